@@ -1,0 +1,1 @@
+"""Timings against rivals: ``python -m benchmarks [family ...]``."""

@@ -1,0 +1,18 @@
+"""What every test shares: the names that examples use, and repeatable random examples."""
+
+import hypothesis
+import numpy as np
+import pytest
+
+import empirisk as er
+
+# The first call of a compiled loop takes seconds, so examples have no deadline; the same examples on every run, so
+# that a red test stays red.
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def _names_in_examples(doctest_namespace):
+    doctest_namespace["np"] = np
+    doctest_namespace["er"] = er

@@ -1,0 +1,126 @@
+"""The evidence a fit carries: primal, dual and gap, recomputed from the problem alone."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from empirisk.dual import feasible, is_flat
+from empirisk.problem import Point, Problem
+
+EPSILON = np.finfo(float).eps
+
+
+class Status:
+    """How a fit ended, in words."""
+
+    CONVERGED = "converged"
+    ITERATIONS = "iteration limit"
+    TIME = "time limit"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled"
+    EARLY = "stopped early on the validation part"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of how good a fit is: no point has an objective below ``primal - gap``.
+
+    Attributes
+    ----------
+    primal, dual : float
+        The objective reached, and a lower bound on every objective.
+    gap : float
+        primal - dual plus the rounding of both: an upper bound on the suboptimality.
+    relative_gap : float
+        gap / max(|primal|, |dual|, 1e-6 * objective of the best constant).
+    converged : bool
+        Whether the relative gap is within ``tol``.
+    status : str
+        How the fit ended.
+    solver, reason : str
+        Which solver ran, and why it was chosen.
+    iterations : int
+        Iterations of the solver.
+    seconds : float
+        Wall-clock time of the fit.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    converged: bool = False
+    status: str = ""
+    solver: str = ""
+    reason: str = ""
+    iterations: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.status}: primal {self.primal:.10g}, dual {self.dual:.10g}, gap {self.gap:.2g} "
+            f"(relative {self.relative_gap:.1e}) after {self.iterations} iterations, {self.seconds:.2g} s; "
+            f"{self.solver}: {self.reason}"
+        )
+
+
+def verify(problem: Problem, point: Point) -> Certificate:
+    """Value a point of a problem, knowing nothing of the solver that found it.
+
+    The dual point is the better of the solver's own and the one suggested by the slopes of the loss at the
+    predictions, each made feasible first.
+
+    >>> from empirisk.linalg.design import DenseDesign
+    >>> from empirisk import losses, penalties
+    >>> problem = Problem(losses.Squared(), penalties.L2(), 0.5, DenseDesign(np.eye(2)), np.ones(2), np.ones(2), False)
+    >>> verify(problem, Point(np.array([0.5, 0.5]))).gap < 1e-12
+    True
+    """
+    f = problem.predict(point)
+    penalty_value, loss_value = problem.penalty.value(point.w), problem.loss_sum(f)
+    primal = penalty_value + loss_value
+    candidates = [problem.slopes(f)] if point.u is None else [point.u, problem.slopes(f)]
+    dual, terms = max((_lower_bound(problem, point, u) for u in candidates), key=lambda pair: pair[0])
+    rounding = 4 * EPSILON * (penalty_value + abs(loss_value) + terms)
+    gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
+    return Certificate(primal, dual, gap, gap / _magnitude(problem, primal, dual))
+
+
+def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
+    """The dual value of u made feasible, and the size of the terms it sums."""
+    if not np.all(np.isfinite(u)):
+        return -np.inf, 0.0
+    u, correlations = feasible(problem, u)
+    conjugates = problem.conjugate_sum(u)
+    if is_flat(problem):
+        # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights.
+        penalty = 2.0 * float(np.abs(correlations * point.w).sum())
+    else:
+        penalty = problem.penalty.conjugate(-correlations)
+    return -penalty - conjugates, penalty + abs(conjugates)
+
+
+def _magnitude(problem: Problem, primal: float, dual: float) -> float:
+    """What the gap is compared with."""
+    start = problem.origin_value
+    floor = 1e-6 * start if np.isfinite(start) else 0.0
+    bound = abs(dual) if np.isfinite(dual) else 0.0
+    return max(abs(primal), bound, floor, np.finfo(float).tiny)
+
+
+def combine(certificates: list[Certificate]) -> Certificate:
+    """The certificate of several independent problems: values add up, the worst status speaks for all."""
+    if len(certificates) == 1:
+        return certificates[0]
+    worst = max(certificates, key=lambda certificate: (not certificate.converged, certificate.relative_gap))
+    primal, dual, gap = (sum(getattr(c, name) for c in certificates) for name in ("primal", "dual", "gap"))
+    return replace(
+        worst,
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        relative_gap=max(c.relative_gap for c in certificates),
+        converged=all(c.converged for c in certificates),
+        iterations=max(c.iterations for c in certificates),
+        seconds=sum(c.seconds for c in certificates),
+    )

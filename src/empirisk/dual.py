@@ -1,0 +1,144 @@
+"""Making a dual point feasible, so that its value is a true lower bound.
+
+A solver's dual point may leave the domain of the conjugates by rounding, miss the balance sum_i u_i = 0 of a free
+intercept, or miss |A'u|_inf <= l1. Each is repaired here with small moves, largest where the point has most room.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.factor import Cholesky, NormalEquations
+from empirisk.linalg.joint import JointEquations
+from empirisk.problem import Problem
+
+Array = NDArray[np.float64]
+ROUNDING = 1e-10
+
+
+def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
+    """A dual point near u that satisfies every constraint, and its correlations A'u."""
+    repair = _repair_joint if problem.classes else _repair_scalar
+    u = repair(problem, u)
+    correlations = problem.design.tdot(u)
+    if is_flat(problem):
+        return u, correlations
+    room = problem.penalty.room(correlations)
+    return room * u, room * correlations
+
+
+def is_flat(problem: Problem) -> bool:
+    """Whether the penalty is zero, so that the dual demands A'u = 0."""
+    return problem.penalty.l1 == 0 and problem.penalty.l2 == 0
+
+
+def _repair_scalar(problem: Problem, u: Array) -> Array:
+    low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
+    u = np.clip(u, low, high)
+    if is_flat(problem):
+        return _orthogonalise(problem, u, low, high)
+    return _balance(u, low, high, problem.scale) if problem.intercept else u
+
+
+def _room(u: Array, low: Array, high: Array, scale: Array) -> Array:
+    """How far each u_i is from its bounds: (u - low)(high - u)/(high - low), or the limits of that."""
+    below, above = u - low, high - u
+    with np.errstate(invalid="ignore"):
+        both = below * above / (below + above)
+    room = np.where(np.isinf(above), below, np.where(np.isinf(below), above, both))
+    return np.where(np.isinf(room), scale, np.nan_to_num(room))
+
+
+def _balance(u: Array, low: Array, high: Array, scale: Array) -> Array:
+    """Shift u inside its bounds so that it sums to zero."""
+    room = _room(u, low, high, scale)
+    total = room.sum()
+    if total > 0:
+        moved = u - room * (u.sum() / total)
+        if np.all((moved >= low) & (moved <= high)):
+            return _settle(moved, room)
+    return _shift_to_zero_sum(u, low, high, scale)
+
+
+def _settle(u: Array, room: Array) -> Array:
+    """Take the rounding that is left of the sum off the entry with most room."""
+    u[np.argmax(room)] -= u.sum()
+    return u
+
+
+def _shift_to_zero_sum(u: Array, low: Array, high: Array, scale: Array) -> Array:
+    """clip(u + t scale) with t found by bisection: always succeeds, since low <= 0 <= high."""
+    reach = 1.0
+    while np.clip(u - reach * scale, low, high).sum() > 0 or np.clip(u + reach * scale, low, high).sum() < 0:
+        reach *= 2
+        if reach > 1e300:
+            return np.zeros_like(u)
+    left, right = -reach, reach
+    for _ in range(200):
+        middle = 0.5 * (left + right)
+        if middle in (left, right):
+            break
+        left, right = (middle, right) if np.clip(u + middle * scale, low, high).sum() < 0 else (left, middle)
+    below, above = np.clip(u + left * scale, low, high), np.clip(u + right * scale, low, high)
+    lower, upper = below.sum(), above.sum()
+    share = -lower / (upper - lower) if upper > lower else 0.0
+    return below + share * (above - below)
+
+
+def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array:
+    """Move u into the null space of [A, 1]' without leaving its bounds; zero if that fails."""
+    rows, columns = problem.design.shape
+    if rows <= columns:
+        projected = _null_space_part(problem, u)
+        return projected if np.all((projected >= low) & (projected <= high)) else np.zeros_like(u)
+    for _ in range(30):
+        room = _room(u, low, high, problem.scale)
+        system = NormalEquations(problem.design, room, np.zeros(columns), problem.intercept)
+        moved = u
+        for _ in range(3):
+            _, _, f = system.solve(problem.design.tdot(moved), moved.sum() if problem.intercept else 0.0)
+            moved = moved - room * f
+        u = np.clip(moved, low, high)
+        if np.array_equal(u, moved):
+            return u
+    return np.zeros_like(u)
+
+
+def _null_space_part(problem: Problem, u: Array) -> Array:
+    """The part of u orthogonal to the columns of A (and to 1), when there are more columns than rows."""
+    matrix = problem.design.outer()
+    if problem.intercept:
+        matrix = matrix + matrix.diagonal().mean()
+    values, vectors = np.linalg.eigh(matrix)
+    null = vectors[:, values <= len(u) * np.finfo(float).eps * values[-1]]
+    return null @ (null.T @ u)
+
+
+def _repair_joint(problem: Problem, u: Array) -> Array:
+    """Rows into the simplex, then columns to zero sum, by steps in the metric diag(p) - p p'/s."""
+    scale = problem.scale[:, None]
+    u = scale * problem.loss.shrink(problem.y, u / scale)
+    if not (problem.intercept or is_flat(problem)):
+        return u
+    onehot = problem.loss.onehot(problem.y, problem.classes)
+    for _ in range(30):
+        p = u + scale * onehot
+        moved = u
+        for _ in range(3):
+            moved = moved - _metric_step(problem, p, moved)
+        u = scale * problem.loss.shrink(problem.y, moved / scale)
+        if np.all(moved + scale * onehot >= 0):
+            return moved
+    return np.zeros_like(u)
+
+
+def _metric_step(problem: Problem, p: Array, u: Array) -> Array:
+    """The move S(A t + t0) with S_i = diag(p_i) - p_i p_i'/s_i that takes [A, 1]'u to zero."""
+    scale = problem.scale[:, None]
+    if not is_flat(problem):
+        matrix = np.diag(p.sum(axis=0)) - p.T @ (p / scale)
+        t0 = Cholesky(matrix).solve(u.sum(axis=0))
+        return p * (t0 - (p @ t0)[:, None] / scale)
+    system = JointEquations(problem.design, p, problem.scale, 0.0, problem.intercept)
+    t, t0 = system.solve(problem.design.tdot(u), u.sum(axis=0))
+    f = problem.design.dot(t) + t0
+    return p * (f - (p * f).sum(axis=1, keepdims=True) / scale)

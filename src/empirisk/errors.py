@@ -1,0 +1,31 @@
+"""Errors a user can act on: each message says what was wrong, in which argument, and what to do."""
+
+
+class EmpiriskError(ValueError):
+    """Base of every error raised by Empirisk; a ``ValueError``, so scikit-learn tools treat it as bad input."""
+
+
+class TooLarge(EmpiriskError):
+    """The computation would need more memory than ``empirisk.config(memory=...)`` allows."""
+
+
+class NotSeparable(EmpiriskError):
+    """A hard-margin machine was asked to separate classes that no hyperplane separates.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Rows of the training data whose convex hulls meet: the evidence.
+    """
+
+    def __init__(self, message: str, rows=None):
+        super().__init__(message)
+        self.rows = rows
+
+
+class NotAKernel(EmpiriskError):
+    """A Gram matrix is not symmetric positive semidefinite."""
+
+
+class Unsuitable(EmpiriskError):
+    """Parts that have no meaning together: a loss, penalty, solver or feature map that do not fit."""

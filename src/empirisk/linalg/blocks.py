@@ -1,0 +1,76 @@
+"""Sums over blocks of rows: fixed blocks, fixed order, so the bits do not depend on the number of threads."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from empirisk.settings import settings
+
+Result = TypeVar("Result")
+
+BLOCK_BYTES = 1 << 20
+SMALL = 1 << 18
+GROUPS = 16
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="empirisk")
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas():
+    """Inside, each matrix product uses one thread: the threads are ours."""
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+def in_threads(function: Callable[..., Result], tasks: Sequence) -> list[Result]:
+    """[function(task) for task in tasks], on the configured number of threads."""
+    threads = min(settings().threads, len(tasks))
+    if threads <= 1:
+        return [function(task) for task in tasks]
+    with single_threaded_blas():
+        return list(_pool(settings().threads).map(function, tasks))
+
+
+def blocks(rows: int, row_bytes: int) -> list[slice]:
+    """Slices of about a megabyte that cover the rows; they depend on the data's shape alone."""
+    step = max(64, BLOCK_BYTES // max(row_bytes, 1))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def groups(rows: int, row_bytes: int) -> list[list[slice]]:
+    """The blocks dealt to a fixed number of groups; one group for small data."""
+    parts = blocks(rows, row_bytes)
+    if rows * row_bytes <= SMALL:
+        return [parts]
+    size = -(-len(parts) // GROUPS)
+    return [parts[start : start + size] for start in range(0, len(parts), size)]
+
+
+def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> Result:
+    """Add up function(group of blocks) over all groups, in order."""
+    total, *others = in_threads(function, groups(rows, row_bytes))
+    for other in others:
+        total = total + other  # type: ignore[operator]
+    return total
+
+
+def over_rows(function: Callable[[slice], None], rows: int, row_bytes: int) -> None:
+    """Run function(block) for every block; each writes its own rows of the output."""
+
+    def run(group: list[slice]) -> None:
+        for block in group:
+            function(block)
+
+    in_threads(run, groups(rows, row_bytes))

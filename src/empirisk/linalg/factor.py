@@ -1,0 +1,179 @@
+"""Factorisations of the normal equations of weighted least squares with a ridge."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, cg
+
+from empirisk.settings import require
+from empirisk.linalg.design import Design
+
+Array = NDArray[np.float64]
+
+
+class Cholesky:
+    """A factor of a symmetric positive semidefinite matrix, scaled to unit diagonal first.
+
+    The scaling makes the accuracy independent of the units of the columns. A semidefinite matrix gets the smallest
+    ridge that lets it be factored; `ridge` tells how much, relative to the unit diagonal. A matrix known to be
+    ``definite`` gets none, however small its pivots.
+    """
+
+    def __init__(self, matrix: Array, definite: bool = False):
+        diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+        self._scale = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
+        scaled = matrix * self._scale[:, None] * self._scale
+        self.ridge = 0.0
+        while True:
+            try:
+                if not self.ridge:
+                    scaled.flat[:: len(scaled) + 1] = np.where(diagonal > 0, 1.0, 1.0 + self.ridge)
+                else:
+                    scaled.flat[:: len(scaled) + 1] = 1.0 + self.ridge
+                self._factor = linalg.cholesky(scaled, lower=True, check_finite=False)
+                if definite or self.ridge or self._factor.diagonal().min(initial=1.0) > 1e-7:
+                    return
+                # A pivot this small is rounding: the columns are dependent.
+                raise linalg.LinAlgError
+            except linalg.LinAlgError:
+                self.ridge = max(1e-13, 10 * self.ridge)
+                if self.ridge > 1:
+                    raise
+
+    def solve(self, right: Array) -> Array:
+        """The solution of matrix x = right."""
+        scale = self._scale if right.ndim == 1 else self._scale[:, None]
+        half = linalg.solve_triangular(self._factor, scale * right, lower=True, check_finite=False)
+        return scale * linalg.solve_triangular(self._factor, half, lower=True, trans=1, check_finite=False)
+
+
+class NormalEquations:
+    """Solves the normal equations for changing right-hand sides, by columns (d x d) or, when n < d, by rows (n x n).
+
+    The equations are, with shifts g of the rows and h of the columns that are zero unless given,
+
+        E x + A' (c e) = p,   e = A (x - h) + b + g,   sum_i c_i e_i = q  (with an intercept).
+
+    The unknowns x = w + h and e keep their accuracy where E and c are huge, which w and A w + b alone would not.
+
+    Parameters
+    ----------
+    design : Design
+        The matrix A.
+    curvatures : array of n, >= 0
+        c, one number per row.
+    stiffness : array of d, >= 0
+        E, one number per column; zero entries need the d x d form.
+    intercept : bool
+        Whether b is free.
+    """
+
+    def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
+        rows, columns = design.shape
+        form = RowForm if rows < columns and stiffness.min(initial=np.inf) > 0 else ColumnForm
+        self._form = form(design, curvatures, stiffness, intercept)
+
+    def solve(
+        self, right: Array, constant: float, rows: Array | None = None, columns: Array | None = None
+    ) -> tuple[Array, float, Array]:
+        """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
+        return self._form.solve(right, constant, rows, columns)
+
+
+class ColumnForm:
+    """The d x d form."""
+
+    def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
+        columns = design.shape[1]
+        require(
+            16 * columns**2,
+            f"A {columns} x {columns} normal matrix",
+            "choose solver='coordinate_descent', 'dual_ascent' or 'proximal', or reduce the number of columns",
+        )
+        matrix = np.empty((columns + intercept, columns + intercept))
+        matrix[:columns, :columns] = design.gram(curvatures)
+        matrix.flat[: columns * (columns + intercept) : columns + intercept + 1] += stiffness
+        if intercept:
+            matrix[:columns, -1] = matrix[-1, :columns] = design.tdot(curvatures)
+            matrix[-1, -1] = curvatures.sum()
+        self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
+        self._factor = Cholesky(matrix)
+
+    def solve(
+        self, right: Array, constant: float, rows: Array | None, columns: Array | None
+    ) -> tuple[Array, float, Array]:
+        if rows is not None:
+            push = self._curvatures * rows
+            right, constant = right - self._design.tdot(push), constant - float(push.sum())
+        if columns is not None:
+            right = right - self._stiffness * columns
+        solution = self._factor.solve(np.append(right, constant) if self._intercept else right)
+        w, b = (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
+        e = self._design.dot(w) + b
+        return w if columns is None else w + columns, b, e if rows is None else e + rows
+
+
+class RowForm:
+    """The n x n form: z = c e solves  (1/c + A E^-1 A') z = A (E^-1 p - h) + b + g,  and then x = E^-1 (p - A'z)."""
+
+    def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
+        rows = design.shape[0]
+        require(16 * rows**2, f"A {rows} x {rows} normal matrix", "use fewer rows, or solver='dual_ascent'")
+        self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
+        self._root = np.sqrt(curvatures)
+        uniform = stiffness[0] == stiffness.min() == stiffness.max()
+        products = design.row_products / stiffness[0] if uniform else design.outer(1.0 / stiffness)
+        # With sum z given, adding a multiple of 1 1' only moves b, and lifts the null vector 1 of centred rows.
+        self._lift = float(products.diagonal().mean()) if intercept else 0.0
+        matrix = (products + self._lift) * self._root[:, None] * self._root
+        matrix.flat[:: rows + 1] += 1.0
+        self._factor = Cholesky(matrix, definite=True)
+        self._response = self._respond(np.ones(rows)) if intercept else np.zeros(rows)
+
+    def _respond(self, f: Array) -> Array:
+        return self._root * self._factor.solve(self._root * f)
+
+    def solve(
+        self, right: Array, constant: float, rows: Array | None, columns: Array | None
+    ) -> tuple[Array, float, Array]:
+        start = right / self._stiffness
+        f = self._design.dot(start if columns is None else start - columns)
+        z = self._respond(f if rows is None else f + rows)
+        total = float(self._response.sum())
+        b = (constant - float(z.sum())) / total if total > 0 else 0.0
+        z = z + b * self._response
+        b = b - self._lift * constant
+        x = (right - self._design.tdot(z)) / self._stiffness
+        curved = self._curvatures > 0
+        e = np.divide(z, self._curvatures, out=np.zeros_like(z), where=curved)
+        if not curved.all():
+            flat = self._design.dot(x if columns is None else x - columns) + b
+            e = np.where(curved, e, flat if rows is None else flat + rows)
+        return x, b, e
+
+
+class ConjugateGradients:
+    """The same equations without a matrix: conjugate gradients, preconditioned by the diagonal, to a tenth."""
+
+    def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
+        self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
+        diagonal = stiffness + design.squared_columns(curvatures)
+        if intercept:
+            diagonal = np.append(diagonal, curvatures.sum())
+        self._diagonal = np.where(diagonal > 0, diagonal, 1.0)
+
+    def _multiply(self, vector: Array) -> Array:
+        w = vector[: len(self._stiffness)]
+        curved = self._curvatures * (self._design.dot(w) + vector[len(w) :].sum())
+        product = self._stiffness * w + self._design.tdot(curved)
+        return np.append(product, curved.sum()) if self._intercept else product
+
+    def solve(self, right: Array, constant: float) -> tuple[Array, float, Array]:
+        """The steps (w, b) for the right-hand sides (p, q), and A w + b."""
+        packed = np.append(right, constant) if self._intercept else right
+        size = len(packed)
+        operator = LinearOperator((size, size), self._multiply, dtype=float)
+        condition = LinearOperator((size, size), lambda vector: vector / self._diagonal, dtype=float)
+        solution = cg(operator, packed, rtol=0.05, maxiter=250, M=condition)[0]
+        w, b = (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
+        return w, b, self._design.dot(w) + b

@@ -1,0 +1,55 @@
+"""Losses: how bad a prediction is. Each states its value, derivatives, conjugate, prox and link."""
+
+from empirisk.losses.base import Loss, Ramp
+from empirisk.losses.margin import Exponential, Hinge, Logistic, Perceptron, SoftHinge, SquaredHinge, ZeroOne
+from empirisk.losses.multiclass import CrammerSinger, Softmax
+from empirisk.losses.regression import Absolute, EpsilonInsensitive, Power, Squared, SquaredAbsolute
+from empirisk.parts import by_name, resolve
+
+__all__ = [
+    "Absolute",
+    "CrammerSinger",
+    "EpsilonInsensitive",
+    "Exponential",
+    "Hinge",
+    "Logistic",
+    "Loss",
+    "Perceptron",
+    "Power",
+    "Ramp",
+    "SoftHinge",
+    "Softmax",
+    "Squared",
+    "SquaredAbsolute",
+    "SquaredHinge",
+    "ZeroOne",
+    "find",
+]
+
+NAMES = by_name(
+    (
+        Absolute,
+        CrammerSinger,
+        EpsilonInsensitive,
+        Exponential,
+        Hinge,
+        Logistic,
+        Perceptron,
+        Power,
+        SoftHinge,
+        Softmax,
+        Squared,
+        SquaredAbsolute,
+        SquaredHinge,
+        ZeroOne,
+    )
+)
+
+
+def find(loss: str | Loss) -> Loss:
+    """The loss that an object is or a name stands for.
+
+    >>> find("hinge")
+    Hinge()
+    """
+    return resolve(loss, NAMES, "loss")

@@ -1,0 +1,254 @@
+"""What a loss states about itself: value, derivatives, conjugate, prox, corners, link."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import Unsuitable
+from empirisk.parts import Part
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """The corner  height * max(0, slope * z + offset)  inside a loss phi(z).
+
+    >>> Ramp(slope=-1.0, offset=1.0).value(np.array([0.0, 2.0]))
+    array([1., 0.])
+    """
+
+    slope: float
+    offset: float
+    height: float = 1.0
+
+    def value(self, z: Array) -> Array:
+        """height * max(0, slope * z + offset)."""
+        return self.height * np.maximum(0.0, self.slope * z + self.offset)
+
+
+class Loss(Part):
+    """A loss(y, f) of a target y and a prediction f.
+
+    Separable losses are phi(z) of one number: z = y f (the margin) for labels y in {-1, +1}, z = f - y for
+    regression. A subclass writes phi once; `MarginLoss` and `ResidualLoss` turn it into functions of (y, f) and of
+    the dual variable u, the derivative of the loss in f. What a loss does not state is refused with a sentence.
+
+    >>> from empirisk.losses import Hinge
+    >>> loss, y, f = Hinge(), np.array([1.0, -1.0]), np.array([0.5, 0.5])
+    >>> loss.value(y, f), loss.derivative(y, f)
+    (array([0.5, 1.5]), array([-1.,  1.]))
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset()
+    convex: ClassVar[bool] = True
+    joint: ClassVar[bool] = False
+    #: The joint multiclass loss (a name) of which this is the two-class case, if any.
+    joint_form: ClassVar[str | None] = None
+    #: Whether `link` may be reported as class probabilities: the minimiser of the expected loss determines them, and
+    #: they stay inside (0, 1) up to rounding.
+    probabilistic: ClassVar[bool] = False
+    #: The largest second derivative in f; infinite where there is none.
+    curvature_bound: ClassVar[float] = np.inf
+    #: The ramps in phi; empty for a smooth loss. What remains without them is `smooth_part`.
+    corners: ClassVar[tuple[Ramp, ...]] = ()
+    #: (a, e, q) if the conjugate is phi*(v) = a v + e |v| + q v^2 / 2 on its domain, else None.
+    dual_quadratic: ClassVar[tuple[float, float, float] | None] = None
+
+    def value(self, y: Array, f: Array) -> Array:
+        """loss(y, f), elementwise."""
+        raise self._unstated("value")
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """d loss / d f, a subgradient at a corner."""
+        raise self._unstated("derivative")
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """Second derivative in f (of the smooth pieces)."""
+        raise self._unstated("curvature")
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """sup_f  u f - loss(y, f); infinite outside `domain`."""
+        raise self._unstated("conjugate")
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """The interval of u on which the conjugate is finite."""
+        raise self._unstated("interval of dual variables")
+
+    def prox(self, y: Array, f: Array, step: Array | float) -> Array:
+        """argmin_z  loss(y, z) + (z - f)^2 / (2 step)."""
+        raise self._unstated("prox")
+
+    def link(self, f: Array) -> Array:
+        """The class probabilities for which the prediction f minimises the expected loss."""
+        raise self._unstated("link")
+
+    def best_constant(self, y: Array, weights: Array) -> float | Array:
+        """argmin_b  sum_i weights_i loss(y_i, b)."""
+        raise self._unstated("best constant")
+
+    @property
+    def smooth_part(self) -> "Loss | None":
+        """The loss without its corners: itself where it has none, None where nothing remains."""
+        return self if not self.corners else None
+
+    def _unstated(self, what: str) -> Unsuitable:
+        return Unsuitable(f"loss={self!r} states no {what}; choose a loss that does, such as 'logistic' or 'squared'.")
+
+
+class ScalarLoss(Loss):
+    """A loss phi(z) of one number z: subclasses write phi, `MarginLoss` and `ResidualLoss` say what z is."""
+
+    #: Interval of v on which phi* is finite.
+    interval: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+
+    def phi(self, z: Array) -> Array:
+        """phi(z)."""
+        raise self._unstated("value")
+
+    def slope(self, z: Array) -> Array:
+        """phi'(z), a subgradient at a corner."""
+        raise self._unstated("derivative")
+
+    def bend(self, z: Array) -> Array:
+        """phi''(z), zero on straight pieces."""
+        return np.zeros_like(z)
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """phi*(v), for v inside `interval`."""
+        raise self._unstated("conjugate")
+
+    def phi_prox(self, z: Array, step: Array | float) -> Array:
+        """argmin_x  phi(x) + (x - z)^2 / (2 step)."""
+        raise self._unstated("prox")
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """argmin_b  sum_i weights_i loss(y_i, b): the root of the derivative, which is increasing."""
+        y, weights = y[weights > 0], weights[weights > 0]
+
+        def slope(b: Array) -> tuple[Array, Array]:
+            flat = np.full(len(y), b[0])
+            return np.array([weights @ self.derivative(y, flat)]), np.array([weights @ self.curvature(y, flat)])
+
+        # Residuals change sign between the smallest and the largest y; margins may need a wider bracket.
+        low, high, reach = y.min(keepdims=True), y.max(keepdims=True), 1.0
+        while slope(low)[0] > 0 or slope(high)[0] < 0:
+            low, high, reach = low - reach, high + reach, 2 * reach
+        return float(monotone_root(slope, low, high, 0.5 * (low + high))[0])
+
+    def _conjugate(self, v: Array) -> Array:
+        low, high = self.interval
+        inside = np.clip(v, low, high)
+        return np.where(v == inside, self.phi_conjugate(inside), np.inf)
+
+
+class MarginLoss(ScalarLoss):
+    """A classification loss phi(t) of the margin t = y f, with y in {-1, +1}."""
+
+    tasks = frozenset({"classification"})
+
+    def value(self, y: Array, f: Array) -> Array:
+        """phi(y f)."""
+        return self.phi(y * f)
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """y phi'(y f)."""
+        return y * self.slope(y * f)
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """phi''(y f)."""
+        return self.bend(y * f)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """phi*(y u)."""
+        return self._conjugate(y * u)
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """The interval of phi*, mirrored for y = -1."""
+        low, high = self.interval
+        return np.where(y > 0, low, -high), np.where(y > 0, high, -low)
+
+    def prox(self, y: Array, f: Array, step: Array | float) -> Array:
+        """y times the prox of phi at y f."""
+        return y * self.phi_prox(y * f, step)
+
+    def link(self, f: Array) -> Array:
+        """P[y = +1 | f]: the p for which f minimises p phi(f) + (1 - p) phi(-f), 1/2 where every p does."""
+        down, up = self.slope(f), self.slope(-f)
+        both = up + down
+        return np.where(both == 0, 0.5, up / np.where(both == 0, 1.0, both))
+
+
+def class_totals(y: Array, weights: Array) -> tuple[float, float]:
+    """The weight of the negative and of the positive labels: all that a constant prediction depends on."""
+    return float(weights[y <= 0].sum()), float(weights[y > 0].sum())
+
+
+def log_odds(y: Array, weights: Array) -> float:
+    """ln of positive over negative weight; about +-700 where a class is absent, so that all that follows is finite."""
+    negative, positive = np.maximum(class_totals(y, weights), np.finfo(float).tiny)
+    return float(np.log(positive) - np.log(negative))
+
+
+class ResidualLoss(ScalarLoss):
+    """A regression loss phi(e) of the residual e = f - y."""
+
+    tasks = frozenset({"regression"})
+
+    def value(self, y: Array, f: Array) -> Array:
+        """phi(f - y)."""
+        return self.phi(f - y)
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """phi'(f - y)."""
+        return self.slope(f - y)
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """phi''(f - y)."""
+        return self.bend(f - y)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """u y + phi*(u)."""
+        return u * y + self._conjugate(u)
+
+    def domain(self, y: Array) -> tuple[Array, Array]:
+        """The interval of phi*, for every y."""
+        low, high = self.interval
+        return np.full(np.shape(y), low), np.full(np.shape(y), high)
+
+    def prox(self, y: Array, f: Array, step: Array | float) -> Array:
+        """y plus the prox of phi at f - y."""
+        return y + self.phi_prox(f - y, step)
+
+
+def monotone_root(
+    equation: Callable[[Array], tuple[Array, Array]],
+    low: Array,
+    high: Array,
+    start: Array,
+    noise: Array | float = 0.0,
+) -> Array:
+    """Elementwise root of an increasing function between brackets: Newton, with bisection where Newton leaves them.
+
+    ``equation(x)`` returns the values and the slopes at x; ``noise`` is the rounding error of the values near the
+    root, within which there is nothing left to search for.
+
+    >>> monotone_root(lambda x: (x**3 - 8.0, 3 * x**2), np.array([0.0]), np.array([9.0]), np.array([9.0]))
+    array([2.])
+    """
+    x = np.clip(start, low, high)
+    for _ in range(200):
+        value, slope = equation(x)
+        low, high = np.where(value < 0, x, low), np.where(value > 0, x, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            newton = x - value / slope
+        # Done also where Newton no longer moves; but an infinite slope, at the edge of a steep piece, says nothing.
+        done = (np.abs(value) <= noise) | ((np.abs(newton - x) <= 4e-16 * np.abs(x)) & np.isfinite(slope))
+        if done.all():
+            return x
+        inside = (newton > low) & (newton < high)
+        x = np.where(done, x, np.where(inside, newton, 0.5 * (low + high)))
+    return x

@@ -1,0 +1,173 @@
+"""Joint multiclass losses of all K scores of a sample at once."""
+
+import numpy as np
+from scipy.special import logsumexp, softmax, wrightomega, xlogy
+
+from empirisk.losses.base import Array, Loss, monotone_root
+
+
+class JointLoss(Loss):
+    """A loss(y, F) of a class number y in 0..K-1 and a row F of K scores.
+
+    Both joint losses are a maximum over the simplex: loss = max_p <p, F + cost> + entropy - F_y. Their dual
+    variable is u = p - onehot(y) with p in the simplex; `simplex_point` recovers p.
+    """
+
+    tasks = frozenset({"classification"})
+    joint = True
+
+    @staticmethod
+    def onehot(y: Array, classes: int) -> Array:
+        """The n x K indicator matrix of the classes."""
+        return np.eye(classes)[y.astype(int)]
+
+    @staticmethod
+    def own(y: Array, f: Array) -> Array:
+        """F_y of each row, as a column."""
+        return np.take_along_axis(f, y.astype(int)[:, None], axis=1)
+
+    def simplex_point(self, y: Array, u: Array) -> Array:
+        """p = u + onehot(y)."""
+        return u + self.onehot(y, u.shape[1])
+
+    def shrink(self, y: Array, u: Array) -> Array:
+        """The nearest-by-clipping u whose p lies in the simplex; u = 0 where nothing of p is left."""
+        p = np.maximum(self.simplex_point(y, u), 0.0)
+        total = p.sum(axis=1, keepdims=True)
+        onehot = self.onehot(y, u.shape[1])
+        return np.where(total > 0, p / np.where(total > 0, total, 1.0), onehot) - onehot
+
+    def _outside(self, p: Array) -> Array:
+        """Whether rows leave the simplex by more than rounding."""
+        return (p.min(axis=1) < -1e-12) | (np.abs(p.sum(axis=1) - 1) > 1e-9)
+
+
+class Softmax(JointLoss):
+    """Cross-entropy  log sum_j exp(F_j) - F_y.
+
+    >>> Softmax().value(np.array([0]), np.array([[0.0, 0.0]])).round(4)
+    array([0.6931])
+    """
+
+    probabilistic = True
+    curvature_bound = 0.5
+
+    def value(self, y: Array, f: Array) -> Array:
+        """log sum_j exp(F_j - F_y), which keeps small losses exact where F is large."""
+        return np.asarray(logsumexp(f - self.own(y, f), axis=1))
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """softmax(F) - onehot(y), with -(the sum of the others) as its own entry: no cancellation as p_y -> 1."""
+        p, own = softmax(f, axis=1), y.astype(int)[:, None]
+        np.put_along_axis(p, own, 0.0, axis=1)
+        np.put_along_axis(p, own, -p.sum(axis=1, keepdims=True), axis=1)
+        return p
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """diag(p) - p p' of each row, n x K x K."""
+        p = softmax(f, axis=1)
+        return p[:, :, None] * (np.eye(f.shape[1]) - p[:, None, :])
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """sum_j p_j ln p_j on the simplex."""
+        p = self.simplex_point(y, u)
+        return np.where(self._outside(p), np.inf, xlogy(np.maximum(p, 0), np.maximum(p, 0)).sum(axis=1))
+
+    def prox(self, y: Array, f: Array, step: Array | float) -> Array:
+        """x = f - step (softmax(x) - onehot(y)).
+
+        With level = log sum_j exp(x_j) and goal = f + step onehot(y) each entry obeys step p_j = goal_j - x_j =
+        omega(goal_j - level + log step), omega the Wright function. The level (counted here from the highest goal)
+        at which the p_j sum to 1 is the root of one convex function. Two Newton steps on x then remove the rounding
+        of that detour.
+        """
+        step = np.broadcast_to(np.asarray(step, dtype=float).reshape(-1, 1), (len(f), 1))
+        classes = f.shape[1]
+        goal = f + step * self.onehot(y, classes)
+        below = goal - goal.max(axis=1, keepdims=True) + np.log(step)
+
+        def equation(level: Array) -> tuple[Array, Array]:
+            moves = wrightomega(below - level)
+            return step - moves.sum(axis=1, keepdims=True), (moves / (1 + moves)).sum(axis=1, keepdims=True)
+
+        # Between: the highest entry alone moves by step, or all move by step / K.
+        low, high = -step, np.log(classes) - step / classes
+        noise = np.finfo(float).eps * step * (classes + np.abs(np.log(step)))
+        level = monotone_root(equation, low, high, low, noise)
+        x = goal - wrightomega(below - level)
+        for _ in range(2):
+            x = x - self._newton_step(y, f, step, x)
+        return x
+
+    def _newton_step(self, y: Array, f: Array, step: Array, x: Array) -> Array:
+        """(I + step (diag(p) - p p'))^-1 (x - f + step derivative), the inverse by Sherman and Morrison."""
+        p = softmax(x, axis=1)
+        weight = 1 / (1 + step * p)
+        scaled = weight * (x - f + step * self.derivative(y, x))
+        pull = step * (p * scaled).sum(axis=1, keepdims=True) / (p * weight).sum(axis=1, keepdims=True)
+        return scaled + weight * p * pull
+
+    def link(self, f: Array) -> Array:
+        """Class probabilities, row by row."""
+        return softmax(f, axis=1)
+
+    def best_constant(self, y: Array, weights: Array) -> Array:
+        """ln of the class frequencies, centred; very low, but finite, for a class without weight."""
+        totals = np.bincount(y.astype(int), weights=weights)
+        b = np.log(np.maximum(totals / totals.sum(), np.finfo(float).tiny))
+        return b - b.mean()
+
+
+class CrammerSinger(JointLoss):
+    """max_j (1[j != y] + F_j - F_y).
+
+    >>> CrammerSinger().value(np.array([0]), np.array([[3.0, 0.0]]))
+    array([0.])
+    """
+
+    @staticmethod
+    def cost(y: Array, classes: int) -> Array:
+        """1[j != y]."""
+        return 1.0 - JointLoss.onehot(y, classes)
+
+    def value(self, y: Array, f: Array) -> Array:
+        """max_j (cost_j + F_j - F_y)."""
+        return (f - self.own(y, f) + self.cost(y, f.shape[1])).max(axis=1)
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """onehot(the class that attains the maximum) - onehot(y)."""
+        worst = (f - self.own(y, f) + self.cost(y, f.shape[1])).argmax(axis=1)
+        return self.onehot(worst, f.shape[1]) - self.onehot(y, f.shape[1])
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """Zero, n x K x K."""
+        return np.zeros((*f.shape, f.shape[1]))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """-<p, cost> on the simplex."""
+        p = self.simplex_point(y, u)
+        return np.where(self._outside(p), np.inf, -(p * self.cost(y, u.shape[1])).sum(axis=1))
+
+    def prox(self, y: Array, f: Array, step: Array | float) -> Array:
+        """The scores cut off at a level: x_j = min(f_j, level - 1) for j != y, x_y = min(f_y + step, level).
+
+        What is cut off the others is given to x_y, up to step. Either x_y ends at the level, or it takes all of
+        step; each case gives the level as the largest average over the m highest others, the larger level holds.
+        """
+        step = np.broadcast_to(np.asarray(step, dtype=float).reshape(-1, 1), (len(f), 1))
+        is_own, own = self.onehot(y, f.shape[1]) > 0, self.own(y, f)
+        sums = np.cumsum(-np.sort(np.where(is_own, np.inf, -(f + 1)), axis=1), axis=1)
+        count = np.arange(1, f.shape[1] + 1)
+        met = np.maximum(own, ((own + sums) / (1 + count)).max(axis=1, keepdims=True))
+        level = np.maximum(met, ((sums - step) / count).max(axis=1, keepdims=True))
+        return np.where(is_own, np.minimum(own + step, level), np.minimum(f, level - 1))
+
+    def best_constant(self, y: Array, weights: Array) -> Array:
+        """A class with more than half of the weight stands 1 above the others, else all are equal; centred.
+
+        Raising a class by a <= 1 above the rest changes the mean loss by a (1 - 2 share); lowering a class below the
+        second highest only adds to its own loss.
+        """
+        totals = np.bincount(y.astype(int), weights=weights)
+        b = np.where(totals > 0.5 * totals.sum(), 1.0, 0.0)
+        return b - b.mean()

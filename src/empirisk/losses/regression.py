@@ -1,0 +1,305 @@
+"""Losses of the residual e = f - y, for regression; the squared loss serves classification too."""
+
+from numbers import Real
+
+import numpy as np
+
+from empirisk.errors import EmpiriskError
+from empirisk.losses.base import Array, Ramp, ResidualLoss, monotone_root
+
+
+def soft_threshold(z: Array, threshold: Array | float) -> Array:
+    """sign(z) max(0, |z| - threshold).
+
+    >>> soft_threshold(np.array([-3.0, 0.5]), 1.0)
+    array([-2.,  0.])
+    """
+    return z - np.clip(z, -threshold, threshold)
+
+
+class Squared(ResidualLoss):
+    """(y - f)^2; with labels y in {-1, +1} the same as (1 - t)^2.
+
+    >>> Squared().value(np.array([1.0]), np.array([3.0]))
+    array([4.])
+    """
+
+    tasks = frozenset({"regression", "classification"})
+    curvature_bound = 2.0
+    dual_quadratic = (0.0, 0.0, 0.5)
+
+    def phi(self, e: Array) -> Array:
+        """e^2."""
+        return e**2
+
+    def slope(self, e: Array) -> Array:
+        """2 e."""
+        return 2.0 * e
+
+    def bend(self, e: Array) -> Array:
+        """2."""
+        return np.full_like(e, 2.0)
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """v^2 / 4."""
+        return 0.25 * v**2
+
+    def phi_prox(self, e: Array, step: Array | float) -> Array:
+        """e / (1 + 2 step)."""
+        return e / (1 + 2 * step)
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """The weighted mean."""
+        return float(weights @ y / weights.sum())
+
+
+class EpsilonInsensitive(ResidualLoss):
+    """max(0, |y - f| - epsilon).
+
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        Half the width of the tube inside which errors are free, zero or positive.
+
+    >>> EpsilonInsensitive(0.5).value(np.array([1.0, 1.0]), np.array([1.2, 3.0]))
+    array([0. , 1.5])
+    """
+
+    interval = (-1.0, 1.0)
+
+    def __init__(self, epsilon: float = 0.1):
+        self.epsilon = epsilon
+
+    def _tube(self) -> float:
+        if not (isinstance(self.epsilon, Real) and 0 <= self.epsilon < np.inf):
+            raise EmpiriskError(
+                f"epsilon={self.epsilon!r} must be a number, zero or positive; choose the error that is free."
+            )
+        return float(self.epsilon)
+
+    @property
+    def corners(self) -> tuple[Ramp, ...]:
+        """One at each side of the tube."""
+        tube = self._tube()
+        return Ramp(1.0, -tube), Ramp(-1.0, -tube)
+
+    @property
+    def dual_quadratic(self) -> tuple[float, float, float]:
+        """phi*(v) = epsilon |v|."""
+        return 0.0, self._tube(), 0.0
+
+    def phi(self, e: Array) -> Array:
+        """max(0, |e| - epsilon)."""
+        return np.maximum(0.0, np.abs(e) - self._tube())
+
+    def slope(self, e: Array) -> Array:
+        """sign(e) outside the tube, 0 inside and on its sides."""
+        return np.where(np.abs(e) > self._tube(), np.sign(e), 0.0)
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """epsilon |v|."""
+        return self._tube() * np.abs(v)
+
+    def phi_prox(self, e: Array, step: Array | float) -> Array:
+        """e moved by step towards the tube, as far as its side, which is met exactly."""
+        tube = self._tube()
+        return np.where(np.abs(e) <= tube, e, np.copysign(np.maximum(np.abs(e) - step, tube), e))
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """The weighted median of all y - epsilon and y + epsilon: the middle of the minimisers."""
+        tube = self._tube()
+        y, weights = y[weights > 0], weights[weights > 0]
+        sides = np.concatenate([y - tube, y + tube])
+        order = np.argsort(sides)
+        sides, climb = sides[order], np.cumsum(np.tile(weights, 2)[order])
+        # The derivative right of side k is climb[k] - total: find where it turns from negative to positive.
+        total, rounding = climb[-1] / 2, 1e-14 * len(sides) * climb[-1]
+        first, last = np.searchsorted(climb, [total - rounding, total + rounding])
+        return float(0.5 * (sides[first] + sides[last]))
+
+
+class Absolute(EpsilonInsensitive):
+    """|y - f|.
+
+    >>> Absolute().value(np.array([1.0]), np.array([3.0]))
+    array([2.])
+    """
+
+    epsilon = 0.0
+
+    def __init__(self):
+        pass
+
+
+class Power(ResidualLoss):
+    """|y - f|^p, p >= 1.
+
+    Parameters
+    ----------
+    p : float, default 1.5
+        The exponent, at least 1: 1 is the absolute loss, 2 the squared one.
+
+    >>> Power(3.0).value(np.array([1.0]), np.array([3.0]))
+    array([8.])
+    """
+
+    def __init__(self, p: float = 1.5):
+        self.p = p
+
+    def _exponent(self) -> float:
+        if not (isinstance(self.p, Real) and 1 <= self.p < np.inf):
+            raise EmpiriskError(
+                f"p={self.p!r} of Power must be a number, at least 1 for a convex loss; p=1 is the absolute loss."
+            )
+        return float(self.p)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """All numbers, or [-1, 1] for p = 1."""
+        return (-1.0, 1.0) if self._exponent() == 1 else (-np.inf, np.inf)
+
+    @property
+    def corners(self) -> tuple[Ramp, ...]:
+        """Those of the absolute loss for p = 1, else none."""
+        return Absolute().corners if self._exponent() == 1 else ()
+
+    @property
+    def curvature_bound(self) -> float:
+        """2 for p = 2; else the curvature is infinite at e = 0 (p < 2) or far out (p > 2)."""
+        return 2.0 if self._exponent() == 2 else np.inf
+
+    @property
+    def dual_quadratic(self) -> tuple[float, float, float] | None:
+        """Those of the absolute and of the squared loss for p = 1 and p = 2."""
+        return {1.0: (0.0, 0.0, 0.0), 2.0: (0.0, 0.0, 0.5)}.get(self._exponent())
+
+    def phi(self, e: Array) -> Array:
+        """|e|^p."""
+        with np.errstate(over="ignore"):
+            return np.abs(e) ** self._exponent()
+
+    def slope(self, e: Array) -> Array:
+        """p sign(e) |e|^(p - 1)."""
+        p = self._exponent()
+        with np.errstate(over="ignore"):
+            return p * np.sign(e) * np.abs(e) ** (p - 1)
+
+    def bend(self, e: Array) -> Array:
+        """p (p - 1) |e|^(p - 2), infinite at 0 for 1 < p < 2."""
+        p = self._exponent()
+        if p == 1:
+            return np.zeros_like(e)
+        with np.errstate(divide="ignore", over="ignore"):
+            return p * (p - 1) * np.abs(e) ** (p - 2)
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """(p - 1) (|v| / p)^(p / (p - 1)), or 0 for p = 1."""
+        p = self._exponent()
+        if p == 1:
+            return np.zeros_like(v)
+        with np.errstate(over="ignore"):
+            return (p - 1) * (np.abs(v) / p) ** (p / (p - 1))
+
+    def phi_prox(self, e: Array, step: Array | float) -> Array:
+        """sign(e) x, where x >= 0 solves  x + step p x^(p - 1) = |e|.
+
+        Solved for r with x = r^a, where a makes both powers of r convex: Newton then needs few rounds, however
+        small x is.
+        """
+        p = self._exponent()
+        if p == 1:
+            return soft_threshold(e, step)
+        size, pull = np.abs(e), step * p
+        a = max(1.0, 1 / (p - 1))
+        c = a * (p - 1)
+
+        def equation(r: Array) -> tuple[Array, Array]:
+            return r**a + pull * r**c - size, a * r ** (a - 1) + pull * c * r ** (c - 1)
+
+        highest = np.minimum(size ** (1 / a), (size / pull) ** (1 / c))
+        r = monotone_root(equation, np.zeros_like(highest), highest, highest)
+        x, rest = r**a, size - pull * r**c
+        # Both are x; the power multiplies its rounding by a, the difference cancels where x is small.
+        return np.copysign(np.where(x > 0.5 * size, rest, x), e)
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """The weighted median for p = 1, else by the derivative, on y scaled to [0, 1] so that no power overflows."""
+        if self._exponent() == 1:
+            return Absolute().best_constant(y, weights)
+        y, weights = y[weights > 0], weights[weights > 0]
+        low, spread = float(y.min()), float(np.ptp(y))
+        return low if spread == 0 else low + spread * super().best_constant((y - low) / spread, weights)
+
+
+class SquaredAbsolute(ResidualLoss):
+    """(y - f)^2 + weight |y - f|.
+
+    Parameters
+    ----------
+    weight : float, default 1.0
+        The share of the absolute error, zero or positive.
+
+    >>> SquaredAbsolute(weight=0.5).value(np.array([1.0]), np.array([3.0]))
+    array([5.])
+    """
+
+    def __init__(self, weight: float = 1.0):
+        self.weight = weight
+
+    def _weight(self) -> float:
+        if not (isinstance(self.weight, Real) and 0 <= self.weight < np.inf):
+            raise EmpiriskError(
+                f"weight={self.weight!r} of SquaredAbsolute must be a number, zero or positive; "
+                "weight=0 is the squared loss."
+            )
+        return float(self.weight)
+
+    @property
+    def corners(self) -> tuple[Ramp, ...]:
+        """weight |e| as two ramps, none for weight = 0."""
+        weight = self._weight()
+        return (Ramp(1.0, 0.0, weight), Ramp(-1.0, 0.0, weight)) if weight else ()
+
+    @property
+    def smooth_part(self) -> Squared:
+        """e^2."""
+        return Squared()
+
+    @property
+    def curvature_bound(self) -> float:
+        """Infinite at the corner, 2 for weight = 0."""
+        return np.inf if self._weight() else 2.0
+
+    @property
+    def dual_quadratic(self) -> tuple[float, float, float] | None:
+        """Of the squared loss for weight = 0, else none: phi* is flat between -weight and weight."""
+        return None if self._weight() else (0.0, 0.0, 0.5)
+
+    def phi(self, e: Array) -> Array:
+        """e^2 + weight |e|."""
+        return e**2 + self._weight() * np.abs(e)
+
+    def slope(self, e: Array) -> Array:
+        """2 e + weight sign(e)."""
+        return 2 * e + self._weight() * np.sign(e)
+
+    def bend(self, e: Array) -> Array:
+        """2."""
+        return np.full_like(e, 2.0)
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """max(0, |v| - weight)^2 / 4."""
+        return 0.25 * np.maximum(0.0, np.abs(v) - self._weight()) ** 2
+
+    def phi_prox(self, e: Array, step: Array | float) -> Array:
+        """The soft threshold at step weight, divided by 1 + 2 step."""
+        return soft_threshold(e, step * self._weight()) / (1 + 2 * step)
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """Where the mean, pulled towards the median, meets the sorted y."""
+        y, weights = y[weights > 0], weights[weights > 0]
+        order = np.argsort(y)
+        y, below = y[order], np.concatenate([[0.0], np.cumsum(weights[order])])
+        # Between y[k-1] and y[k] the derivative vanishes at roots[k]; roots fall with k while y rises.
+        roots = weights[order] @ y / below[-1] - self._weight() * (below / below[-1] - 0.5)
+        return float(np.minimum(np.append(y, np.inf), roots).max())

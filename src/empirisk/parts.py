@@ -1,0 +1,41 @@
+"""Parts: the objects that fill the slots of a machine, and the names that stand for them."""
+
+import difflib
+import re
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from empirisk.errors import EmpiriskError
+
+
+class Part(BaseEstimator):
+    """A loss, penalty, map or solver: parameters in, mathematics out, no fitted state.
+
+    Parts have ``get_params`` and ``set_params``, so ``clone`` copies them and a grid search reaches into them.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The snake_case name by which the part can be asked for."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def by_name(classes: tuple[type[Part], ...]) -> dict[str, type[Part]]:
+    """The table from snake_case names to part classes."""
+    return {cls.name(): cls for cls in classes}
+
+
+def resolve(value: Any, table: dict[str, type[Part]], argument: str) -> Any:
+    """Return the part that ``value`` is or names, or raise a sentence that names the choices."""
+    if isinstance(value, str):
+        if value in table:
+            return table[value]()
+        close = difflib.get_close_matches(value, table, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {sorted(table)}."
+        raise EmpiriskError(f"{argument}={value!r} is not known; {hint}")
+    if isinstance(value, tuple(table.values())):
+        return value
+    raise EmpiriskError(
+        f"{argument}={value!r} is neither a name nor an object of that kind; choose one of {sorted(table)}."
+    )

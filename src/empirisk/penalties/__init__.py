@@ -1,0 +1,18 @@
+"""Penalties: what large weights cost."""
+
+from empirisk.parts import by_name, resolve
+from empirisk.penalties.base import Penalty
+from empirisk.penalties.norms import L1, L2, ElasticNet, NoPenalty
+
+__all__ = ["L1", "L2", "ElasticNet", "NoPenalty", "Penalty", "find"]
+
+NAMES = by_name((ElasticNet, L1, L2, NoPenalty))
+
+
+def find(penalty: str | Penalty) -> Penalty:
+    """The penalty that an object is or a name stands for.
+
+    >>> find("l1")
+    L1()
+    """
+    return resolve(penalty, NAMES, "penalty")

@@ -1,0 +1,123 @@
+"""The equation as an object: minimise R(w) + C sum_i c_i loss(y_i, <w, a_i> + b), and its dual."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.design import Design
+from empirisk.losses.base import Loss
+from empirisk.penalties.base import Penalty
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Weights w (d, or d x K for joint losses), intercept b, and a dual point u (n, or n x K) where a solver has one."""
+
+    w: Array
+    b: Array | float = 0.0
+    u: Array | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One convex problem with everything a solver needs to know.
+
+    The primal is  P(w, b) = R(w) + sum_i s_i loss(y_i, f_i)  with f = A w + b and s = C * weights. Its dual is
+
+        D(u) = -R*(-A'u) - sum_i s_i loss*(y_i, u_i / s_i),   sum_i u_i = 0 with an intercept,
+
+    and u_i = s_i loss'(y_i, f_i) at the optimum.
+
+    Parameters
+    ----------
+    loss, penalty : Loss, Penalty
+        The parts of the equation.
+    C : float
+        The scale of the loss sum.
+    design : Design
+        The matrix A of mapped samples.
+    y : array
+        Targets: labels -1/+1, numbers, or class codes 0..K-1 for joint losses.
+    weights : array
+        Sample weights, positive.
+    intercept : bool
+        Whether b is free; otherwise it is 0.
+    classes : int
+        Number of classes K of a joint loss, else 0.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    C: float
+    design: Design
+    y: Array
+    weights: Array
+    intercept: bool = True
+    classes: int = 0
+
+    @cached_property
+    def scale(self) -> Array:
+        """s = C * weights."""
+        return self.C * self.weights
+
+    @property
+    def width(self) -> tuple[int, ...]:
+        """Shape of w."""
+        columns = self.design.shape[1]
+        return (columns, self.classes) if self.classes else (columns,)
+
+    def with_C(self, C: float) -> "Problem":
+        """The same problem at another C."""
+        return replace(self, C=C)
+
+    def origin(self) -> Point:
+        """w = 0 and the best intercept for it."""
+        b: Array | float = np.zeros(self.classes) if self.classes else 0.0
+        if self.intercept:
+            b = self.loss.best_constant(self.y, self.weights)
+        return Point(np.zeros(self.width), b)
+
+    @cached_property
+    def origin_value(self) -> float:
+        """The objective of the best constant prediction."""
+        b = np.asarray(self.origin().b, dtype=float)
+        return self.loss_sum(np.tile(b, (len(self.y), 1)) if self.classes else np.full(len(self.y), b))
+
+    def predict(self, point: Point) -> Array:
+        """f = A w + b."""
+        return self.design.dot(point.w) + point.b
+
+    def loss_sum(self, f: Array) -> float:
+        """sum_i s_i loss(y_i, f_i)."""
+        return float(self.scale @ self.loss.value(self.y, f))
+
+    def primal(self, point: Point, f: Array | None = None) -> float:
+        """P at the point; ``f`` saves the product if it is known."""
+        return self.penalty.value(point.w) + self.loss_sum(self.predict(point) if f is None else f)
+
+    def slopes(self, f: Array) -> Array:
+        """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
+        return self._per_sample(self.scale) * self.loss.derivative(self.y, f)
+
+    def conjugate_sum(self, u: Array) -> float:
+        """sum_i s_i loss*(y_i, u_i / s_i)."""
+        return float(self.scale @ self.loss.conjugate(self.y, u / self._per_sample(self.scale)))
+
+    def dual(self, u: Array, correlations: Array | None = None) -> float:
+        """D at a feasible u; ``correlations`` = A'u saves the product if it is known."""
+        v = self.design.tdot(u) if correlations is None else correlations
+        return -self.penalty.conjugate(-v) - self.conjugate_sum(u)
+
+    def _per_sample(self, values: Array) -> Array:
+        return values[:, None] if self.classes else values
+
+    @cached_property
+    def critical_C(self) -> float:
+        """The largest C at which w = 0 is optimal (0 without an l1 penalty)."""
+        flat = np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
+        slopes = self._per_sample(self.weights) * self.loss.derivative(self.y, np.array(flat))
+        return self.penalty.critical_C(self.design.tdot(slopes))

@@ -1,0 +1,1 @@
+"""Solvers: how the equation is minimised. Each is usable by name; the default is picked by `choose`."""

@@ -1,0 +1,85 @@
+"""What a solver is: it gets a problem, reports through one callback, returns a point, and never grades itself."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from empirisk.certificate import Certificate, Status, verify
+from empirisk.parts import Part
+from empirisk.problem import Point, Problem
+
+
+@dataclass
+class Watch:
+    """The eye on a fit: limits, history, interrupts and progress, one call per iteration.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which to stop.
+    max_iter : int
+        Iterations allowed.
+    deadline : float
+        Value of `time.perf_counter` at which to stop.
+    interrupted : callable
+        Tells whether the user asked to stop.
+    progress : callable, optional
+        Called as progress(iteration, point) after every iteration; returns True to stop.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    deadline: float = np.inf
+    interrupted: Callable[[], bool] = lambda: False
+    progress: Callable[[int, Point], bool] | None = None
+    history: dict[str, list[float]] = field(default_factory=dict)
+    iterations: int = 0
+    status: str = ""
+    start: float = field(default_factory=time.perf_counter)
+
+    def record(self, **values: float) -> None:
+        """Append values to the history."""
+        for name, value in values.items():
+            self.history.setdefault(name, []).append(float(value))
+
+    def __call__(self, point: Point, **values: float) -> bool:
+        """Note one finished iteration at ``point``; True means stop now, with `status` saying why."""
+        self.iterations += 1
+        self.record(seconds=time.perf_counter() - self.start, **values)
+        if self.progress is not None and self.progress(self.iterations, point):
+            self.status = Status.EARLY
+        if self.interrupted():
+            self.status = Status.INTERRUPTED
+        elif time.perf_counter() >= self.deadline:
+            self.status = Status.TIME
+        elif not self.status and self.iterations >= self.max_iter:
+            self.status = Status.ITERATIONS
+        return bool(self.status)
+
+    def enough(self, certificate: Certificate) -> bool:
+        """Whether a certificate meets ``tol``; the fit is then converged."""
+        if certificate.relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+            return True
+        return False
+
+    def proves(self, problem: Problem, point: Point) -> bool:
+        """Verify the point and tell whether it meets ``tol``."""
+        certificate = verify(problem, point)
+        self.record(gap=certificate.gap)
+        return self.enough(certificate)
+
+
+class Solver(Part):
+    """Base of the solvers: `refuses` says what a solver cannot do, `solve` does the rest."""
+
+    def refuses(self, problem: Problem) -> str:
+        """Why this solver cannot do the problem, as half a sentence; empty if it can."""
+        raise NotImplementedError
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None, **known: Any) -> Point:
+        """Minimise the problem from ``start`` until ``watch`` says stop."""
+        raise NotImplementedError

@@ -1,0 +1,272 @@
+"""Trees as flat arrays: one tree, or many joined end to end, and the walk from a row to its leaf."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+WORD = 64  # categories in one word of a category set
+ROWS_PER_SLICE = 1 << 16  # rows walked between two returns to Python, so that an interrupt is heard
+
+
+class Splits(NamedTuple):
+    """The part of `Nodes` that decides the way of a row, as compiled code takes it (see `Nodes` for the meaning)."""
+
+    feature: NDArray[np.int32]
+    threshold: Array
+    left: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    category_start: NDArray[np.int32]
+    category_bits: NDArray[np.uint64]
+    category_counts: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The nodes of one tree, or of many trees joined end to end, as public arrays.
+
+    Node k is a leaf where ``feature[k] == -1``. Otherwise its children are ``left[k]`` and ``left[k] + 1``, and a row
+    x goes left
+
+    - in a numeric split, where ``x[feature] <= threshold`` (infinity: every present value goes left);
+    - in a categorical split, where the bit of its category code is set;
+    - where the value is missing (NaN, or a code outside ``range(category_counts[feature])``), if ``missing_left``.
+
+    Attributes
+    ----------
+    roots : (n_trees,) int32
+        The node at which each tree starts.
+    feature : (n_nodes,) int32
+        Column of the split, -1 in a leaf.
+    threshold : (n_nodes,) float64
+        Largest value that goes left; NaN in leaves and categorical splits.
+    left : (n_nodes,) int32
+        Node of the left child, the right child being the next node; -1 in a leaf.
+    missing_left : (n_nodes,) bool
+        Whether a missing value goes left.
+    category_start : (n_nodes,) int32
+        Where the node's set of categories starts in `category_bits`; -1 unless the split is categorical.
+    category_bits : (n_words,) uint64
+        Sets of category codes: bit ``code % 64`` of word ``category_start + code // 64`` says "left".
+    category_counts : (n_features,) int32
+        Number of categories of each column, 0 for a numeric column.
+    value : (n_nodes, n_outputs) float64
+        Prediction in each node: a mean or median, or class probabilities.
+    weight, impurity, gain : (n_nodes,) float64
+        Training weight in the node, its impurity, and the decrease of weight * impurity by its split (0 in a leaf).
+        Empty after `unpack`, which restores what predictions need.
+
+    Examples
+    --------
+    >>> from empirisk.trees.nodes import Nodes
+    >>> stump = Nodes.from_splits(feature=[0, -1, -1], threshold=[0.5, np.nan, np.nan], left=[1, -1, -1],
+    ...                           value=[[0.0], [-1.0], [1.0]], n_features=1)
+    >>> stump.predict(np.array([[0.0], [1.0]])).ravel()
+    array([-1.,  1.])
+    """
+
+    roots: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: Array
+    left: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    category_start: NDArray[np.int32]
+    category_bits: NDArray[np.uint64]
+    category_counts: NDArray[np.int32]
+    value: Array
+    weight: Array
+    impurity: Array
+    gain: Array
+
+    @classmethod
+    def from_splits(cls, feature, threshold, left, value, n_features: int, **others) -> "Nodes":
+        """One tree from its essential arrays; the ``others`` (named as the attributes) default to none or zero."""
+        count = len(feature)
+        defaults = {
+            "roots": [0],
+            "missing_left": np.zeros(count),
+            "category_start": np.full(count, -1),
+            "category_bits": [],
+            "category_counts": np.zeros(n_features),
+            "weight": np.zeros(count),
+            "impurity": np.zeros(count),
+            "gain": np.zeros(count),
+        }
+        given = {"feature": feature, "threshold": threshold, "left": left, "value": value, **others}
+        return cls(**{name: _typed(name, array) for name, array in (defaults | given).items()})
+
+    @property
+    def splits(self) -> Splits:
+        """The arrays that decide the way of a row, for compiled code."""
+        return Splits(*(getattr(self, name) for name in Splits._fields))
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees the arrays hold."""
+        return len(self.roots)
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        return self.feature < 0
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def predict_leaf(self, X: Array) -> NDArray[np.int32]:
+        """The leaf that each row reaches in each tree, (n_rows, n_trees).
+
+        ``X`` holds numbers and category codes as floats, NaN where missing.
+        """
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        leaves = np.empty((len(X), self.n_trees), dtype=np.int32)
+        for start in range(0, len(X), ROWS_PER_SLICE):
+            rows = slice(start, start + ROWS_PER_SLICE)
+            for tree, root in enumerate(self.roots):
+                find_leaves(self.splits, root, X[rows], leaves[rows, tree])
+        return leaves
+
+    def predict(self, X: Array) -> Array:
+        """The mean over the trees of the values in the leaves that each row reaches, (n_rows, n_outputs)."""
+        leaves = self.predict_leaf(X)
+        total = np.zeros((len(leaves), self.value.shape[1]))
+        for tree in range(self.n_trees):
+            total += self.value[leaves[:, tree]]
+        return total / self.n_trees
+
+    def tree(self, index: int) -> "Nodes":
+        """One of the trees, on its own."""
+        bounds = np.append(self.roots, len(self))
+        nodes = slice(bounds[index], bounds[index + 1])
+        left = self.left[nodes]
+        parts = {name: getattr(self, name)[nodes] for name in _BY_NODE if len(getattr(self, name))}
+        return Nodes(
+            **{name: getattr(self, name) for name in _FIELDS}
+            | parts
+            | {
+                "roots": np.zeros(1, dtype=np.int32),
+                "left": np.where(left < 0, left, left - bounds[index]).astype(np.int32),
+            }
+        )
+
+    @staticmethod
+    def join(trees: "Sequence[Nodes]") -> "Nodes":
+        """Many trees end to end, in the order given; all must come from the same columns."""
+        sizes = np.array([len(tree) for tree in trees])
+        words = np.array([len(tree.category_bits) for tree in trees])
+        shift, word_shift = np.cumsum(sizes) - sizes, np.cumsum(words) - words
+        arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _BY_NODE}
+        arrays["category_bits"] = np.concatenate([tree.category_bits for tree in trees])
+        arrays["roots"] = np.concatenate([tree.roots + step for tree, step in zip(trees, shift, strict=True)])
+        arrays["left"] += np.where(arrays["left"] < 0, 0, np.repeat(shift, sizes)).astype(np.int32)
+        starts = arrays["category_start"]
+        starts += np.where(starts < 0, 0, np.repeat(word_shift, sizes)).astype(np.int32)
+        arrays["category_counts"] = trees[0].category_counts
+        return Nodes(**{name: _typed(name, array) for name, array in arrays.items()})
+
+    def pack(self) -> dict[str, NDArray]:
+        """What predictions need, in about 15 bytes a node where trees have one output; see `unpack`.
+
+        A leaf has no threshold and a split's own value is never predicted, so one float64 ``slot`` serves both:
+        thresholds and leaf values keep every bit. With several outputs the slot of a leaf is its row in a table.
+        """
+        leaf, categorical = self.is_leaf, self.category_start >= 0
+        slot = np.where(categorical, self.category_start, self.threshold)
+        several = self.value.shape[1] > 1
+        table, slot[leaf] = _leaf_table(self.value[leaf]) if several else (np.zeros((0, 1)), self.value[leaf, 0])
+        narrow = np.int16 if len(self.category_counts) <= np.iinfo(np.int16).max else np.int32
+        packed = {
+            "roots": self.roots,
+            "feature": self.feature.astype(narrow),
+            "left": self.left,
+            "slot": slot,
+            "missing_left": np.packbits(self.missing_left),
+            "category_bits": self.category_bits,
+            "category_counts": self.category_counts,
+            "leaf_values": table,
+        }
+        if categorical.any():
+            packed["categorical"] = np.packbits(categorical)
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, NDArray]) -> "Nodes":
+        """The nodes that `pack` wrote: every prediction is the same to the last bit.
+
+        The values of splits are NaN, and ``weight``, ``impurity`` and ``gain`` are empty: they were not kept.
+        """
+        feature, slot, table = packed["feature"], packed["slot"], packed["leaf_values"]
+        count, leaf = len(feature), feature < 0
+        categorical = _bits(packed["categorical"], count) if "categorical" in packed else np.zeros(count, dtype=bool)
+        value = np.full((count, table.shape[1]), np.nan)
+        value[leaf] = table[slot[leaf].astype(np.intp)] if len(table) else slot[leaf, None]
+        arrays = {
+            "roots": packed["roots"],
+            "missing_left": _bits(packed["missing_left"], count),
+            "category_start": np.where(categorical, slot, -1),
+            "category_bits": packed["category_bits"],
+            "category_counts": packed["category_counts"],
+        }
+        nothing = dict.fromkeys(("weight", "impurity", "gain"), np.zeros(0))
+        threshold = np.where(leaf | categorical, np.nan, slot)
+        return cls.from_splits(feature, threshold, packed["left"], value, 0, **arrays, **nothing)
+
+
+_FIELDS = tuple(Nodes.__dataclass_fields__)
+_BY_NODE = tuple(name for name in _FIELDS if name not in ("roots", "category_bits", "category_counts"))
+_TYPES = {
+    "roots": np.int32,
+    "feature": np.int32,
+    "left": np.int32,
+    "missing_left": np.bool_,
+    "category_start": np.int32,
+    "category_bits": np.uint64,
+    "category_counts": np.int32,
+}
+
+
+def _typed(name: str, array) -> NDArray:
+    return np.ascontiguousarray(array, dtype=_TYPES.get(name, np.float64))
+
+
+def _bits(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
+    return np.unpackbits(packed, count=count).astype(bool)
+
+
+def _leaf_table(values: Array) -> tuple[Array, Array]:
+    """The distinct rows of ``values`` (pure leaves repeat) and the place of each row among them."""
+    table, place = np.unique(values, axis=0, return_inverse=True)
+    return table, place.ravel().astype(np.float64)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def goes_left(splits, node, value):
+    """Whether a row with this value in the node's column goes left."""
+    start = splits.category_start[node]
+    if start < 0:
+        if value <= splits.threshold[node]:
+            return True
+        if value > splits.threshold[node]:
+            return False
+        return splits.missing_left[node]
+    if value >= 0 and value < splits.category_counts[splits.feature[node]]:
+        code = np.int64(value)
+        word = splits.category_bits[start + (code >> 6)]
+        return (word >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
+    return splits.missing_left[node]
+
+
+@njit(cache=True, nogil=True)
+def find_leaves(splits, root, X, leaves):
+    """Write into ``leaves`` the leaf that each row of ``X`` reaches from ``root``."""
+    for row in range(X.shape[0]):
+        node = root
+        while splits.feature[node] >= 0:
+            step = 0 if goes_left(splits, node, X[row, splits.feature[node]]) else 1
+            node = splits.left[node] + step
+        leaves[row] = node

@@ -1,0 +1,152 @@
+"""What holds for the repository as a whole: a light public face, typed names, small files, pinned versions."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+import empirisk as er
+from tests.public import EXPORTS
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py")) + sorted((ROOT / "benchmarks").rglob("*.py"))
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+# --- the public face ------------------------------------------------------------------------------------------------
+
+
+def test_import_loads_nothing_heavy():
+    loaded = python("import sys, empirisk; print(*sys.modules)").split()
+    assert "empirisk" in loaded
+    assert {"numpy", "scipy", "numba", "sklearn", "matplotlib", "polars"}.isdisjoint(loaded)
+
+
+def test_import_costs_almost_nothing():
+    code = "from time import perf_counter as now; start = now(); import empirisk; print(now() - start)"
+    assert min(float(python(code)) for _ in range(3)) < 0.05
+
+
+def test_the_three_lists_of_names_agree():
+    """The names in ``__all__``, those with a home, and those that type checkers see."""
+    tree = ast.parse(inspect.getsource(er))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    homes = {
+        alias.name: statement.module
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    assert homes == {**er._HOMES, **dict.fromkeys(er._MODULES, "empirisk")}
+    assert sorted(homes) == sorted(er.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"empirisk has no 'nonsense'; dir\(empirisk\)"):
+        er.nonsense  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean 'Lasso'"):
+        er.Laso  # noqa: B018
+    assert not hasattr(er, "kernels_of_the_future")
+
+
+def test_every_public_name_loads():
+    for name in er.__all__:
+        assert getattr(er, name) is getattr(er, name)
+    assert set(er.__all__) < set(dir(er))
+
+
+def test_config_stays_callable():
+    assert python("import empirisk.settings, empirisk as er; er.config(memory='2GB'); print(er.config.__name__)") == (
+        "config\n"
+    )
+
+
+# --- text and types -------------------------------------------------------------------------------------------------
+
+
+def annotations(function) -> tuple[list[bool], bool]:
+    """Whether each parameter after self is annotated, by position, and whether the result is."""
+    signature = inspect.signature(function)
+    given = [parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values()]
+    return given, signature.return_annotation is not inspect.Signature.empty
+
+
+def untyped(cls: type, name: str) -> bool:
+    """Whether a method lacks a type that no class it inherits from states either."""
+    versions = [vars(base)[name] for base in cls.__mro__ if name in vars(base)]
+    plain = [getattr(version, "__func__", version) for version in versions]
+    stated = [annotations(version) for version in plain if inspect.isfunction(version)]
+    count = len(stated[0][0])
+    parameters = all(any(given[i] for given, _ in stated if i < len(given)) for i in range(1, count))
+    return not (parameters and (name == "__init__" or any(result for _, result in stated)))
+
+
+def methods(cls: type) -> list[str]:
+    """The public methods that the class or its ancestors in Empirisk define."""
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("empirisk")]
+    names = {name for base in ours for name, value in vars(base).items() if inspect.isfunction(value)}
+    return sorted(name for name in names if name == "__init__" or not name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_every_public_name_is_typed(name):
+    value = attrgetter(name)(er)
+    if inspect.isclass(value):
+        assert [method for method in methods(value) if untyped(value, method)] == []
+    else:
+        given, result = annotations(value)
+        assert all(given)
+        assert result
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name.rpartition(".")[2][0].isupper()])
+def test_every_public_method_is_documented(name):
+    cls = attrgetter(name)(er)
+    silent = [method for method in methods(cls) if method != "__init__" and not inspect.getdoc(getattr(cls, method))]
+    assert silent == []
+
+
+# --- the shape of the code ------------------------------------------------------------------------------------------
+
+
+def body_lines(function) -> int:
+    """Lines of a function without its docstring."""
+    text = function.body[0] if ast.get_docstring(function) is not None else None
+    return function.end_lineno - function.lineno + 1 - (text.end_lineno - text.lineno + 1 if text else 0)
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_files_and_functions_are_small(file):
+    text = file.read_text()
+    assert text.count("\n") < 400
+    for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTION)):
+        assert body_lines(function) < 60, function.name
+        positional = {argument.arg for argument in function.args.posonlyargs + function.args.args}
+        assert len(positional - {"self", "cls"}) <= 9, function.name
+
+
+def test_pins_are_plain_and_complete():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) and re.fullmatch(r"[\w.]+", pins[name]) for name in pins)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = project["dependencies"] + extras["dev"] + extras["rivals"]
+    assert {re.match(r"[\w-]+", requirement)[0] for requirement in wanted} <= set(pins)
+
+
+def test_continuous_integration_runs_make_test():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-1] == "exec make test"

@@ -1,0 +1,75 @@
+import os
+
+import pytest
+
+import empirisk as er
+from empirisk import settings
+from empirisk.errors import EmpiriskError, TooLarge
+
+
+@pytest.fixture(autouse=True)
+def _restored():
+    with er.config():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2 * 10**9), ("1.5 mb", 1_500_000), ("3.KB", 3000), (" 10B ", 10), ("1TB", 10**12), (77, 77)],
+)
+def test_sizes(text, size):
+    assert settings.parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "2", "two GB", "1.2.3GB", "-1GB", "2GiB", "0GB", 0, -5, 0.5])
+def test_what_is_no_size_is_named(text):
+    with pytest.raises(EmpiriskError, match="memory="):
+        er.config(memory=text)
+
+
+def test_a_setting_lasts_and_leaves_the_others():
+    threads = settings.settings().threads
+    er.config(memory="3MB")
+    assert settings.settings() == settings.Settings(memory=3_000_000, threads=threads)
+    er.config(threads=7)
+    assert settings.settings() == settings.Settings(memory=3_000_000, threads=7)
+
+
+def test_a_block_restores_even_after_an_error():
+    before = settings.settings()
+    with er.config(memory="1KB", threads=3) as inside:
+        assert inside == settings.settings() == settings.Settings(memory=1000, threads=3)
+        with er.config(threads=1):
+            assert settings.settings().threads == 1
+        assert settings.settings() == inside
+    assert settings.settings() == before
+    with pytest.raises(KeyError), er.config(memory="1KB"):
+        raise KeyError
+    assert settings.settings() == before
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_must_be_positive(threads):
+    before = settings.settings()
+    with pytest.raises(EmpiriskError, match="threads="):
+        er.config(memory="1KB", threads=threads)
+    assert settings.settings() == before
+
+
+def test_require_names_the_bytes_and_the_alternative():
+    er.config(memory="2GB")
+    settings.require(2 * 10**9, "a kernel matrix", "use Nystrom")
+    with pytest.raises(TooLarge, match=r"a kernel matrix needs 3\.0 GB, more than the 2\.0 GB.*; use Nystrom\."):
+        settings.require(3 * 10**9, "a kernel matrix", "use Nystrom")
+
+
+def test_the_default_is_half_of_what_there_is(monkeypatch, tmp_path):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(settings, "CONTAINER_LIMITS", (limit,))
+    machine = settings._half_of_memory()
+    assert machine == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    limit.write_text("max\n")
+    assert settings._half_of_memory() == machine
+    limit.write_text("1000000\n")
+    assert settings._half_of_memory() == 500_000
+    assert settings._cores() >= 1
