@@ -146,6 +146,11 @@ def test_pins_are_plain_and_complete():
     assert {re.match(r"[\w-]+", requirement)[0] for requirement in wanted} <= set(pins)
 
 
+def test_the_code_in_the_readme_runs():
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL):
+        exec(block, {})
+
+
 def test_continuous_integration_runs_make_test():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)

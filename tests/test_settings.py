@@ -31,7 +31,7 @@ def test_a_setting_lasts_and_leaves_the_others():
     threads = settings.settings().threads
     er.config(memory="3MB")
     assert settings.settings() == settings.Settings(memory=3_000_000, threads=threads)
-    er.config(threads=7)
+    assert repr(er.config(threads=7)) == "Settings(memory=3000000, threads=7)"
     assert settings.settings() == settings.Settings(memory=3_000_000, threads=7)
 
 

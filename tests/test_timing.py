@@ -1,6 +1,7 @@
 import math
 
 import pytest
+
 from benchmarks import problems
 from benchmarks.timing import Comparison, Timing, compare
 

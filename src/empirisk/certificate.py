@@ -80,7 +80,8 @@ def verify(problem: Problem, point: Point) -> Certificate:
     penalty_value, loss_value = problem.penalty.value(point.w), problem.loss_sum(f)
     primal = penalty_value + loss_value
     candidates = [problem.slopes(f)] if point.u is None else [point.u, problem.slopes(f)]
-    dual, terms = max((_lower_bound(problem, point, u) for u in candidates), key=lambda pair: pair[0])
+    bounds = [_lower_bound(problem, point, u) for u in candidates] + [_bound_at_zero(problem, f)]
+    dual, terms = max(bounds, key=lambda pair: pair[0])
     rounding = 4 * EPSILON * (penalty_value + abs(loss_value) + terms)
     gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
     return Certificate(primal, dual, gap, gap / _magnitude(problem, primal, dual))
@@ -98,6 +99,12 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     else:
         penalty = problem.penalty.conjugate(-correlations)
     return -penalty - conjugates, penalty + abs(conjugates)
+
+
+def _bound_at_zero(problem: Problem, f) -> tuple[float, float]:
+    """The dual value of u = 0, which is always feasible: the sum of the smallest losses."""
+    value = -problem.conjugate_sum(np.zeros_like(f))
+    return value, abs(value)
 
 
 def _magnitude(problem: Problem, primal: float, dual: float) -> float:

@@ -81,6 +81,9 @@ class _Restore:
     def __init__(self, before: Settings):
         self._before = before
 
+    def __repr__(self) -> str:
+        return repr(_settings)  # what a user sees after er.config(memory="2GB")
+
     def __enter__(self) -> Settings:
         return _settings
 

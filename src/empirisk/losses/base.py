@@ -45,6 +45,8 @@ class Loss(Part):
 
     tasks: ClassVar[frozenset[str]] = frozenset()
     convex: ClassVar[bool] = True
+    #: Whether the curvature is the same everywhere.
+    quadratic: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     #: The joint multiclass loss (a name) of which this is the two-class case, if any.
     joint_form: ClassVar[str | None] = None

@@ -25,6 +25,7 @@ class Squared(ResidualLoss):
     """
 
     tasks = frozenset({"regression", "classification"})
+    quadratic = True
     curvature_bound = 2.0
     dual_quadratic = (0.0, 0.0, 0.5)
 

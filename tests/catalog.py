@@ -1,0 +1,50 @@
+"""One list of instances for every generic test: what is added here is differentiated, conjugated, cloned and solved."""
+
+from empirisk.losses import (
+    Absolute,
+    CrammerSinger,
+    EpsilonInsensitive,
+    Exponential,
+    Hinge,
+    Logistic,
+    Perceptron,
+    Power,
+    SoftHinge,
+    Softmax,
+    Squared,
+    SquaredAbsolute,
+    SquaredHinge,
+    ZeroOne,
+)
+from empirisk.penalties import L1, L2, ElasticNet, NoPenalty
+
+MARGIN_LOSSES = [
+    ZeroOne(),
+    Perceptron(),
+    Hinge(),
+    SquaredHinge(),
+    Logistic(),
+    Exponential(),
+    SoftHinge(),
+    SoftHinge(margin=0.5, temperature=0.3),
+    SoftHinge(margin=-1.0, temperature=2.0),
+]
+RESIDUAL_LOSSES = [
+    Squared(),
+    Absolute(),
+    Power(),
+    Power(1.0),
+    Power(1.3),
+    Power(2.0),
+    Power(3.5),
+    EpsilonInsensitive(),
+    EpsilonInsensitive(0.0),
+    EpsilonInsensitive(0.7),
+    SquaredAbsolute(),
+    SquaredAbsolute(0.0),
+    SquaredAbsolute(2.5),
+]
+JOINT_LOSSES = [Softmax(), CrammerSinger()]
+LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + JOINT_LOSSES
+
+PENALTIES = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]

@@ -1,0 +1,85 @@
+"""Slow, obvious references that the fast code must equal. Formulas of losses and penalties work in extended precision.
+
+Losses are functions of z, the margin t = y f or the residual e = f - y, by the loss's name.
+"""
+
+import numpy as np
+
+PHI = {
+    "zero_one": lambda loss, t: 1.0 * (t <= 0),
+    "perceptron": lambda loss, t: np.maximum(0, -t),
+    "hinge": lambda loss, t: np.maximum(0, 1 - t),
+    "squared_hinge": lambda loss, t: np.maximum(0, 1 - t) ** 2,
+    "logistic": lambda loss, t: np.log1p(np.exp(-t)),
+    "exponential": lambda loss, t: np.exp(-t),
+    "soft_hinge": lambda loss, t: loss.temperature * np.log1p(np.exp((loss.margin - t) / loss.temperature)),
+    "squared": lambda loss, e: e**2,
+    "absolute": lambda loss, e: np.abs(e),
+    "power": lambda loss, e: np.abs(e) ** loss.p,
+    "epsilon_insensitive": lambda loss, e: np.maximum(0, np.abs(e) - loss.epsilon),
+    "squared_absolute": lambda loss, e: e**2 + loss.weight * np.abs(e),
+}
+
+SMOOTH_SLOPE = {
+    "squared_hinge": lambda loss, t: -2 * np.maximum(0, 1 - t),
+    "logistic": lambda loss, t: -1 / (1 + np.exp(t)),
+    "exponential": lambda loss, t: -np.exp(-t),
+    "soft_hinge": lambda loss, t: -1 / (1 + np.exp((t - loss.margin) / loss.temperature)),
+    "squared": lambda loss, e: 2 * e,
+    "squared_absolute": lambda loss, e: 2 * e,
+    "power": lambda loss, e: 0 * e if loss.p == 1 else loss.p * np.sign(e) * np.abs(e) ** (loss.p - 1),
+}
+
+
+def kinks(loss) -> list[tuple[float, float, float]]:
+    """(place, slope it adds on the left, on the right) of every corner in a convex loss of one number."""
+    name = loss.name()
+    if name in ("perceptron", "hinge"):
+        return [(0.0 if name == "perceptron" else 1.0, -1.0, 0.0)]
+    if name == "absolute" or (name == "power" and loss.p == 1):
+        return [(0.0, -1.0, 1.0)]
+    if name == "epsilon_insensitive":
+        return [(-loss.epsilon, -1.0, 0.0), (loss.epsilon, 0.0, 1.0)]
+    if name == "squared_absolute":
+        return [(0.0, -loss.weight, loss.weight)]
+    return []
+
+
+def phi(loss, z):
+    """The loss as the catalogue writes it."""
+    return PHI[loss.name()](loss, z)
+
+
+def slopes(loss, z):
+    """The left and the right derivative of a convex loss: the ends of its subdifferential."""
+    smooth = SMOOTH_SLOPE[loss.name()](loss, z) if loss.name() in SMOOTH_SLOPE else 0 * z
+    left = smooth + sum(np.where(z <= place, before, after) for place, before, after in kinks(loss))
+    right = smooth + sum(np.where(z < place, before, after) for place, before, after in kinks(loss))
+    return left, right
+
+
+def on_targets(loss, y, f):
+    """loss(y, f) of a loss of one number."""
+    return phi(loss, y * f if loss.tasks == {"classification"} else f - y)
+
+
+def slopes_on_targets(loss, y, f):
+    """Left and right derivative in f."""
+    if loss.tasks != {"classification"}:
+        return slopes(loss, f - y)
+    left, right = slopes(loss, y * f)
+    return np.where(y > 0, left, -right), np.where(y > 0, right, -left)
+
+
+def joint_value(loss, y: int, row) -> float:
+    """A joint loss of one sample."""
+    if loss.name() == "softmax":
+        return float(np.log(sum(np.exp(score - row[y]) for score in row)))
+    return float(max((j != y) + score - row[y] for j, score in enumerate(row)))
+
+
+def penalty_value(penalty, w) -> float:
+    """R(w) as the catalogue writes it."""
+    name, ratio = penalty.name(), penalty.get_params().get("ratio")
+    l1, l2 = {"none": (0, 0), "l1": (1, 0), "l2": (0, 1)}.get(name) or (ratio, 1 - ratio)
+    return float(sum(l1 * abs(x) + l2 / 2 * x**2 for x in np.ravel(w)))
