@@ -59,5 +59,5 @@ def ridge(data: Data, C: float) -> dict[str, Rival]:
 
 
 def least_absolute(data: Data) -> dict[str, Rival]:
-    """scikit-learn's median regression without a penalty, by interior point: the simplex takes eight times longer."""
+    """scikit-learn's median regression without a penalty, by interior point: the simplex took eight times longer."""
     return _rivals(data, {"sklearn": QuantileRegressor(quantile=0.5, alpha=0.0, solver="highs-ipm")})

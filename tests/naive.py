@@ -3,6 +3,8 @@
 Losses are functions of z, the margin t = y f or the residual e = f - y, by the loss's name.
 """
 
+from fractions import Fraction
+
 import numpy as np
 
 PHI = {
@@ -47,12 +49,14 @@ def kinks(loss) -> list[tuple[float, float, float]]:
 
 def phi(loss, z):
     """The loss as the catalogue writes it."""
-    return PHI[loss.name()](loss, z)
+    with np.errstate(over="ignore"):
+        return PHI[loss.name()](loss, z)
 
 
 def slopes(loss, z):
     """The left and the right derivative of a convex loss: the ends of its subdifferential."""
-    smooth = SMOOTH_SLOPE[loss.name()](loss, z) if loss.name() in SMOOTH_SLOPE else 0 * z
+    with np.errstate(over="ignore"):
+        smooth = SMOOTH_SLOPE[loss.name()](loss, z) if loss.name() in SMOOTH_SLOPE else 0 * z
     left = smooth + sum(np.where(z <= place, before, after) for place, before, after in kinks(loss))
     right = smooth + sum(np.where(z < place, before, after) for place, before, after in kinks(loss))
     return left, right
@@ -83,3 +87,17 @@ def penalty_value(penalty, w) -> float:
     name, ratio = penalty.name(), penalty.get_params().get("ratio")
     l1, l2 = {"none": (0, 0), "l1": (1, 0), "l2": (0, 1)}.get(name) or (ratio, 1 - ratio)
     return float(sum(l1 * abs(x) + l2 / 2 * x**2 for x in np.ravel(w)))
+
+
+def crammer_singer_prox(y: int, row, step) -> list[float]:
+    """argmin_x  max_j(1[j != y] + x_j - x_y) + |x - row|^2 / (2 step), in exact fractions.
+
+    By Moreau x = row - step (p - onehot), where p is the projection of (row + cost) / step + onehot on the simplex.
+    """
+    row, step = [Fraction(float(score)) for score in row], Fraction(float(step))
+    goal = [(score + (j != y)) / step + (j == y) for j, score in enumerate(row)]
+    ordered = sorted(goal, reverse=True)
+    threshold = max((sum(ordered[:m]) - 1) / m for m in range(1, len(row) + 1))
+    p = [max(Fraction(0), entry - threshold) for entry in goal]
+    assert sum(p) == 1
+    return [float(score - step * (p[j] - (j == y))) for j, score in enumerate(row)]

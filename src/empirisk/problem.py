@@ -48,6 +48,8 @@ class Problem:
         Whether b is free; otherwise it is 0.
     classes : int
         Number of classes K of a joint loss, else 0.
+    rows : array, optional
+        Where the samples stand in the user's data, if not all take part.
     """
 
     loss: Loss
@@ -58,6 +60,7 @@ class Problem:
     weights: Array
     intercept: bool = True
     classes: int = 0
+    rows: NDArray[np.intp] | None = None
 
     @cached_property
     def scale(self) -> Array:

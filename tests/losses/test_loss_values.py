@@ -32,9 +32,9 @@ def away_from_corners(loss, z, distance=0.02):
     return z[np.all([np.abs(z - edge) > distance for edge in edges], axis=0)] if edges else z
 
 
-def difference(function, z, h=np.longdouble("1e-3")):
+def difference(function, z):
     """Fourth-order central difference, in extended precision."""
-    z = z.astype(np.longdouble)
+    z, h = z.astype(np.longdouble), np.longdouble("1e-3")
     return (8 * (function(z + h) - function(z - h)) - (function(z + 2 * h) - function(z - 2 * h))) / (12 * h)
 
 
@@ -117,9 +117,7 @@ def test_corners_and_the_smooth_part_make_the_loss(loss):
         assert not rest.corners
         total = total + rest.value(y, f)
     np.testing.assert_array_equal(total, loss.value(y, f))
-    assert len(loss.corners) == len([kink for kink in naive.kinks(loss) if kink[1] != kink[2]]) * (
-        2 if any(before < 0 < after for _, before, after in naive.kinks(loss)) else 1
-    )
+    assert bool(loss.corners) == any(before != after for _, before, after in naive.kinks(loss))
 
 
 @every_scalar
@@ -142,7 +140,7 @@ def test_small_and_large_logistic_losses_are_exact():
 
 def test_soft_hinge_between_logistic_and_hinge():
     np.testing.assert_allclose(SoftHinge(0.0, 1.0).phi(Z), Logistic().phi(Z), rtol=1e-15)
-    np.testing.assert_allclose(SoftHinge(1.0, 1e-300).phi(Z), np.maximum(0, 1 - Z), rtol=1e-15)
+    np.testing.assert_allclose(SoftHinge(1.0, 1e-300).phi(Z), np.maximum(0, 1 - Z), rtol=1e-15, atol=1e-299)
     np.testing.assert_allclose(SoftHinge(1.0, 0.01).phi(Z), np.maximum(0, 1 - Z), atol=0.01 * np.log(2) + 1e-15)
 
 

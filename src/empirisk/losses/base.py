@@ -45,6 +45,10 @@ class Loss(Part):
 
     tasks: ClassVar[frozenset[str]] = frozenset()
     convex: ClassVar[bool] = True
+    #: Whether the curvature is infinite somewhere.
+    steep: ClassVar[bool] = False
+    #: The loss (a name) whose zero set is the constraint that C = infinity means, if it means one.
+    hard_form: ClassVar[str | None] = None
     #: Whether the curvature is the same everywhere.
     quadratic: ClassVar[bool] = False
     joint: ClassVar[bool] = False

@@ -81,6 +81,7 @@ class Hinge(MarginLoss):
     interval = (-1.0, 0.0)
     corners = (Ramp(-1.0, 1.0),)
     dual_quadratic = (1.0, 0.0, 0.0)
+    hard_form = "hinge"
     joint_form = "crammer_singer"
 
     def phi(self, t: Array) -> Array:
@@ -115,6 +116,7 @@ class SquaredHinge(MarginLoss):
     interval = (-np.inf, 0.0)
     curvature_bound = 2.0
     dual_quadratic = (1.0, 0.0, 0.5)
+    hard_form = "hinge"
 
     def phi(self, t: Array) -> Array:
         """max(0, 1 - t)^2."""

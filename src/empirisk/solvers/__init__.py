@@ -1,1 +1,20 @@
 """Solvers: how the equation is minimised. Each is usable by name; the default is picked by `choose`."""
+
+from empirisk.parts import by_name, resolve
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.closed import ClosedForm
+from empirisk.solvers.interior import InteriorPoint
+from empirisk.solvers.newton import Newton
+
+__all__ = ["ClosedForm", "InteriorPoint", "Newton", "Solver", "Watch", "find"]
+
+NAMES = by_name((ClosedForm, InteriorPoint, Newton))
+
+
+def find(solver: str | Solver) -> Solver:
+    """The solver that an object is or a name stands for.
+
+    >>> find("newton")
+    Newton()
+    """
+    return resolve(solver, NAMES, "solver")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Watch:
         Tells whether the user asked to stop.
     progress : callable, optional
         Called as progress(iteration, point) after every iteration; returns True to stop.
+    shared : dict
+        What solvers keep for the other problems of the same fit, such as a factorisation.
     """
 
     tol: float = 1e-6
@@ -35,6 +37,7 @@ class Watch:
     deadline: float = np.inf
     interrupted: Callable[[], bool] = lambda: False
     progress: Callable[[int, Point], bool] | None = None
+    shared: dict[str, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
     status: str = ""
@@ -76,10 +79,13 @@ class Watch:
 class Solver(Part):
     """Base of the solvers: `refuses` says what a solver cannot do, `solve` does the rest."""
 
+    #: Iterations allowed where ``max_iter`` is None.
+    iteration_limit: ClassVar[int] = 1000
+
     def refuses(self, problem: Problem) -> str:
         """Why this solver cannot do the problem, as half a sentence; empty if it can."""
         raise NotImplementedError
 
-    def solve(self, problem: Problem, watch: Watch, start: Point | None = None, **known: Any) -> Point:
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         """Minimise the problem from ``start`` until ``watch`` says stop."""
         raise NotImplementedError

@@ -61,4 +61,4 @@ def purity(criterion, sums, weight):
 def class_impurity(criterion, sums, weight):
     """Impurity of a set of classes."""
     share = purity(criterion, sums, weight) / weight
-    return -share if criterion == ENTROPY else max(0.0, 1.0 - share)
+    return max(0.0, -share if criterion == ENTROPY else 1.0 - share)

@@ -12,32 +12,49 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.core import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from empirisk.trees.criteria import ABSOLUTE, GINI, SQUARED, class_impurity
+from empirisk.trees.criteria import class_impurity
 from empirisk.trees.presort import ROW
 
-VARIANCE, SUMS, DEVIATION = range(3)  # the three scans
 BITS = 52  # sums stay below 2^BITS
 SLACK = 1e-12  # gains this close, as a part of the largest possible gain, are equal
 
 
 class Target(NamedTuple):
-    """What the rows are to be divided by, for compiled code.
+    """What the rows are to be divided by, for compiled code; the fields that are given decide how.
 
-    ``rows[:, 0]`` are the weights as whole numbers, ``rows[:, 1:]`` what a row adds to the sums ``slots``. ``y`` are the
-    outputs of a regression (empty for classes). ``places`` and ``ordered`` belong to the absolute criterion: the place
-    of each row in the order of y within its node, and the responses in that order.
+    Attributes
+    ----------
+    criterion : int
+        Code of the criterion, see `empirisk.trees.criteria`.
+    unit : float
+        A whole-number weight times this is the weight given.
+    rows : (n_rows, 1 + n_entries)
+        Weight of a row as a whole number, then what the row adds to the sums.
+    slots : (n_rows, n_entries) int32 or None
+        The sums that a row adds to; None where there is one response, and gains are those of its variance.
+    y : (n_rows, n_outputs) or None
+        Outputs of a regression; None for classes.
+    places, ordered : (n_rows,) or None
+        For the absolute criterion: the place of each row in the order of y within its node, and the responses in
+        that order.
     """
 
     criterion: int
-    form: int
-    unit: float  # a whole-number weight times this is the weight given
+    unit: float
     rows: NDArray[np.float64]
-    slots: NDArray[np.int32]
-    y: NDArray[np.float64]
-    places: NDArray[np.int32]
-    ordered: NDArray[np.float64]
+    slots: NDArray[np.int32] | None = None
+    y: NDArray[np.float64] | None = None
+    places: NDArray[np.int32] | None = None
+    ordered: NDArray[np.float64] | None = None
+
+
+def lacks(target: types.Type, field: str) -> bool:
+    """Whether a target's field is None, as compiled code sees its type."""
+    return isinstance(target.types[target.fields.index(field)], types.NoneType)
 
 
 @njit(cache=True, nogil=True)
@@ -50,25 +67,35 @@ def scale_for(reach, weight):
 def describe_classes(target, keys, total, limits, value):
     """Sums of a node of classes; returns its impurity and whether it is pure.
 
-    Writes the weight and sums to ``total``, the class shares to ``value``, and to ``limits[1:]`` the slack of gains, the
-    unit of weights and the factor from gains in the scan's numbers to weight times impurity.
+    Writes the weight and sums to ``total``, the class shares to ``value``, and to ``limits[1:]`` the slack of gains,
+    the unit of weights and the factor from gains in the scan's numbers to weight times impurity.
     """
-    total[:] = 0.0
+    total.fill(0.0)
     for key in keys:
         row = key & ROW
         total[0] += target.rows[row, 0]
         total[1 + target.slots[row, 0]] += target.rows[row, 1]
-    if target.form == VARIANCE:
-        value[1] = total[1] / total[0]
-        value[0] = 1.0 - value[1]
-    else:
-        value[:] = total[1:] / total[0]
+    for k in range(len(value)):
+        value[k] = total[1 + k] / total[0]
     impurity = class_impurity(target.criterion, value, 1.0)
-    # The variance of a 0/1 response is p (1 - p), half the gini impurity of two classes.
-    limits[1] = SLACK * total[0]
-    limits[2] = target.unit
-    limits[3] = 2.0 * target.unit if target.form == VARIANCE else target.unit
-    return impurity, value.max() >= 1.0
+    limits[1], limits[2], limits[3] = SLACK * total[0], target.unit, target.unit
+    return impurity, impurity == 0.0
+
+
+@njit(cache=True, nogil=True)
+def describe_two_classes(target, keys, total, limits, value):
+    """As `describe_classes`, where the response is 1 for the second of two classes and 0 for the first."""
+    total.fill(0.0)
+    for key in keys:
+        row = key & ROW
+        total[0] += target.rows[row, 0]
+        total[1] += target.rows[row, 1]
+    value[1] = total[1] / total[0]
+    value[0] = 1.0 - value[1]
+    impurity = class_impurity(target.criterion, value, 1.0)
+    # The variance of the response is p (1 - p), half the gini impurity.
+    limits[1], limits[2], limits[3] = SLACK * total[0], target.unit, 2.0 * target.unit
+    return impurity, impurity == 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -76,22 +103,25 @@ def describe_means(target, keys, total, limits, value):
     """As `describe_classes`, for outputs that are predicted by their means; also writes the responses."""
     y = target.y
     outputs = y.shape[1]
-    low, high = np.full(outputs, np.inf), np.full(outputs, -np.inf)
-    total[:] = 0.0
+    low, high = np.empty(outputs), np.empty(outputs)
+    low.fill(np.inf)
+    high.fill(-np.inf)
+    total.fill(0.0)
     for key in keys:
         row = key & ROW
         total[0] += target.rows[row, 0]
         for j in range(outputs):
             low[j], high[j] = min(low[j], y[row, j]), max(high[j], y[row, j])
     weight = total[0] * target.unit
-    value[:] = 0.0
+    value.fill(0.0)
     for key in keys:  # measured from the lowest, so that equal outputs have that very mean
         row = key & ROW
         for j in range(outputs):
             value[j] += target.rows[row, 0] * (y[row, j] - low[j])
-    value[:] = low + value / total[0]
-    centre = 0.5 * low + 0.5 * high
-    reach = (0.5 * high - 0.5 * low).max()
+    reach = 0.0
+    for j in range(outputs):
+        value[j] = low[j] + value[j] / total[0]
+        reach = max(reach, 0.5 * high[j] - 0.5 * low[j])
     if reach == 0.0:
         return 0.0, True
     scale = scale_for(reach, weight)
@@ -99,7 +129,7 @@ def describe_means(target, keys, total, limits, value):
     for key in keys:
         row = key & ROW
         for j in range(outputs):
-            whole = np.rint((y[row, j] - centre[j]) * scale)
+            whole = np.rint((y[row, j] - (0.5 * low[j] + 0.5 * high[j])) * scale)
             target.rows[row, 1 + j] = np.rint(whole * target.rows[row, 0] * target.unit)
             total[1 + j] += target.rows[row, 1 + j]
             spread += target.rows[row, 0] * ((y[row, j] - value[j]) * scale) ** 2
@@ -115,7 +145,7 @@ def describe_median(target, keys, ordered, total, limits, value):
     y, rows = target.y, target.rows
     count = len(keys)
     low, high = y[keys[0] & ROW, 0], y[keys[count - 1] & ROW, 0]
-    total[:] = 0.0
+    total.fill(0.0)
     for key in keys:
         total[0] += rows[key & ROW, 0]
     value[0] = _median(keys, rows, y, 0.5 * total[0])
@@ -151,18 +181,21 @@ def _median(keys, rows, y, half):
     return y[keys[len(keys) - 1] & ROW, 0]
 
 
-@njit(cache=True, nogil=True)
 def describe(target, keys, start, total, limits, value):
     """Describe a node by the keys of its rows, the first of which is number ``start``; see `describe_classes`."""
-    if target.form == DEVIATION:
-        return describe_median(target, keys, target.ordered[start : start + len(keys)], total, limits, value)
-    if target.y.shape[0] > 0:
-        return describe_means(target, keys, total, limits, value)
-    return describe_classes(target, keys, total, limits, value)
+    raise TypeError("describe is for compiled code only.")
 
 
-def form_of(criterion: int, outputs: int) -> int:
-    """The scan for a criterion with so many classes or outputs."""
-    if criterion == ABSOLUTE:
-        return DEVIATION
-    return VARIANCE if {GINI: 2, SQUARED: 1}.get(criterion) == outputs else SUMS
+@overload(describe)
+def _describe(target, keys, start, total, limits, value):
+    if not lacks(target, "ordered"):
+        return lambda target, keys, start, total, limits, value: describe_median(
+            target, keys, target.ordered[start : start + len(keys)], total, limits, value
+        )
+    if not lacks(target, "y"):
+        return lambda target, keys, start, total, limits, value: describe_means(target, keys, total, limits, value)
+    if lacks(target, "slots"):
+        return lambda target, keys, start, total, limits, value: describe_two_classes(
+            target, keys, total, limits, value
+        )
+    return lambda target, keys, start, total, limits, value: describe_classes(target, keys, total, limits, value)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.trees.bins import MISSING, WIDTH
+from empirisk.trees.bins import WIDTH
 
 HALF = 32
 LOW = (1 << HALF) - 1
@@ -123,25 +123,26 @@ def total(packed, rows):
 
 
 @njit(cache=True, nogil=True)
-def accumulate(by_row, packed, rows, features, histogram):
-    """Fill ``histogram[k]`` with the packed sums in each bin of column ``features[k]``."""
+def accumulate(by_row, packed, rows, first, histogram):
+    """Fill ``histogram[k]`` with the packed sums in each bin of column ``first + k``."""
     histogram[:] = 0
-    count = rows.shape[0]
-    # Four rows at a time: their bins differ, so their additions overlap instead of waiting for one another.
+    count, offset = rows.shape[0], np.uint64(first)
+    # Four rows at a time: their additions overlap instead of waiting for one another. Unsigned numbers index without
+    # a test for negative ones.
     whole = count - count % 4
     for k in range(0, whole, 4):
         a, b, c, d = np.uint64(rows[k]), np.uint64(rows[k + 1]), np.uint64(rows[k + 2]), np.uint64(rows[k + 3])
         at_a, at_b, at_c, at_d = packed[a], packed[b], packed[c], packed[d]
-        for j in range(features.shape[0]):
-            f = np.uint64(features[j])
-            histogram[j, by_row[a, f]] += at_a
-            histogram[j, by_row[b, f]] += at_b
-            histogram[j, by_row[c, f]] += at_c
-            histogram[j, by_row[d, f]] += at_d
+        for j in range(histogram.shape[0]):
+            column = np.uint64(j) + offset
+            histogram[j, by_row[a, column]] += at_a
+            histogram[j, by_row[b, column]] += at_b
+            histogram[j, by_row[c, column]] += at_c
+            histogram[j, by_row[d, column]] += at_d
     for k in range(whole, count):
         row = np.uint64(rows[k])
-        for j in range(features.shape[0]):
-            histogram[j, by_row[row, np.uint64(features[j])]] += packed[row]
+        for j in range(histogram.shape[0]):
+            histogram[j, by_row[row, np.uint64(j) + offset]] += packed[row]
 
 
 @njit(cache=True, nogil=True)

@@ -75,11 +75,11 @@ def scan_sums(criterion, keys, rows, slots, total, missing, limits):
         rank = key >> 32
         if rank != previous:
             if has_missing:
-                _move(missing, right, left)
+                move(missing, right, left)
                 gain = two_purities(criterion, left, right, least) - before
                 if gain > best + slack:
                     best, cut, upper, side = gain, previous, rank, np.int64(LEFT)
-                _move(missing, left, right)
+                move(missing, left, right)
             gain = two_purities(criterion, left, right, least) - before
             if gain > best + slack:
                 best, cut, upper = gain, previous, rank
@@ -107,7 +107,7 @@ def two_purities(criterion, left, right, least):
 
 
 @njit(cache=True, nogil=True)
-def _move(amount, source, target):
+def move(amount, source, target):
     """Move sums from one side to the other; whole numbers, so moving them back restores every bit."""
     for k in range(len(amount)):
         source[k] -= amount[k]

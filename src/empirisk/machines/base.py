@@ -1,0 +1,283 @@
+"""The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.metaestimators import available_if
+
+from empirisk import losses
+from empirisk.losses.base import Loss
+from empirisk.machines.inputs import check_weights, class_weights, encode_classes, generator
+from empirisk.machines.machine import Machine
+from empirisk.machines.multiclass import SCHEMES, read, scheme_for
+from empirisk.penalties.base import Penalty
+
+Array = NDArray[np.float64]
+
+
+def _has_probabilities(machine: "Classifier") -> bool:
+    """Whether the loss and the multiclass scheme imply class probabilities."""
+    loss = losses.find(machine.loss)
+    if not loss.probabilistic:
+        raise AttributeError(
+            f"{loss!r} implies no probabilities; use the logistic loss or scikit-learn's CalibratedClassifierCV."
+        )
+    if machine.multiclass in ("one_vs_one", "error_correcting"):
+        raise AttributeError(f"multiclass={machine.multiclass!r} gives votes, not probabilities; use 'joint'.")
+    return True
+
+
+class Classifier(ClassifierMixin, Machine):
+    """The equation for classes:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A classification loss: "hinge", "squared_hinge", "logistic", "soft_hinge", "exponential", "squared",
+        "perceptron", "softmax", "crammer_singer", or an object of `empirisk.losses`.
+    features : None or transformer
+        The feature map phi; fitted inside. None is the identity.
+    penalty : str or Penalty
+        "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
+    C : float, "loo" or "cv"
+        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
+        cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss).
+    multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"}
+        How more than two classes are handled; "auto" is joint for probabilistic losses, else one-vs-rest.
+    class_weight : None, "balanced" or dict
+        Factors on the weights of the classes.
+    fit_intercept : bool
+        Whether b is free (it is never penalised) or 0.
+    solver : str or Solver
+        "auto" or a name or object of `empirisk.solvers`.
+    tol : float
+        Relative duality gap at which the fit is converged.
+    max_iter : int or None
+        Iteration limit; None is the solver's own.
+    max_time : float or None
+        Time limit in seconds.
+    random_state : int, RandomState or None
+        Seed of random codes and folds.
+    rule : {"best", "1se"}
+        With a chosen C: the best score, or the smallest C within one standard error of it.
+    Cs : int or array
+        With a chosen C: the values to try, or how many.
+    cv : int or splitter
+        With C="cv": the folds.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_ : arrays
+        The classes, and w and b (one row per machine).
+    certificate_ : Certificate
+        Primal, dual, gap, status, solver and why it was chosen.
+    history_ : dict of arrays
+        Objective, gap and seconds over the iterations.
+    n_iter_, solver_ : int, str
+        Iterations and name of the solver.
+    C_ : float
+        The C used.
+
+    Examples
+    --------
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
+    >>> machine = er.Classifier(loss="exponential", penalty="l1", C=0.3).fit(X, y)
+    >>> machine.predict([[0.5], [2.5]])
+    array(['no', 'yes'], dtype='<U3')
+    >>> machine.certificate_.converged
+    True
+    """
+
+    task = "classification"
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        features: Any = None,
+        penalty: str | Penalty = "l2",
+        C: float | str = 1.0,
+        *,
+        multiclass: str = "auto",
+        class_weight: dict | str | None = None,
+        fit_intercept: bool = True,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        random_state: Any = None,
+        rule: str = "best",
+        Cs: int | ArrayLike = 20,
+        cv: Any = 5,
+    ):
+        self.loss = loss
+        self.features = features
+        self.penalty = penalty
+        self.C = C
+        self.multiclass = multiclass
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.rule = rule
+        self.Cs = Cs
+        self.cv = cv
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Classifier":
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n x d
+            The rows.
+        y : array of n
+            Labels of any type.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        loss, _ = self._parts()
+        mapped, y = self._fit_map(X, y)
+        weights = check_weights(sample_weight, len(y))
+        classes, codes = encode_classes(y, weights, type(self).__name__)
+        weights = weights * class_weights(self.class_weight, classes, codes, weights)[codes]
+        loss, targets = self._code(loss, codes, len(classes))
+        self._solve(self._problems(loss, mapped, targets, weights, len(classes) if loss.joint else 0), X, y)
+        self.classes_ = classes
+        return self
+
+    def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
+        """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN to leave out."""
+        self.scheme_ = scheme_for(self.multiclass, loss)
+        if classes == 2 and not loss.joint:
+            self.scheme_ = "binary"
+        if self.scheme_ == "joint":
+            self.codes_ = np.eye(classes)
+            return losses.find(loss.joint_form or loss), [codes.astype(float)]
+        self.codes_ = SCHEMES[self.scheme_](classes, generator(self.random_state))
+        return loss, [np.where(row == 0, np.nan, row)[codes] for row in self.codes_]
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
+        f = self._scores(X)
+        if self.scheme_ == "binary":
+            return f[:, 0]
+        return f if self.scheme_ == "joint" else read(self.scheme_, self.codes_, f, losses.find(self.loss))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row; f = 0 is the positive class."""
+        scores = self.decision_function(X)
+        chosen = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of the classes, where the loss implies them.
+
+        Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised.
+        """
+        scores, loss = self.decision_function(X), losses.find(self.loss)
+        if scores.ndim == 1:
+            return np.column_stack([loss.link(-scores), loss.link(scores)])
+        if self.scheme_ == "joint":
+            return losses.find(loss.joint_form or loss).link(scores)
+        p = loss.link(scores)
+        return p / p.sum(axis=1, keepdims=True)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+
+class Regressor(RegressorMixin, MultiOutputMixin, Machine):
+    """The equation for numbers:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
+
+    Several targets are fitted column by column.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A regression loss: "squared", "absolute", "epsilon_insensitive", "power", "squared_absolute", or an object
+        of `empirisk.losses`.
+    features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv
+        As for `Classifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : arrays
+        w and b; one row per target where y has two dimensions.
+    certificate_, history_, n_iter_, solver_, C_
+        As for `Classifier`.
+
+    Examples
+    --------
+    >>> machine = er.Regressor(loss="absolute", penalty="none").fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> machine.predict([[3.0]]).round(6)
+    array([3.])
+    """
+
+    task = "regression"
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared",
+        features: Any = None,
+        penalty: str | Penalty = "l2",
+        C: float | str = 1.0,
+        *,
+        fit_intercept: bool = True,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        random_state: Any = None,
+        rule: str = "best",
+        Cs: int | ArrayLike = 20,
+        cv: Any = 5,
+    ):
+        self.loss = loss
+        self.features = features
+        self.penalty = penalty
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.rule = rule
+        self.Cs = Cs
+        self.cv = cv
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Regressor":
+        """Learn from rows with numbers as targets.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n x d
+            The rows.
+        y : array of n, or n x targets
+            The targets.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        loss, _ = self._parts()
+        mapped, y = self._fit_map(X, y, multi_output=True, y_numeric=True)
+        weights = check_weights(sample_weight, len(y))
+        targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
+        self._solve(self._problems(loss, mapped, targets, weights), X, y)
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """f(x) for each row."""
+        f = self._scores(X)
+        return f[:, 0] if self.coef_.ndim == 1 else f

@@ -1,0 +1,43 @@
+"""Named machines as compositions of the equation: some parameters fixed, others with new defaults."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+
+def composed(fixed: dict[str, Any], **defaults: Any) -> Callable[[Class], Class]:
+    """Class decorator: ``fixed`` parameters become class attributes, ``defaults`` change or add parameters.
+
+    The signature that scikit-learn and the user see holds just the parameters that are left, C first.
+    """
+
+    def decorate(cls: Class) -> Class:
+        inherited = inspect.signature(cls.__init__).parameters
+        free = {name: p for name, p in inherited.items() if name not in fixed and name != "self"}
+        for name, default in defaults.items():
+            free[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        first = [free.pop(name).replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("C",) if name in free]
+        rest = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in free.values()]
+        signature = inspect.Signature(
+            [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *first, *rest]
+        )
+
+        def __init__(self, *args, **kwargs):
+            try:
+                bound = signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{cls.__name__}: {error}; it takes {list(signature.parameters)[1:]}") from None
+            bound.apply_defaults()
+            for name, value in list(bound.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        __init__.__signature__ = signature
+        cls.__init__ = __init__
+        for name, value in fixed.items():
+            if name not in vars(cls):  # a property of the class computes it
+                setattr(cls, name, value)
+        return cls
+
+    return decorate

@@ -1,0 +1,166 @@
+"""Running a solver on a problem: limits, interrupts, progress, and the certificate of what came out."""
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from empirisk.certificate import Certificate, Status, combine, verify
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.problem import Point, Problem
+from empirisk.solvers import find
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.choose import choose
+
+Progress = Callable[[int, Point], bool]
+
+REMEDIES = {
+    Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
+    Status.TIME: "raise max_time or tol",
+    Status.INTERRUPTED: "fit again to continue",
+    Status.STALLED: "standardise the columns, lower C, or raise tol",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a fit ends: relative gap, iterations, seconds."""
+
+    tol: float
+    max_iter: int | None
+    max_time: float | None
+
+    def check(self) -> None:
+        """Raise a sentence if a limit makes no sense."""
+        if not self.tol >= 0:
+            raise EmpiriskError(f"tol={self.tol!r} must be zero or positive; it is a relative duality gap.")
+        if self.max_iter is not None and not self.max_iter >= 1:
+            raise EmpiriskError(f"max_iter={self.max_iter!r} must be at least 1, or None for the solver's own limit.")
+        if self.max_time is not None and not self.max_time > 0:
+            raise EmpiriskError(f"max_time={self.max_time!r} must be a positive number of seconds, or None.")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What came out of one problem."""
+
+    point: Point
+    certificate: Certificate
+    history: dict[str, list[float]]
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C into a question that solvers ask between iterations; a second Ctrl-C raises as usual."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(number, frame):
+        pressed.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def pick(solver: str | Solver, problem: Problem) -> tuple[Solver, str]:
+    """The solver asked for, or the one that suits the problem, with the reason."""
+    if isinstance(solver, str) and solver == "auto":
+        return choose(problem)
+    chosen = find(solver)
+    refusal = chosen.refuses(problem)
+    if refusal:
+        suggestion, _ = choose(problem)
+        raise Unsuitable(
+            f"solver={solver!r} cannot minimise {problem.loss!r} with {problem.penalty!r}: {refusal}; "
+            f"use solver='auto', which takes {suggestion.name()!r} here."
+        )
+    return chosen, "asked for by name"
+
+
+def run(
+    problems: list[Problem],
+    solver: str | Solver,
+    limits: Limits,
+    progress: Callable[[int], Progress] | None = None,
+    starts: list[Point] | None = None,
+) -> list[Fit]:
+    """Solve problems one after the other within shared limits, and certify each."""
+    limits.check()
+    begin = time.perf_counter()
+    fits: list[Fit] = []
+    shared: dict = {}
+    with interruptible() as interrupted:
+        for number, problem in enumerate(problems):
+            chosen, reason = pick(solver, problem)
+            watch = Watch(
+                tol=limits.tol,
+                max_iter=limits.max_iter or chosen.iteration_limit,
+                deadline=np.inf if limits.max_time is None else begin + limits.max_time,
+                interrupted=interrupted,
+                progress=None if progress is None else progress(number),
+                shared=shared,
+            )
+            start = None if starts is None else starts[number]
+            with np.errstate(over="ignore", under="ignore"):
+                point = chosen.solve(problem, watch, start)
+                fits.append(_certify(problem, point, watch, chosen, reason))
+    return fits
+
+
+def _certify(problem: Problem, point: Point, watch: Watch, solver: Solver, reason: str) -> Fit:
+    certificate = verify(problem, point)
+    converged = certificate.relative_gap <= watch.tol
+    status = watch.status
+    if converged:
+        status = Status.CONVERGED
+    elif status == Status.CONVERGED:
+        status = Status.STALLED
+    certificate = replace(
+        certificate,
+        converged=converged,
+        status=status,
+        solver=solver.name(),
+        reason=reason,
+        iterations=max(watch.iterations, 1),
+        seconds=time.perf_counter() - watch.start,
+    )
+    return Fit(point, certificate, watch.history)
+
+
+def summarise(fits: list[Fit]) -> tuple[Certificate, dict[str, np.ndarray]]:
+    """One certificate and one history for all the problems of a fit.
+
+    The history holds an array per quantity; with several problems, ``problem`` numbers the entries of each.
+    """
+    certificate = combine([fit.certificate for fit in fits])
+    names = {name for fit in fits for name in fit.history}
+    history = {name: np.concatenate([fit.history.get(name, []) for fit in fits]) for name in sorted(names)}
+    if len(fits) > 1:
+        counts = [len(fit.history.get("objective", [])) for fit in fits]
+        history["problem"] = np.repeat(np.arange(len(fits)), counts)
+    return certificate, history
+
+
+def warn_unless_converged(certificate: Certificate, machine: str) -> None:
+    """Say how far a fit got, and what to do, where it did not reach ``tol`` or was not meant to."""
+    if certificate.converged or certificate.status not in REMEDIES:
+        return
+    warnings.warn(
+        f"{machine} ended at the {certificate.status} after {certificate.iterations} iterations with a relative "
+        f"duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,82 @@
+"""What goes into a fit, checked: weights, classes, C."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+
+from empirisk.errors import EmpiriskError
+
+Array = NDArray[np.float64]
+
+
+def check_weights(sample_weight, rows: int) -> Array:
+    """Sample weights as an array: finite, none negative, not all zero; ones if None."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = np.array(sample_weight, dtype=float)
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.shape != (rows,):
+        raise EmpiriskError(
+            f"sample_weight.shape == {weights.shape}, expected {(rows,)}! Give one sample_weight per row of X."
+        )
+    if not np.all(np.isfinite(weights)):
+        raise EmpiriskError("sample_weight contains NaN or infinity; replace those entries or drop the rows.")
+    if weights.min() < 0:
+        raise EmpiriskError("sample_weight contains negative values; weights must be zero or positive.")
+    if weights.max() == 0:
+        raise EmpiriskError("sample_weight is zero for every row; at least one weight must be positive.")
+    return weights
+
+
+def encode_classes(y: NDArray, weights: Array, machine: str) -> tuple[NDArray, NDArray]:
+    """The sorted classes with positive weight, and the class number of every row (-1 for none)."""
+    check_classification_targets(y)
+    classes = np.unique(y[weights > 0])
+    if len(classes) < 2:
+        raise EmpiriskError(
+            f"{machine} needs at least two classes in y, but it holds one class only: {classes[0]!r}; "
+            "check the target column."
+        )
+    codes = np.searchsorted(classes, y)
+    codes = np.minimum(codes, len(classes) - 1)
+    return classes, np.where(classes[codes] == y, codes, -1)
+
+
+def class_weights(class_weight, classes: NDArray, codes: NDArray, weights: Array) -> Array:
+    """The factor of each class: ones, "balanced" (total weight / (K * weight of the class)), or a dictionary."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise EmpiriskError(f"class_weight={class_weight!r} is not known; use 'balanced', a dictionary or None.")
+        totals = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(classes))
+        return totals.sum() / (len(classes) * totals)
+    if not isinstance(class_weight, dict):
+        raise EmpiriskError(f"class_weight={class_weight!r} must be 'balanced', a dictionary or None.")
+    unknown = [label for label in class_weight if label not in classes]
+    if unknown:
+        raise EmpiriskError(f"class_weight names classes that are not in y: {unknown}; y holds {list(classes)}.")
+    factors = np.array([class_weight.get(label, 1.0) for label in classes], dtype=float)
+    if not np.all(np.isfinite(factors)) or factors.min() < 0:
+        raise EmpiriskError("class_weight must hold finite numbers, zero or positive.")
+    return factors
+
+
+def check_C(C, hard: bool = False) -> float:
+    """C as a positive number; infinity only where a hard margin has a meaning."""
+    if isinstance(C, str) or not np.isscalar(C) or isinstance(C, (bool, complex)):
+        raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv'.")
+    if not C > 0:
+        raise EmpiriskError(f"C={C!r} must be positive; it multiplies the sum of losses.")
+    if np.isinf(C) and not hard:
+        raise EmpiriskError(f"C={C!r} must be finite here; only the hinge losses have a hard margin.")
+    return float(C)
+
+
+def generator(random_state) -> np.random.Generator:
+    """A NumPy generator from whatever scikit-learn accepts as ``random_state``."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))

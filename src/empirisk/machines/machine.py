@@ -1,0 +1,159 @@
+"""What classifiers and regressors share: the map, the solver, the certificate."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from empirisk import losses, penalties
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.linalg.design import design_of
+from empirisk.losses.base import Loss
+from empirisk.machines import choosing, fitting
+from empirisk.machines.hard import hard_problems
+from empirisk.machines.inputs import check_C
+from empirisk.penalties.base import Penalty
+from empirisk.problem import Point, Problem
+
+Array = NDArray[np.float64]
+FORMATS = ("csr", "csc")
+FLOATS = (np.float64, np.float32)
+
+
+class Machine(CallbackSupportMixin, BaseEstimator):
+    """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
+
+    task: ClassVar[str]
+    loss: Any
+    penalty: Any
+    features: Any
+    C: Any
+    fit_intercept: bool
+    solver: Any
+    tol: float
+    max_iter: int | None
+    max_time: float | None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # --- data in ----------------------------------------------------------------------------------------------
+
+    def _fit_map(self, X, y, **target) -> tuple[Any, NDArray]:
+        """Validated data after the fitted feature map, and validated targets."""
+        if self.features is None:
+            return validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
+        if not hasattr(self.features, "transform"):
+            raise EmpiriskError(
+                f"features={self.features!r} is not a feature map; give None or a transformer with fit and transform."
+            )
+        y = validate_data(self, X="no_validation", y=y, **target)
+        self.features_ = clone(self.features).fit(X, y)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.features_, name):
+                setattr(self, name, getattr(self.features_, name))
+        mapped = self._mapped(X)
+        check_consistent_length(mapped, y)
+        return mapped, y
+
+    def _mapped(self, X) -> Any:
+        """Validated data after the fitted feature map."""
+        if self.features is None:
+            return validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
+        return check_array(self.features_.transform(X), accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
+
+    def _parts(self) -> tuple[Loss, Penalty]:
+        """The loss and the penalty as objects that suit the task."""
+        loss, penalty = losses.find(self.loss), penalties.find(self.penalty)
+        if self.task not in loss.tasks:
+            suitable = sorted(name for name, cls in losses.NAMES.items() if self.task in cls.tasks and cls.convex)
+            raise Unsuitable(f"loss={self.loss!r} is not a {self.task} loss; choose one of {suitable}.")
+        if not loss.convex:
+            raise Unsuitable(f"loss={self.loss!r} counts errors and cannot be minimised; use 'hinge' or 'logistic'.")
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise EmpiriskError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+        return loss, penalty
+
+    def _problems(self, loss: Loss, mapped, targets: list[Array], weights: Array, classes: int = 0) -> list[Problem]:
+        """One problem per array of targets; rows with zero weight or a target that is NaN take no part.
+
+        Problems that use the same rows share one design, so that solvers can share factorisations.
+        """
+        penalty = penalties.find(self.penalty)
+        C = check_C(self.C, hard=loss.hard_form is not None) if choosing.is_given(self.C) else 1.0
+        intercept = bool(self.fit_intercept)
+        shared: dict[bytes, tuple] = {}
+        problems = []
+        for target in targets:
+            kept = (weights > 0) & ~np.isnan(target)
+            key = kept.tobytes()
+            if key not in shared:
+                rows = np.flatnonzero(kept)
+                chosen = mapped if len(rows) == len(kept) else mapped[rows]
+                shared[key] = rows, design_of(chosen, centre=intercept), weights[rows]
+            rows, design, used = shared[key]
+            problems.append(Problem(loss, penalty, C, design, target[rows], used, intercept, classes, rows))
+        return problems
+
+    # --- fit --------------------------------------------------------------------------------------------------
+
+    def _limits(self) -> fitting.Limits:
+        return fitting.Limits(self.tol, self.max_iter, self.max_time)
+
+    def _solve(self, problems: list[Problem], X, y) -> None:
+        """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
+        context = self._init_callback_context(max_subtasks=len(problems))
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        problems = hard_problems(choosing.with_chosen_C(self, problems), self._limits())
+        progress = self._progress(context, problems, X, y) if hasattr(self, "_skl_callbacks") else None
+        fits = fitting.run(problems, self.solver, self._limits(), progress)
+        self.C_ = problems[0].C
+        self.certificate_, self.history_ = fitting.summarise(fits)
+        self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
+        for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
+            setattr(self, name, value)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes={})
+        fitting.warn_unless_converged(self.certificate_, type(self).__name__)
+
+    def _progress(self, context, problems: list[Problem], X, y) -> Callable[[int], fitting.Progress]:
+        """What reports each iteration of each problem to scikit-learn's callbacks."""
+        points = [problem.origin() for problem in problems]
+
+        def begin(number: int) -> fitting.Progress:
+            task = context.subcontext(task_name="problem", max_subtasks=None)
+            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+            def report(iteration: int, point: Point) -> bool:
+                points[number] = point
+                step = task.subcontext(task_name="iteration")
+                step.call_on_fit_task_begin(estimator=self, X=X, y=y)
+                return step.call_on_fit_task_end(
+                    estimator=self,
+                    X=X,
+                    y=y,
+                    reconstruction_attributes=lambda: self._coefficients(problems, points),
+                )
+
+            return report
+
+        return begin
+
+    def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
+        """coef_ and intercept_ in the coordinates of the mapped data."""
+        weights = np.concatenate([np.atleast_2d(point.w.T) for point in points])
+        constants = [
+            np.atleast_1d(point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w)
+            for problem, point in zip(problems, points, strict=True)
+        ]
+        return {"coef_": np.ascontiguousarray(weights), "intercept_": np.concatenate(constants).astype(np.float64)}
+
+    def _scores(self, X) -> Array:
+        """<w, phi(x)> + b for every output, n x outputs."""
+        check_is_fitted(self)
+        return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T + self.intercept_, dtype=np.float64)

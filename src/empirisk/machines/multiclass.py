@@ -1,0 +1,101 @@
+"""From several classes to two: coding matrices, and how their answers are read."""
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.losses.base import Loss
+
+Array = NDArray[np.float64]
+
+
+def binary(classes: int, random: np.random.Generator) -> Array:
+    """Two classes: one machine, positive for the second."""
+    return np.array([[-1.0, 1.0]])
+
+
+def one_vs_rest(classes: int, random: np.random.Generator) -> Array:
+    """Each class against all others: K machines."""
+    return 2.0 * np.eye(classes) - 1.0
+
+
+def one_vs_one(classes: int, random: np.random.Generator) -> Array:
+    """Each pair of classes: K (K - 1) / 2 machines; the class with the larger number is positive."""
+    pairs = list(combinations(range(classes), 2))
+    codes = np.zeros((len(pairs), classes))
+    for row, (first, second) in enumerate(pairs):
+        codes[row, first], codes[row, second] = -1.0, 1.0
+    return codes
+
+
+def error_correcting(classes: int, random: np.random.Generator) -> Array:
+    """A dense code: every split for up to five classes, else the best of random codes of length 10 log2 K."""
+    if classes <= 5:
+        numbers = np.arange(1, 2 ** (classes - 1))
+        bits = (numbers[:, None] >> np.arange(classes)) & 1
+        return 2.0 * bits - 1.0
+    length = int(np.ceil(10 * np.log2(classes)))
+    candidates = [_random_code(length, classes, random) for _ in range(50)]
+    return max(candidates, key=_separation)
+
+
+def _random_code(length: int, classes: int, random: np.random.Generator) -> Array:
+    codes = random.choice([-1.0, 1.0], size=(length, classes))
+    # A row that puts all classes on one side says nothing: flip one class in it.
+    flat = np.abs(codes.sum(axis=1)) == classes
+    codes[flat, random.integers(classes, size=flat.sum())] *= -1
+    return codes
+
+
+def _separation(codes: Array) -> float:
+    """The smallest number of places in which two classes differ."""
+    products = codes.T @ codes
+    return float((len(codes) - products[np.triu_indices(codes.shape[1], 1)].max()) / 2)
+
+
+SCHEMES: dict[str, Callable[[int, np.random.Generator], Array]] = {
+    "binary": binary,
+    "one_vs_rest": one_vs_rest,
+    "one_vs_one": one_vs_one,
+    "error_correcting": error_correcting,
+}
+
+
+CHOICES = ("auto", "joint", "one_vs_rest", "one_vs_one", "error_correcting")
+
+
+def scheme_for(multiclass: str, loss: Loss) -> str:
+    """The scheme that ``multiclass`` and the loss ask for: "joint" or a name in `SCHEMES`."""
+    if multiclass == "auto":
+        return "joint" if loss.joint or (loss.joint_form and loss.probabilistic) else "one_vs_rest"
+    if multiclass not in CHOICES:
+        raise EmpiriskError(f"multiclass={multiclass!r} is not known; choose one of {CHOICES}.")
+    if multiclass == "joint" and not (loss.joint or loss.joint_form):
+        raise EmpiriskError(
+            f"multiclass='joint' has no meaning for {loss!r}; use 'one_vs_rest', or the logistic or hinge loss."
+        )
+    if multiclass != "joint" and loss.joint:
+        raise EmpiriskError(f"{loss!r} is a joint loss and needs multiclass='joint' or 'auto', not {multiclass!r}.")
+    return multiclass
+
+
+def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
+    """Scores of the K classes from the answers f (n x machines) of a coding matrix; the largest wins.
+
+    One-vs-rest: the answers themselves. One-vs-one: votes, ties settled by the sum of the answers, squeezed into
+    less than half a vote. Error-correcting: minus the total loss of the class's code word.
+    """
+    if scheme == "one_vs_rest":
+        return f
+    if scheme == "one_vs_one":
+        votes = np.where(f >= 0, 1.0, -1.0) @ np.maximum(codes, 0) - np.where(f >= 0, 1.0, -1.0) @ np.maximum(-codes, 0)
+        counts = 0.5 * (votes + np.abs(codes).sum(axis=0))
+        sums = f @ codes
+        return counts + sums / (3 * (np.abs(sums) + 1))
+    scores = np.zeros((len(f), codes.shape[1]))
+    for k in range(codes.shape[1]):
+        scores[:, k] = -loss.value(np.broadcast_to(codes[:, k], f.shape), f).sum(axis=1)
+    return scores

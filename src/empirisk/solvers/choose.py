@@ -1,0 +1,43 @@
+"""Which solver for which problem: one table, read from the top; the first row that fits is taken."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from empirisk.problem import Problem
+from empirisk.settings import settings
+from empirisk.solvers.base import Solver
+from empirisk.solvers.closed import ClosedForm
+from empirisk.solvers.interior import InteriorPoint
+from empirisk.solvers.newton import Newton
+
+MATRIX = 3000
+
+
+def small(problem: Problem) -> bool:
+    """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
+    size = min(problem.design.shape)
+    return size <= MATRIX and 32 * size**2 <= settings().memory
+
+
+class Row(NamedTuple):
+    """A solver, when it is taken, and why."""
+
+    solver: type[Solver]
+    fits: Callable[[Problem], bool]
+    reason: str
+
+
+TABLE = (
+    Row(ClosedForm, lambda p: True, "squared loss without l1: a linear system"),
+    Row(Newton, lambda p: True, "smooth loss and penalty: Newton's method"),
+    Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
+)
+
+
+def choose(problem: Problem) -> tuple[Solver, str]:
+    """The first solver in the table that fits the problem and does not refuse it."""
+    for row in TABLE:
+        solver = row.solver()
+        if not solver.refuses(problem) and row.fits(problem):
+            return solver, row.reason
+    raise AssertionError("the last row of the table takes every convex problem")

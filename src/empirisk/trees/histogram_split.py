@@ -1,0 +1,181 @@
+"""The best split that a histogram shows: numeric and categorical columns, missing values, monotone constraints.
+
+With G and H the gradient and curvature of a set, its best constant is  v = -G / (H + l2)  and lowers the objective by
+half of  score = -(2 G v + (H + l2) v^2),  which is  G^2 / (H + l2)  for a v that nothing bounds. A split gains
+score(left) + score(right) - score(node).  All quantities here are in packed units.
+"""
+
+import numpy as np
+from numba import njit
+
+from empirisk.trees.bins import MISSING, WIDTH
+from empirisk.trees.histogram import curvature_of, gradient_of
+
+NOISE = 1e-12  # a gain below this part of the score is rounding
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_value(packed, limits, low, high):
+    """-G / (H + l2) within the bounds, in units; 0 for a set without curvature."""
+    weight = curvature_of(packed) + limits.l2
+    free = -gradient_of(packed) / weight if weight > 0 else 0.0
+    return min(max(free, low), high)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def score_at(packed, limits, value):
+    """Decrease of twice the objective by a constant ``value``."""
+    return -(2.0 * gradient_of(packed) + (curvature_of(packed) + limits.l2) * value) * value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bounded_score(left, right, limits, low, high, sign):
+    """Score of a pair of children whose values lie in [low, high]; -1 where they break the order that sign asks."""
+    left_value, right_value = best_value(left, limits, low, high), best_value(right, limits, low, high)
+    if (right_value - left_value) * sign < 0:
+        return -1.0
+    return score_at(left, limits, left_value) + score_at(right, limits, right_value)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scan(bins, last, node, missing, limits, low, high, sign):
+    """Best numeric split after one of the bins 0..last, with ``missing`` (a packed sum) on the left.
+
+    Returns the score, the bin and the packed sum of the left child; score 0 if no split is allowed.
+    """
+    best, best_bin, best_left = 0.0, -1, np.int64(0)
+    bounded = sign != 0 or low > -np.inf or high < np.inf
+    left = missing
+    all_gradient, all_curvature = gradient_of(node), curvature_of(node)
+    for b in range(last + 1):
+        if bins[b] == 0:
+            continue
+        left += bins[b]
+        curvature = curvature_of(left)
+        if curvature < limits.leaf:
+            continue
+        if all_curvature - curvature < limits.leaf:
+            break
+        if bounded:
+            score = bounded_score(left, node - left, limits, low, high, sign)
+        else:
+            g, h = float(gradient_of(left)), curvature + limits.l2
+            other_g, other_h = float(all_gradient) - g, (all_curvature - curvature) + limits.l2
+            score = (g * g * other_h + other_g * other_g * h) / (h * other_h)
+        if score > best:
+            best, best_bin, best_left = score, b, left
+    return best, best_bin, best_left
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def order_categories(bins, limits, order):
+    """Bins that hold something (missing values too), by rising gradient over curvature; returns how many."""
+    ratio = np.empty(WIDTH, dtype=np.float64)
+    count = 0
+    for b in range(WIDTH):
+        if bins[b] == 0:
+            continue
+        key = gradient_of(bins[b]) / (curvature_of(bins[b]) + limits.smoothing)
+        k = count
+        while k > 0 and ratio[k - 1] > key:
+            ratio[k], order[k] = ratio[k - 1], order[k - 1]
+            k -= 1
+        ratio[k], order[k] = key, b
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def search(histogram, table, features, limits, node, bounds, found, place):
+    """Write into ``found`` at ``place`` the best split of a node with packed sum ``node``; gain 0 where there is none.
+
+    Of equal splits the one in the first column, with the lowest bin and missing values on the right, wins.
+    """
+    low, high = bounds
+    value = best_value(node, limits, low, high)
+    own = score_at(node, limits, value)
+    best = own + max(limits.gain, NOISE * own)
+    found.gain[place] = 0.0
+    order = np.empty(WIDTH, dtype=np.int64)
+    ordered = np.empty(WIDTH, dtype=np.int64)
+    for j in range(features.shape[0]):
+        f = features[j]
+        bins = histogram[j]
+        if table.categorical[f]:
+            count = order_categories(bins, limits, order)
+            for k in range(count):
+                ordered[k] = bins[order[k]]
+            score, k, left = scan(ordered, count - 2, node, np.int64(0), limits, low, high, 0)
+            if score > best:
+                best = score
+                keep(found, place, score - own, f, k, left)
+                mark_categories(order, k, count, curvature_of(left) * 2 > curvature_of(node), found.left[place])
+            continue
+        missing = bins[MISSING]
+        # Present values on the left against missing ones on the right is a split too.
+        last = table.counts[f] - (2 if missing == 0 else 1)
+        sign = np.int64(table.monotone[f])
+        score, b, left = scan(bins, last, node, np.int64(0), limits, low, high, sign)
+        if score > best:
+            best = score
+            keep(found, place, score - own, f, b, left)
+            heavier = missing == 0 and curvature_of(left) * 2 > curvature_of(node)
+            found.bin[place] = mark_numbers(bins, b, table.counts[f], heavier, found.left[place])
+        if missing != 0:
+            score, b, left = scan(bins, last - 1, node, missing, limits, low, high, sign)
+            if score > best:
+                best = score
+                keep(found, place, score - own, f, b, left)
+                found.bin[place] = mark_numbers(bins, b, table.counts[f], True, found.left[place])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def keep(found, place, gain, feature, split_bin, left):
+    """Note a split."""
+    found.gain[place] = gain
+    found.feature[place] = feature
+    found.bin[place] = split_bin
+    found.left_sum[place] = left
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mark_numbers(bins, split_bin, count, missing_left, marks):
+    """Mark the bins that go left; return the last of them: the middle of the empty bins after ``split_bin``.
+
+    A threshold half way between the values on both sides errs less on new rows than one close to the left side.
+    """
+    after = split_bin + 1
+    while after < count and bins[after] == 0:
+        after += 1
+    last = split_bin if after == count else (split_bin + after - 1) // 2
+    marks[:] = 0
+    for b in range(last + 1):
+        mark(marks, b)
+    if missing_left:
+        mark(marks, MISSING)
+    return last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mark_categories(order, last, count, empty_left, marks):
+    """Mark the first ``last + 1`` bins in the order, and if ``empty_left`` also those that hold nothing here."""
+    marks[:] = 0
+    if empty_left:
+        marks[:] = ~np.uint64(0)
+        for k in range(last + 1, count):
+            marks[order[k] >> 6] ^= np.uint64(1) << np.uint64(order[k] & 63)
+        return
+    for k in range(last + 1):
+        mark(marks, order[k])
+
+
+@njit(cache=True, nogil=True, inline="always")
+def mark(marks, b):
+    """Set the bit of a bin."""
+    marks[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def is_marked(marks, b):
+    """Whether the bit of a bin is set."""
+    return (marks[b >> 6] >> np.uint64(b & 63)) & np.uint64(1) != np.uint64(0)
