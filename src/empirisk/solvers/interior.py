@@ -15,14 +15,17 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from empirisk.certificate import EPSILON, Status
+from empirisk.certificate import EPSILON, Status, verify
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.crossover import Held, crossover
 
 Array = NDArray[np.float64]
 Step = tuple[Array, Array, Array]
 TINY = 1e-100
+SMALL = 1 << 20
+EXACT = 1e-13
 
 
 @dataclass
@@ -78,6 +81,12 @@ class Kinks:
         self.below, self.above = self.below + t * dv, self.above - t * dv
         self.p, self.q = self.p + t * dp, self.q + t * dq
 
+    def inside(self) -> Array:
+        """Where v is strictly between its slopes while p and q vanish: the kink holds the position at its corner."""
+        size = self.p.mean() + self.q.mean()
+        reach = self.right - self.left
+        return (self.p / size < self.below / reach) & (self.q / size < self.above / reach)
+
     def settle(self, a: Array) -> None:
         """Take the position as it is, and let p or q grow by what rounding left of a - (q - p).
 
@@ -123,7 +132,7 @@ class InteriorPoint(Solver):
             if gap <= watch.tol or stalls:
                 point = state.point()
                 if watch.proves(problem, point):
-                    return point
+                    return self._polished(problem, state, watch)
             stalls = stalls + 1 if gap >= 0.9 * best else 0
             best = min(best, gap)
             if stalls >= 10:
@@ -131,6 +140,25 @@ class InteriorPoint(Solver):
             if watch(state.point(), objective=state.primal) or not state.advance():
                 watch.status = watch.status or Status.STALLED
                 return state.point()
+
+    @staticmethod
+    def _polished(problem: Problem, state: "State", watch: Watch) -> Point:
+        """The exact solution that the iterate points to, if it proves better; small problems get a few tries."""
+        best, proof = state.point(), verify(problem, state.point())
+        tries = 8 if np.prod(problem.design.shape) <= SMALL else 1
+        for _ in range(tries):
+            exact = crossover(problem, state.held())
+            if exact is not None:
+                candidate = verify(problem, exact)
+                if candidate.gap < proof.gap:
+                    best, proof = exact, candidate
+            if proof.relative_gap <= EXACT or not state.advance():
+                break
+            candidate = verify(problem, state.point())
+            if candidate.gap < proof.gap:
+                best, proof = state.point(), candidate
+        watch.record(gap=proof.gap)
+        return best
 
 
 class State:
@@ -171,6 +199,22 @@ class State:
         self.residual = residual
         self.imbalance = float(u.sum()) if self.problem.intercept else 0.0
 
+    def held(self) -> Held:
+        """Which corners hold the solution: those whose slope is still free while the slack is nearly gone."""
+        slopes, rows, targets = self.slopes.copy(), [], []
+        for kinks, place in zip(self.kinks, self.places, strict=True):
+            inside = kinks.inside()
+            slopes += self.sign * np.where(inside, 0.0, np.where(kinks.below < kinks.above, kinks.left, kinks.right))
+            rows.append(np.flatnonzero(inside))
+            targets.append((self.sign * place * np.ones(len(self.f)))[inside])
+        free, pull = np.arange(len(self.w)), np.zeros(len(self.w))
+        for kinks in self.weight_kinks:
+            free = np.flatnonzero(~kinks.inside())
+            pull = np.where(kinks.below < kinks.above, kinks.left, kinks.right)[free]
+        chosen, order = np.unique(np.concatenate(rows), return_index=True) if rows else (np.empty(0, int), [])
+        wanted = np.concatenate(targets)[order] if rows else np.empty(0)
+        return Held(slopes, chosen, wanted, free, pull, self.bends, self.f)
+
     def estimate(self) -> float:
         """The relative gap that the iterate suggests, from complementarity and the residuals."""
         self.primal = self.problem.primal(Point(self.w, self.b), self.f)
@@ -180,6 +224,11 @@ class State:
 
     def advance(self) -> bool:
         """One predictor-corrector step; False if no progress is possible any more."""
+        # At the limit of rounding slacks vanish; the step is then not finite and is refused.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self._advance()
+
+    def _advance(self) -> bool:
         problem = self.problem
         self.curvature = self.bends + sum(kinks.curvature() for kinks in self.kinks)
         stiffness = np.full(len(self.w), problem.penalty.l2) + sum(kinks.curvature() for kinks in self.weight_kinks)

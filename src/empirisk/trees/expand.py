@@ -1,4 +1,4 @@
-"""Growing a tree node by node on sorted columns: find the best split of a node, divide its rows, describe the children.
+"""Growing a tree node by node on sorted columns: split a node, divide its rows, look for the splits of its children.
 
 Every column keeps its keys sorted within the node: a node is the same range ``start:stop`` in all columns, and a split
 divides each range in place, keeping the order.
@@ -10,41 +10,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.trees.describe import DEVIATION, VARIANCE, describe
-from empirisk.trees.deviation import scan_absolute
+from empirisk.trees.describe import describe
+from empirisk.trees.offers import scan_columns
 from empirisk.trees.presort import MISSING, ROW
-from empirisk.trees.scan import HEAVIER, LEFT, NO_SPLIT, scan_sums, scan_variance
-from empirisk.trees.subsets import find_subset
+from empirisk.trees.scan import HEAVIER, LEFT, NO_SPLIT
 
-NODES, WORDS, WAITING, LEAVES = range(4)  # places in Tree.counters
-DONE, LARGE, FULL, PAUSE = range(4)  # why `grow_small` returned
-
-
-class Sorted(NamedTuple):
-    """The columns; `empirisk.trees.presort.Presorted` with the number of categories of each column.
-
-    The absolute criterion adds one more row of keys: the rows in the order of y.
-    """
-
-    keys: NDArray[np.int64]
-    values: NDArray[np.float64]
-    first: NDArray[np.int64]
-    counts: NDArray[np.int32]
-
-
-class Rules(NamedTuple):
-    """When to stop, in the numbers of the compiled code."""
-
-    max_depth: int
-    max_leaves: int  # 0: no limit, and nodes are expanded depth first
-    least: float  # whole-number weight that a child needs
-    min_gain: float
-    max_features: int
-
+# Places in Tree.counters: nodes, words and waiting nodes in use, leaves; then where growing stands: its phase, the
+# node that was split, the first of its children, which children may be split, the one in hand, its columns.
+NODES, WORDS, WAITING, LEAVES, PHASE, NODE, CHILDREN, ALIVE, CHILD, CHOSEN = range(10)
+OPEN, NEXT, DIVIDE, SCAN, SETTLE = range(5)  # phases
+DONE, DIVIDE_LARGE, SCAN_LARGE, FULL, PAUSE = range(5)  # why `grow` returned
 
 #: One node: what `empirisk.trees.nodes.Nodes` holds, its range of rows, and the split found for it. Records, because
-#: compiled code handles one array much faster than twenty, and is itself compiled faster.
-NODE = np.dtype(
+#: code for one array of them compiles much faster than code for twenty arrays.
+RECORD = np.dtype(
     [
         ("feature", np.int32),
         ("left", np.int32),
@@ -66,8 +45,15 @@ NODE = np.dtype(
     align=True,
 )
 
-#: The best split that a column offers a node; see `empirisk.trees.scan`.
-OFFER = np.dtype([("gain", np.float64), ("cut", np.int64), ("upper", np.int64), ("side", np.int64)])
+
+class Rules(NamedTuple):
+    """When to stop, in the numbers of the compiled code."""
+
+    max_depth: int
+    max_leaves: int  # 0: no limit, and nodes are split depth first
+    least: float  # whole-number weight that a child needs
+    min_gain: float
+    max_features: int
 
 
 class Tree(NamedTuple):
@@ -80,162 +66,146 @@ class Tree(NamedTuple):
     waiting: NDArray[np.int32]
 
 
-class Search(NamedTuple):
-    """Room to work in: what each column offers, the two children's sums, marks of rows."""
+class Room(NamedTuple):
+    """Room to work in: columns looked at, marks of rows, keys being moved, the random state."""
 
     chosen: NDArray[np.int32]
-    offers: NDArray[np.void]
-    in_left: NDArray[np.bool_]  # (n_features, most categories): ranks that go left
-    total: NDArray[np.float64]  # (2, 1 + n_sums): of the left and of the right child
-    limits: NDArray[np.float64]  # (2, 4): see `empirisk.trees.describe.describe_classes`
     goes_left: NDArray[np.bool_]
     scratch: NDArray[np.int64]  # (n_threads, n_rows)
     random: NDArray[np.uint64]
 
 
 @njit(cache=True, nogil=True)
-def scan_column(columns, target, search, child, start, stop, column):
-    """Write what the best split of this column offers a node."""
-    keys = columns.keys[column, start:stop]
-    present = len(keys)
-    missing = np.zeros(search.total.shape[1])
-    while present > 0 and keys[present - 1] >> 32 == MISSING:
-        present -= 1
-        row = keys[present] & ROW
-        missing[0] += target.rows[row, 0]
-        for j in range(target.slots.shape[1]):
-            missing[1 + target.slots[row, j]] += target.rows[row, 1 + j]
-    gone, keys = keys[present:], keys[:present]
+def grow(columns, target, rules, tree, search, room, pace):
+    """Grow until no node waits, or there is work for threads, or room or patience ends; says which.
+
+    ``pace`` holds the number of values that makes a node large, and of values to look at before a pause. Growing
+    goes on where it stood with the next call.
+    """
+    state, looked, width = tree.counters, 0, len(columns.counts)
+    while True:
+        if state[PHASE] == OPEN:
+            open_root(columns, target, rules, tree, search)
+        elif state[PHASE] == NEXT:
+            if state[WAITING] == 0 or (rules.max_leaves > 0 and state[LEAVES] >= rules.max_leaves):
+                return DONE
+            words = 2 * ((columns.counts.max() + 63) // 64)
+            if state[NODES] + 2 > len(tree.nodes) or state[WORDS] + words > len(tree.category_bits):
+                return FULL
+            if looked > pace[1]:
+                return PAUSE
+            split_node(columns, target, rules, tree, search, room, pop(rules, tree))
+        elif state[PHASE] == DIVIDE:
+            state[PHASE] = SCAN
+            node = tree.nodes[state[NODE]]
+            looked += (node.stop - node.start) * width
+            if (node.stop - node.start) * width >= pace[0]:
+                return DIVIDE_LARGE
+            for column in range(width):
+                if column != node.column:
+                    partition(columns.keys[column, node.start : node.stop], room.goes_left, room.scratch[0])
+        elif state[PHASE] == SCAN:
+            if state[CHILD] < 0:
+                state[PHASE] = NEXT
+            elif state[ALIVE] >> state[CHILD] & 1:
+                state[PHASE] = SETTLE
+                node = tree.nodes[state[CHILDREN] + state[CHILD]]
+                choose_columns(columns, rules, state, room, node.start, node.stop)
+                if (node.stop - node.start) * state[CHOSEN] >= pace[0]:
+                    return SCAN_LARGE
+                chosen = room.chosen[: state[CHOSEN]]
+                scan_columns(columns, target, search, state[CHILD], node.start, node.stop, chosen)
+            else:
+                state[CHILD] -= 1
+        else:
+            settle(columns, rules, tree, search, room)
+            state[CHILD] -= 1
+            state[PHASE] = SCAN
+
+
+@njit(cache=True, nogil=True, inline="always")
+def open_root(columns, target, rules, tree, search):
+    """Describe the node of all rows."""
+    tree.nodes[0].start, tree.nodes[0].stop, tree.nodes[0].depth = 0, columns.keys.shape[1], 0
+    # The last row of keys is the order of y where there is one, which the median needs.
+    splittable = open_node(target, rules, tree, search, 0, 0, columns.keys[-1])
+    state = tree.counters
+    state[NODES], state[LEAVES], state[CHILDREN], state[CHILD] = 1, 1, 0, 0
+    state[ALIVE] = 1 if splittable else 0
+    state[PHASE] = SCAN
+
+
+@njit(cache=True, nogil=True)
+def open_node(target, rules, tree, search, number, child, keys):
+    """Describe a new node, as yet a leaf; returns whether it may be split."""
+    node = tree.nodes[number]
+    node.feature, node.left, node.category_start = -1, -1, -1
+    node.threshold, node.missing_left, node.gain = np.nan, False, 0.0
     total, limits = search.total[child], search.limits[child]
-    ordered = target.ordered[start:stop] if target.form == DEVIATION else target.ordered
-    cut, upper = np.int64(-1), np.int64(-1)
-    if columns.counts[column] > 0:
-        in_left = search.in_left[column]
-        in_left.fill(False)
-        gain, side = find_subset(target, keys, gone, ordered, total, missing, limits, in_left)
-    elif target.form == VARIANCE:
-        gain, cut, upper, side = scan_variance(keys, target.rows, total, missing, limits)
-    elif target.form == DEVIATION:
-        gain, cut, upper, side = scan_absolute(keys, gone, target.rows, target.places, ordered, total, limits)
-    else:
-        gain, cut, upper, side = scan_sums(target.criterion, keys, target.rows, target.slots, total, missing, limits)
-    search.offers[column].gain, search.offers[column].cut, search.offers[column].upper = gain, cut, upper
-    search.offers[column].side = side
+    limits[0] = rules.least
+    impurity, pure = describe(target, keys, node.start, total, limits, tree.value[number])
+    node.impurity, node.weight = impurity, total[0] * target.unit
+    return not pure and node.depth < rules.max_depth and total[0] >= 2 * rules.least
+
+
+@njit(cache=True, nogil=True, inline="always")
+def split_node(columns, target, rules, tree, search, room, number):
+    """Give a node its two children, and say which of them may be split further."""
+    state, node, left = tree.counters, tree.nodes[number], tree.counters[NODES]
+    keys = columns.keys[node.column, node.start : node.stop]
+    node.missing_left = mark(keys, target.rows, columns, tree, node, room.goes_left)
+    middle = node.start + partition(keys, room.goes_left, room.scratch[0])
+    described = node.column
+    if columns.keys.shape[0] > len(columns.counts):  # the order of y is divided along
+        described = columns.keys.shape[0] - 1
+        partition(columns.keys[described, node.start : node.stop], room.goes_left, room.scratch[0])
+    if node.category_start < 0:
+        values = columns.values[columns.first[node.column] :]
+        node.threshold = np.inf if node.upper == MISSING else midpoint(values[node.cut], values[node.upper])
+    node.feature, node.left, node.gain = node.column, left, node.found_gain
+    state[NODES], state[LEAVES] = left + 2, state[LEAVES] + 1
+    state[NODE], state[CHILDREN], state[CHILD], state[ALIVE] = number, left, 1, 0
+    for child in range(2):
+        branch = tree.nodes[left + child]
+        branch.start = node.start if child == 0 else middle
+        branch.stop = middle if child == 0 else node.stop
+        branch.depth = node.depth + 1
+        part = columns.keys[described, branch.start : branch.stop]
+        if open_node(target, rules, tree, search, left + child, child, part):
+            state[ALIVE] |= 1 << child
+    if state[ALIVE] > 0:
+        state[PHASE] = DIVIDE
 
 
 @njit(cache=True, nogil=True)
-def scan_columns(columns, target, search, child, start, stop, chosen):
-    """`scan_column` for each of the chosen columns."""
-    for column in chosen:
-        scan_column(columns, target, search, child, start, stop, column)
-
-
-@njit(cache=True, nogil=True)
-def choose_columns(columns, rules, search, start, stop):
-    """The columns to look at in a node: ``max_features`` of those that are not constant there, in their order."""
-    count = 0
-    for column in range(len(columns.counts)):
-        if columns.keys[column, start] >> 32 != columns.keys[column, stop - 1] >> 32:
-            search.chosen[count] = column
-            count += 1
-    if count <= rules.max_features:
-        return search.chosen[:count]
-    kept = 0
-    for place in range(count):  # each is kept with the chance that leaves all subsets equally likely
-        if _below(search.random, count - place) < rules.max_features - kept:
-            search.chosen[kept] = search.chosen[place]
-            kept += 1
-    return search.chosen[:kept]
-
-
-@njit(cache=True, nogil=True)
-def _below(random, bound):
-    """A random whole number below ``bound`` (splitmix64)."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    mixed = random[0]
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return np.int64(mixed >> np.uint64(1)) % bound
-
-
-@njit(cache=True, nogil=True)
-def settle(columns, rules, tree, search, child, node, chosen):
-    """Keep the best of the columns' offers; the node waits for its split if that gains enough."""
-    best, winner = NO_SPLIT, -1
-    slack, factor = search.limits[child, 1], search.limits[child, 3]
-    for column in chosen:
-        if search.offers[column].gain > NO_SPLIT and (winner < 0 or search.offers[column].gain > best + slack):
-            best, winner = search.offers[column].gain, column
-    if winner < 0 or (best + slack) * factor < rules.min_gain:
-        return
-    tree.nodes[node].column, tree.nodes[node].cut, tree.nodes[node].upper = (
-        winner,
-        search.offers[winner].cut,
-        search.offers[winner].upper,
-    )
-    tree.nodes[node].side, tree.nodes[node].found_gain = search.offers[winner].side, best * factor
-    count = columns.counts[winner]
-    if count > 0:
-        words = tree.counters[WORDS]
-        tree.nodes[node].category_start = words
-        tree.counters[WORDS] += (count + 63) // 64
-        for word in range(words, tree.counters[WORDS]):
-            tree.category_bits[word] = 0
-        first = columns.first[winner]
-        for rank in range(columns.first[winner + 1] - first):
-            if search.in_left[winner, rank]:
-                _set_bit(tree.category_bits, words, np.int64(columns.values[first + rank]))
-    push(rules, tree, node)
-
-
-@njit(cache=True, nogil=True)
-def _set_bit(bits, start, code):
-    bits[start + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
-
-
-@njit(cache=True, nogil=True)
-def _comes_before(tree, node, other):
-    if tree.nodes[node].found_gain == tree.nodes[other].found_gain:
-        return node < other
-    return tree.nodes[node].found_gain > tree.nodes[other].found_gain
-
-
-@njit(cache=True, nogil=True)
-def push(rules, tree, node):
-    """Let a node wait: on a stack, or on a heap by gain where the number of leaves is limited."""
-    place = tree.counters[WAITING]
-    tree.counters[WAITING] += 1
-    while rules.max_leaves > 0 and place > 0 and _comes_before(tree, node, tree.waiting[(place - 1) // 2]):
-        tree.waiting[place] = tree.waiting[(place - 1) // 2]
-        place = (place - 1) // 2
-    tree.waiting[place] = node
-
-
-@njit(cache=True, nogil=True)
-def top(rules, tree):
-    """The node to expand next."""
-    return tree.waiting[0 if rules.max_leaves > 0 else tree.counters[WAITING] - 1]
-
-
-@njit(cache=True, nogil=True)
-def pop(rules, tree):
-    """Take the next node off the stack or heap."""
-    tree.counters[WAITING] -= 1
-    size = tree.counters[WAITING]
-    if rules.max_leaves == 0:
-        return tree.waiting[size]
-    first, last = tree.waiting[0], tree.waiting[size]
-    place, child = 0, 1
-    while child < size:
-        if child + 1 < size and _comes_before(tree, tree.waiting[child + 1], tree.waiting[child]):
-            child += 1
-        if not _comes_before(tree, tree.waiting[child], last):
-            break
-        tree.waiting[place] = tree.waiting[child]
-        place, child = child, 2 * child + 1
-    tree.waiting[place] = last
-    return first
+def mark(keys, rows, columns, tree, node, goes_left):
+    """Mark the rows that go left; returns whether missing values do."""
+    values, words = columns.values[columns.first[node.column] :], node.category_start
+    weight_left, weight_right = 0.0, 0.0
+    for key in keys:
+        rank, row = key >> 32, key & ROW
+        if rank == MISSING:
+            left = node.side == LEFT
+        elif words >= 0:
+            code = np.int64(values[rank])
+            left = (tree.category_bits[words + (code >> 6)] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
+        else:
+            left = rank <= node.cut
+        goes_left[row] = left
+        if left:
+            weight_left += rows[row, 0]
+        else:
+            weight_right += rows[row, 0]
+    missing_left = node.side == LEFT or (node.side == HEAVIER and weight_left >= weight_right)
+    if words >= 0 and missing_left:  # so do the categories that the node does not hold
+        held = np.zeros(columns.counts[node.column], dtype=np.bool_)
+        for key in keys:
+            if key >> 32 != MISSING:
+                held[np.int64(values[key >> 32])] = True
+        for code in range(len(held)):
+            if not held[code]:
+                tree.category_bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
+    return missing_left
 
 
 @njit(cache=True, nogil=True)
@@ -253,139 +223,109 @@ def partition(keys, goes_left, scratch):
     return left
 
 
-@njit(cache=True, nogil=True)
-def partition_columns(columns, search, lane, start, stop, split, chosen):
-    """`partition` for each chosen column but the one of the split, which is divided already."""
-    for column in chosen:
-        if column != split:
-            partition(columns.keys[column, start:stop], search.goes_left, search.scratch[lane])
-
-
-@njit(cache=True, nogil=True)
-def mark(columns, target, tree, search, node):
-    """Mark the rows that go left; returns whether missing values do."""
-    column, cut, side = tree.nodes[node].column, tree.nodes[node].cut, tree.nodes[node].side
-    keys = columns.keys[column, tree.nodes[node].start : tree.nodes[node].stop]
-    first, words = columns.first[column], tree.nodes[node].category_start
-    weight_left, weight_right = 0.0, 0.0
-    for key in keys:
-        rank, row = key >> 32, key & ROW
-        if rank == MISSING:
-            left = side == LEFT
-        elif words >= 0:
-            code = np.int64(columns.values[first + rank])
-            left = (tree.category_bits[words + (code >> 6)] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
-        else:
-            left = rank <= cut
-        search.goes_left[row] = left
-        if left:
-            weight_left += target.rows[row, 0]
-        else:
-            weight_right += target.rows[row, 0]
-    missing_left = side == LEFT or (side == HEAVIER and weight_left >= weight_right)
-    if words >= 0 and missing_left:
-        _complete(columns, tree, node, keys)
-    return missing_left
-
-
-@njit(cache=True, nogil=True)
-def _complete(columns, tree, node, keys):
-    """Send the categories that the node does not hold where missing values go: to the left."""
-    column, words = tree.nodes[node].column, tree.nodes[node].category_start
-    held = np.zeros(columns.counts[column], dtype=np.bool_)
-    first = columns.first[column]
-    for key in keys:
-        if key >> 32 != MISSING:
-            held[np.int64(columns.values[first + (key >> 32)])] = True
-    for code in range(len(held)):
-        if not held[code]:
-            _set_bit(tree.category_bits, words, code)
-
-
-@njit(cache=True, nogil=True)
-def threshold_between(low, high):
-    """The midpoint, or the lower value where rounding leaves nothing between."""
+@njit(cache=True, nogil=True, inline="always")
+def midpoint(low, high):
+    """The midpoint of two values, or the lower one where rounding leaves nothing between."""
     middle = 0.5 * low + 0.5 * high
     return middle if middle < high else low
 
 
-@njit(cache=True, nogil=True)
-def split_node(columns, target, rules, tree, search, node):
-    """Give a node its two children; returns which of them may be split further (bit 0: left, bit 1: right)."""
-    start, stop, column = tree.nodes[node].start, tree.nodes[node].stop, tree.nodes[node].column
-    tree.nodes[node].missing_left = mark(columns, target, tree, search, node)
-    count = partition(columns.keys[column, start:stop], search.goes_left, search.scratch[0])
-    described = column
-    if target.form == DEVIATION:
-        described = len(columns.counts)
-        partition(columns.keys[described, start:stop], search.goes_left, search.scratch[0])
-    if tree.nodes[node].category_start < 0:
-        first, upper = columns.first[column], tree.nodes[node].upper
-        tree.nodes[node].threshold = (
-            np.inf
-            if upper == MISSING
-            else threshold_between(columns.values[first + tree.nodes[node].cut], columns.values[first + upper])
-        )
-    left = tree.counters[NODES]
-    tree.counters[NODES] += 2
-    tree.counters[LEAVES] += 1
-    tree.nodes[node].feature, tree.nodes[node].left, tree.nodes[node].gain = column, left, tree.nodes[node].found_gain
-    alive = 0
-    for child in range(2):
-        tree.nodes[left + child].start = start if child == 0 else start + count
-        tree.nodes[left + child].stop = start + count if child == 0 else stop
-        tree.nodes[left + child].depth = tree.nodes[node].depth + 1
-        if open_node(columns, target, rules, tree, search, left + child, child, described):
-            alive |= 1 << child
-    return alive
+@njit(cache=True, nogil=True, inline="always")
+def choose_columns(columns, rules, state, room, start, stop):
+    """List the columns to look at in a node: ``max_features`` of those that are not constant there, in their order."""
+    count, kept = 0, 0
+    for column in range(len(columns.counts)):
+        if columns.keys[column, start] >> 32 != columns.keys[column, stop - 1] >> 32:
+            room.chosen[count] = column
+            count += 1
+    wanted = min(count, rules.max_features)
+    for place in range(count):  # each is kept with the chance that makes all subsets equally likely
+        if wanted == count or random_below(room.random, count - place) < wanted - kept:
+            room.chosen[kept] = room.chosen[place]
+            kept += 1
+    state[CHOSEN] = kept
+
+
+@njit(cache=True, nogil=True, inline="always")
+def random_below(random, bound):
+    """A random whole number below ``bound`` (splitmix64)."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    mixed = random[0]
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return np.int64(mixed >> np.uint64(1)) % bound
+
+
+@njit(cache=True, nogil=True, inline="always")
+def settle(columns, rules, tree, search, room):
+    """Keep the best of the columns' offers; the node waits for its split if that gains enough."""
+    state = tree.counters
+    number, child = state[CHILDREN] + state[CHILD], state[CHILD]
+    best, winner = NO_SPLIT, -1
+    slack, factor = search.limits[child, 1], search.limits[child, 3]
+    for column in room.chosen[: state[CHOSEN]]:
+        gain = search.offers[column].gain
+        if gain > NO_SPLIT and (winner < 0 or gain > best + slack):
+            best, winner = gain, column
+    if winner >= 0 and (best + slack) * factor >= rules.min_gain:
+        node, offer = tree.nodes[number], search.offers[winner]
+        node.column, node.cut, node.upper, node.side = winner, offer.cut, offer.upper, offer.side
+        node.found_gain = best * factor
+        if columns.counts[winner] > 0:
+            node.category_start = state[WORDS]
+            keep_subset(columns, tree, search.in_left, winner)
+        push(rules, tree, number)
 
 
 @njit(cache=True, nogil=True)
-def open_node(columns, target, rules, tree, search, node, child, described):
-    """Describe a new node, as yet a leaf; returns whether it may be split."""
-    start, stop = tree.nodes[node].start, tree.nodes[node].stop
-    tree.nodes[node].feature, tree.nodes[node].left, tree.nodes[node].category_start = -1, -1, -1
-    tree.nodes[node].threshold, tree.nodes[node].missing_left, tree.nodes[node].gain = np.nan, False, 0.0
-    total, limits = search.total[child], search.limits[child]
-    limits[0] = rules.least
-    keys = columns.keys[described, start:stop]
-    tree.nodes[node].impurity, pure = describe(target, keys, start, total, limits, tree.value[node])
-    tree.nodes[node].weight = total[0] * target.unit
-    return not pure and tree.nodes[node].depth < rules.max_depth and total[0] >= 2 * rules.least
+def keep_subset(columns, tree, in_left, column):
+    """Append the set of categories that go left."""
+    words = tree.counters[WORDS]
+    tree.counters[WORDS] += (columns.counts[column] + 63) // 64
+    for word in range(words, tree.counters[WORDS]):
+        tree.category_bits[word] = 0
+    if in_left is not None:
+        first = columns.first[column]
+        for rank in range(columns.first[column + 1] - first):
+            if in_left[column, rank]:
+                code = np.int64(columns.values[first + rank])
+                tree.category_bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
 
 
-@njit(cache=True, nogil=True)
-def grow_small(columns, target, rules, tree, search, limits):
-    """Expand waiting nodes until none is left, or the next is large, or room or patience ends; says which.
+@njit(cache=True, nogil=True, inline="always")
+def comes_before(nodes, one, other):
+    """Whether the split of one node is made before the other's: it gains more, or as much and is older."""
+    gain, rival = nodes[one].found_gain, nodes[other].found_gain
+    return gain > rival or (gain == rival and one < other)
 
-    ``limits`` are the number of values that makes a node large, and of values to look at before a pause.
-    """
-    width, looked = len(columns.counts), 0
-    words = 2 * ((search.in_left.shape[1] + 63) // 64)
-    every = np.arange(columns.keys.shape[0]).astype(np.int32)
-    while tree.counters[WAITING] > 0:
-        if rules.max_leaves > 0 and tree.counters[LEAVES] >= rules.max_leaves:
+
+@njit(cache=True, nogil=True, inline="always")
+def push(rules, tree, number):
+    """Let a node wait: on a stack, or on a heap by gain where the number of leaves is limited."""
+    place = tree.counters[WAITING]
+    tree.counters[WAITING] += 1
+    while rules.max_leaves > 0 and place > 0 and comes_before(tree.nodes, number, tree.waiting[(place - 1) // 2]):
+        tree.waiting[place] = tree.waiting[(place - 1) // 2]
+        place = (place - 1) // 2
+    tree.waiting[place] = number
+
+
+@njit(cache=True, nogil=True, inline="always")
+def pop(rules, tree):
+    """Take the next node off the stack or heap."""
+    tree.counters[WAITING] -= 1
+    size = tree.counters[WAITING]
+    last = tree.waiting[size]
+    first = last if rules.max_leaves == 0 else tree.waiting[0]
+    place, child = 0, 1
+    while rules.max_leaves > 0 and child < size:
+        if child + 1 < size and comes_before(tree.nodes, tree.waiting[child + 1], tree.waiting[child]):
+            child += 1
+        if not comes_before(tree.nodes, tree.waiting[child], last):
             break
-        node = top(rules, tree)
-        size = (tree.nodes[node].stop - tree.nodes[node].start) * width
-        if size >= limits[0]:
-            return LARGE
-        if tree.counters[NODES] + 2 > len(tree.nodes) or tree.counters[WORDS] + words > len(tree.category_bits):
-            return FULL
-        if looked > limits[1]:
-            return PAUSE
-        looked += size
-        pop(rules, tree)
-        start, stop = tree.nodes[node].start, tree.nodes[node].stop
-        alive = split_node(columns, target, rules, tree, search, node)
-        if alive:
-            last = len(every) if target.form != DEVIATION else width  # the order of y is divided already
-            partition_columns(columns, search, 0, start, stop, tree.nodes[node].column, every[:last])
-        for child in range(1, -1, -1):
-            if alive >> child & 1:
-                branch = tree.nodes[node].left + child
-                start, stop = tree.nodes[branch].start, tree.nodes[branch].stop
-                chosen = choose_columns(columns, rules, search, start, stop)
-                scan_columns(columns, target, search, child, start, stop, chosen)
-                settle(columns, rules, tree, search, child, branch, chosen)
-    return DONE
+        tree.waiting[place] = tree.waiting[child]
+        place, child = child, 2 * child + 1
+    if rules.max_leaves > 0:
+        tree.waiting[place] = last
+    return first

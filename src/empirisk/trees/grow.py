@@ -7,31 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.settings import settings
-from empirisk.trees.criteria import ABSOLUTE, SQUARED
-from empirisk.trees.describe import BITS, DEVIATION, VARIANCE, Target, form_of
+from empirisk.trees.criteria import ABSOLUTE, GINI, SQUARED
+from empirisk.trees.describe import BITS, Target
 from empirisk.trees.expand import (
+    CHILD,
+    CHILDREN,
+    CHOSEN,
+    DIVIDE_LARGE,
     DONE,
     FULL,
-    LARGE,
-    LEAVES,
     NODE,
     NODES,
-    OFFER,
-    WORDS,
+    RECORD,
+    SCAN_LARGE,
+    Room,
     Rules,
-    Search,
-    Sorted,
     Tree,
-    choose_columns,
-    grow_small,
-    open_node,
-    partition_columns,
-    pop,
-    scan_columns,
-    settle,
-    split_node,
+    grow,
+    partition,
 )
 from empirisk.trees.nodes import Nodes
+from empirisk.trees.offers import OFFER, Search, Sorted, scan_columns
 from empirisk.trees.presort import presort
 
 Array = NDArray[np.float64]
@@ -74,39 +70,35 @@ class Grower:
     def classes(self, labels: NDArray[np.integer], n_classes: int, weights: Array, criterion: int) -> Nodes:
         """A classification tree for labels 0, ..., n_classes - 1."""
         whole, unit = whole_weights(weights)
-        form = form_of(criterion, n_classes)
-        rows = np.column_stack([whole, whole])
+        if criterion == GINI and n_classes == 2:
+            return self._grow(Target(criterion, unit, np.column_stack([whole, whole * labels])), 1, 2, weights)
         slots = labels.astype(np.int32)[:, None]
-        if form == VARIANCE:
-            rows[:, 1] *= labels
-            slots = np.zeros_like(slots)
-        nothing = np.zeros((0, 0))
-        target = Target(criterion, form, unit, rows, slots, nothing, np.zeros(0, np.int32), np.zeros(0))
-        return self._grow(target, 1 if form == VARIANCE else n_classes, n_classes, weights)
+        return self._grow(
+            Target(criterion, unit, np.column_stack([whole, whole]), slots), n_classes, n_classes, weights
+        )
 
     def outputs(self, y: Array, weights: Array, criterion: int = SQUARED) -> Nodes:
         """A regression tree for outputs of shape (n_rows, n_outputs)."""
         whole, unit = whole_weights(weights)
-        outputs = y.shape[1]
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        n_rows, n_outputs = y.shape
         rows = np.column_stack([whole, np.zeros_like(y)])
-        slots = np.broadcast_to(np.arange(outputs, dtype=np.int32), y.shape).copy()
-        size = len(y) if criterion == ABSOLUTE else 0
-        room = (np.zeros(size, np.int32), np.zeros(size))
-        target = Target(criterion, form_of(criterion, outputs), unit, rows, slots, np.ascontiguousarray(y), *room)
-        sums = 2 if criterion == ABSOLUTE else outputs
-        return self._grow(target, sums, outputs, weights)
+        if criterion == ABSOLUTE:
+            places, ordered = np.zeros(n_rows, np.int32), np.zeros(n_rows)
+            return self._grow(Target(criterion, unit, rows, None, y, places, ordered), 2, 1, weights)
+        slots = None if n_outputs == 1 else np.tile(np.arange(n_outputs, dtype=np.int32), (n_rows, 1))
+        return self._grow(Target(criterion, unit, rows, slots, y), n_outputs, n_outputs, weights)
 
     def _grow(self, target: Target, n_sums: int, n_values: int, weights: Array) -> Nodes:
         keys = self._presorted.keys
-        if target.form == DEVIATION:
+        if target.ordered is not None:
             keys = np.vstack([keys, presort(target.y).keys])
         elif self._limits.max_depth != 1:
-            keys = keys.copy()  # divided in place as the tree grows; a single split reads them only
-        sorted_columns = Sorted(keys, self._presorted.values, self._presorted.first, self._counts)
-        rules = _rules(self._limits, len(self._counts), target, weights)
-        search = _search(sorted_columns, n_sums, self._limits.seed, settings().threads)
+            keys = keys.copy()  # divided in place as the tree grows; a stump divides them once, see `_Growth`
+        columns = Sorted(keys, self._presorted.values, self._presorted.first, self._counts)
+        rules = _rules(self._limits, len(self._counts), target.unit, weights)
         with ThreadPoolExecutor(settings().threads) as pool:
-            tree = _Growth(sorted_columns, target, rules, search, pool).run(n_values)
+            tree = _Growth(columns, target, rules, pool, self._limits.seed).run(n_sums, n_values)
         return _finished(tree, self._counts)
 
 
@@ -116,101 +108,82 @@ def whole_weights(weights: Array) -> tuple[Array, float]:
     return np.rint(np.ldexp(weights, exponent)), float(np.ldexp(1.0, -exponent))
 
 
-def _rules(limits: Limits, n_features: int, target: Target, weights: Array) -> Rules:
+def _rules(limits: Limits, n_features: int, unit: float, weights: Array) -> Rules:
     # One row is always enough for a leaf, whatever its weight; 1 is the least whole-number weight.
-    least = limits.min_samples_leaf / target.unit if limits.min_samples_leaf > 1 else 1.0
+    least = limits.min_samples_leaf / unit if limits.min_samples_leaf > 1 else 1.0
     depth = np.iinfo(np.int32).max if limits.max_depth is None else limits.max_depth
     features = n_features if limits.max_features is None else limits.max_features
     return Rules(depth, limits.max_leaves or 0, least, limits.min_gain * float(weights.sum()), features)
 
 
-def _search(columns: Sorted, n_sums: int, seed: int, threads: int) -> Search:
-    n_features, n_rows = len(columns.counts), columns.keys.shape[1]
-    return Search(
-        chosen=np.zeros(n_features, np.int32),
-        offers=np.zeros(n_features, OFFER),
-        in_left=np.zeros((n_features, columns.counts.max(initial=0)), np.bool_),
-        total=np.zeros((2, 1 + n_sums)),
-        limits=np.zeros((2, 4)),
-        goes_left=np.zeros(n_rows, np.bool_),
-        scratch=np.zeros((threads, n_rows), np.int64),
-        random=np.array([seed], np.uint64),
-    )
-
-
 class _Growth:
-    """One tree in the making: large nodes column by column on threads, small ones in compiled code."""
+    """One tree in the making: compiled code grows it, and hands the columns of large nodes to threads."""
 
-    def __init__(self, columns: Sorted, target: Target, rules: Rules, search: Search, pool: ThreadPoolExecutor):
-        self._work = (columns, target, rules)
-        self._search = search
-        self._pool = pool
-        self._lanes = len(search.scratch)
-
-    def run(self, n_values: int) -> Tree:
-        """Grow the whole tree."""
-        columns, target, rules = self._work
-        search = self._search
-        words = 2 * ((search.in_left.shape[1] + 63) // 64)
-        self._tree = tree = _room(ROOM, n_values, 64 * words)
-        tree.nodes[0]["stop"], tree.counters[NODES], tree.counters[LEAVES] = columns.keys.shape[1], 1, 1
-        described = len(columns.counts) if target.form == DEVIATION else 0
-        if open_node(columns, target, rules, tree, search, 0, 0, described):
-            self._scan(0, 0)
-        patience = np.array([LARGE_NODE, PATIENCE])
-        while (reason := grow_small(*self._work, self._tree, search, patience)) != DONE:
-            if reason == FULL:
-                self._tree = _enlarged(self._tree)
-            if reason == LARGE:
-                self._expand_large()
-        return self._tree
-
-    def _expand_large(self) -> None:
-        columns, target, rules = self._work
-        tree = self._tree
-        if tree.counters[NODES] + 2 > len(tree.nodes) or 2 * tree.counters[WORDS] > len(tree.category_bits):
-            self._tree = tree = _enlarged(tree)
-        node = int(pop(rules, tree))
-        alive = split_node(columns, target, rules, tree, self._search, node)
-        if not alive:
-            return
-        start, stop, split = tree.nodes[node]["start"], tree.nodes[node]["stop"], tree.nodes[node]["column"]
-        lanes = [
-            self._pool.submit(partition_columns, columns, self._search, lane, start, stop, split, part)
-            for lane, part in enumerate(_shared(np.arange(len(columns.counts), dtype=np.int32), self._lanes))
-        ]
-        _wait(lanes)
-        for child in (1, 0):
-            if alive >> child & 1:
-                self._scan(int(tree.nodes[node]["left"]) + child, child)
-
-    def _scan(self, node: int, child: int) -> None:
-        columns, target, rules = self._work
-        start, stop = self._tree.nodes[node]["start"], self._tree.nodes[node]["stop"]
-        chosen = choose_columns(columns, rules, self._search, start, stop).copy()
-        # Each column's offer is found on its own and the best is taken in their order: threads change nothing.
-        _wait(
-            [
-                self._pool.submit(scan_columns, columns, target, self._search, child, start, stop, part)
-                for part in _shared(chosen, self._lanes if len(chosen) * (stop - start) >= LARGE_NODE else 1)
-            ]
+    def __init__(self, columns: Sorted, target: Target, rules: Rules, pool: ThreadPoolExecutor, seed: int):
+        self._columns, self._target, self._rules, self._pool = columns, target, rules, pool
+        self._lanes = settings().threads
+        n_features, n_rows = len(columns.counts), columns.keys.shape[1]
+        self._room = Room(
+            chosen=np.zeros(n_features, np.int32),
+            goes_left=np.zeros(n_rows, np.bool_),
+            scratch=np.zeros((self._lanes, n_rows), np.int64),
+            random=np.array([seed], np.uint64),
         )
-        settle(columns, rules, self._tree, self._search, child, node, chosen)
 
+    def run(self, n_sums: int, n_values: int) -> Tree:
+        """Grow the whole tree."""
+        columns = self._columns
+        categories = int(columns.counts.max())
+        search = Search(
+            offers=np.zeros(len(columns.counts), OFFER),
+            in_left=np.zeros((len(columns.counts), categories), np.bool_) if categories else None,
+            total=np.zeros((2, 1 + n_sums)),
+            limits=np.zeros((2, 4)),
+        )
+        tree = _room(ROOM, n_values, 8 * ((categories + 63) // 64))
+        pace = np.array([LARGE_NODE, PATIENCE])
+        work = (columns, self._target, self._rules)
+        while (reason := grow(*work, tree, search, self._room, pace)) != DONE:
+            if reason == FULL:
+                tree = _enlarged(tree)
+            elif reason == DIVIDE_LARGE:
+                self._divide(tree.nodes[tree.counters[NODE]])
+            elif reason == SCAN_LARGE:
+                self._scan(tree, search)
+        return tree
 
-def _shared(columns: NDArray[np.int32], lanes: int) -> list[NDArray[np.int32]]:
-    return [np.ascontiguousarray(columns[lane::lanes]) for lane in range(lanes)]
+    def _divide(self, node: np.void) -> None:
+        """Divide the columns of a large node that was split."""
+        rows = slice(node["start"], node["stop"])
 
+        def divide(lane: int) -> None:
+            for column in range(lane, len(self._columns.counts), self._lanes):
+                if column != node["column"]:
+                    partition(self._columns.keys[column, rows], self._room.goes_left, self._room.scratch[lane])
 
-def _wait(lanes: list) -> None:
-    for lane in lanes:
-        lane.result()
+        list(self._pool.map(divide, range(self._lanes)))
+
+    def _scan(self, tree: Tree, search: Search) -> None:
+        """Look for the best split of a large node.
+
+        Each column's offer is found on its own, and the best is taken in their order: threads change nothing.
+        """
+        child = tree.counters[CHILD]
+        node = tree.nodes[tree.counters[CHILDREN] + child]
+        chosen = self._room.chosen[: tree.counters[CHOSEN]]
+
+        def scan(lane: int) -> None:
+            for place in range(lane, len(chosen), self._lanes):
+                one = chosen[place : place + 1]
+                scan_columns(self._columns, self._target, search, child, node["start"], node["stop"], one)
+
+        list(self._pool.map(scan, range(self._lanes)))
 
 
 def _room(nodes: int, n_values: int, words: int) -> Tree:
     return Tree(
-        counters=np.zeros(4, np.int64),
-        nodes=np.zeros(nodes, NODE),
+        counters=np.zeros(10, np.int64),
+        nodes=np.zeros(nodes, RECORD),
         value=np.zeros((nodes, n_values)),
         category_bits=np.zeros(words, np.uint64),
         waiting=np.zeros(nodes, np.int32),

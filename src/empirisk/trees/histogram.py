@@ -19,6 +19,9 @@ LOW = (1 << HALF) - 1
 ROOM = 1 << 31  # units that the sum over all rows may reach
 GOLDEN = 40503  # 2^16 / golden ratio: its multiples spread evenly over 16 bits
 WORDS = WIDTH // 64
+LINE = 64  # bytes that memory delivers at once
+TILE = 128  # rows fetched ahead
+SPARSE = 4  # rows further apart than this on average are fetched ahead; closer ones the processor fetches by itself
 
 
 class Table(NamedTuple):
@@ -123,14 +126,32 @@ def total(packed, rows):
 
 
 @njit(cache=True, nogil=True)
+def fetch(by_row, packed, rows):
+    """Read something of every row, so that the rows are at hand when they are needed.
+
+    The reads of this short loop wait for memory side by side; those of the long one in `accumulate` would queue.
+    """
+    seen = np.int64(0)
+    for k in range(rows.shape[0]):
+        row = np.uint64(rows[k])
+        seen ^= packed[row]
+        for column in range(0, by_row.shape[1], LINE):
+            seen ^= by_row[row, column]
+    return seen
+
+
+@njit(cache=True, nogil=True)
 def accumulate(by_row, packed, rows, first, histogram):
-    """Fill ``histogram[k]`` with the packed sums in each bin of column ``first + k``."""
+    """Fill ``histogram[k]`` with the packed sums in each bin of column ``first + k``; the rows rise."""
     histogram[:] = 0
     count, offset = rows.shape[0], np.uint64(first)
     # Four rows at a time: their additions overlap instead of waiting for one another. Unsigned numbers index without
     # a test for negative ones.
     whole = count - count % 4
+    scattered = count > 0 and rows[count - 1] - rows[0] > SPARSE * count
     for k in range(0, whole, 4):
+        if scattered and k % TILE == 0:
+            fetch(by_row, packed, rows[k : k + TILE])
         a, b, c, d = np.uint64(rows[k]), np.uint64(rows[k + 1]), np.uint64(rows[k + 2]), np.uint64(rows[k + 3])
         at_a, at_b, at_c, at_d = packed[a], packed[b], packed[c], packed[d]
         for j in range(histogram.shape[0]):
