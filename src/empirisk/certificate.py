@@ -84,7 +84,7 @@ def verify(problem: Problem, point: Point) -> Certificate:
     dual, terms = max(bounds, key=lambda pair: pair[0])
     rounding = 4 * EPSILON * (penalty_value + abs(loss_value) + terms)
     gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
-    return Certificate(primal, dual, gap, gap / _magnitude(problem, primal, dual))
+    return Certificate(float(primal), float(dual), float(gap), float(gap / _magnitude(problem, primal, dual)))
 
 
 def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:

@@ -88,7 +88,7 @@ def test_one_class_or_one_value(loss, sign):
 def test_symmetric_answers():
     """The middle of the minimisers where there are many: mirrored data have the mirrored constant."""
     rng = np.random.default_rng(3)
-    y, weights = np.round(rng.standard_normal(24), 1), rng.integers(1, 4, 24).astype(float)
+    y, weights = np.round(rng.standard_normal(24), 1), rng.integers(1, 4, 24) / 10
     for loss in RESIDUAL_LOSSES:
         assert loss.best_constant(-y, weights) == pytest.approx(-loss.best_constant(y, weights), abs=1e-14)
     for loss in MARGIN_LOSSES:
@@ -106,6 +106,13 @@ def test_best_constants_everybody_knows():
     assert SquaredHinge().best_constant(labels, ones) == Squared().best_constant(labels, ones) == 0.5
     assert [ZeroOne().best_constant(s * labels, ones) for s in (1, -1)] == [1.0, -1.0]
     assert ZeroOne().best_constant(np.array([1.0, -1.0]), np.ones(2)) == 1.0
+
+
+def test_the_search_leaves_out_rows_without_weight():
+    """Far out the exponential of an absent class is infinite, and zero times that is no number."""
+    y, weights = np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.0, 2.0])
+    b = _searched(Exponential(), y, weights)
+    assert np.exp(-b) < 1e-300
 
 
 def test_high_powers_do_not_overflow():

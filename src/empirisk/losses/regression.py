@@ -114,7 +114,7 @@ class EpsilonInsensitive(ResidualLoss):
         order = np.argsort(sides)
         sides, climb = sides[order], np.cumsum(np.tile(weights, 2)[order])
         # The derivative right of side k is climb[k] - total: find where it turns from negative to positive.
-        total, rounding = climb[-1] / 2, 1e-14 * len(sides) * climb[-1]
+        total, rounding = climb[-1] / 2, np.finfo(float).eps * np.sqrt(len(sides)) * climb[-1]
         first, last = np.searchsorted(climb, [total - rounding, total + rounding])
         return float(0.5 * (sides[first] + sides[last]))
 

@@ -12,8 +12,9 @@ from empirisk import losses
 from empirisk.losses.base import Loss
 from empirisk.machines.inputs import check_weights, class_weights, encode_classes, generator
 from empirisk.machines.machine import Machine
-from empirisk.machines.multiclass import SCHEMES, read, scheme_for
+from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
 from empirisk.penalties.base import Penalty
+from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
 
@@ -141,15 +142,19 @@ class Classifier(ClassifierMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        self._solve(*self._prepare(X, y, sample_weight))
+        return self
+
+    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
+        """The problems that stand for the data, and the data as validated."""
         loss, _ = self._parts()
         mapped, y = self._fit_map(X, y)
         weights = check_weights(sample_weight, len(y))
-        classes, codes = encode_classes(y, weights, type(self).__name__)
-        weights = weights * class_weights(self.class_weight, classes, codes, weights)[codes]
-        loss, targets = self._code(loss, codes, len(classes))
-        self._solve(self._problems(loss, mapped, targets, weights, len(classes) if loss.joint else 0), X, y)
-        self.classes_ = classes
-        return self
+        self.classes_, codes = encode_classes(y, weights, type(self).__name__)
+        weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
+        loss, targets = self._code(loss, codes, len(self.classes_))
+        classes = len(self.classes_) if loss.joint else 0
+        return self._problems(loss, mapped, targets, weights, classes), X, y
 
     def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
         """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN to leave out."""
@@ -171,9 +176,7 @@ class Classifier(ClassifierMixin, Machine):
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row; f = 0 is the positive class."""
-        scores = self.decision_function(X)
-        chosen = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return winners(self.decision_function(X), self.classes_)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -268,14 +271,24 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        self._solve(*self._prepare(X, y, sample_weight))
+        return self
+
+    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
+        """The problems that stand for the data, and the data as validated."""
         loss, _ = self._parts()
         mapped, y = self._fit_map(X, y, multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
+        self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
-        self._solve(self._problems(loss, mapped, targets, weights), X, y)
-        if y.ndim == 1:
-            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-        return self
+        return self._problems(loss, mapped, targets, weights), X, y
+
+    def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
+        """As for every machine, without the axis of the targets where y has one dimension."""
+        found = super()._coefficients(problems, points)
+        if self._single:
+            return {"coef_": found["coef_"][0], "intercept_": float(found["intercept_"][0])}
+        return found
 
     def predict(self, X: ArrayLike) -> Array:
         """f(x) for each row."""

@@ -122,7 +122,7 @@ def run(
 
 def _certify(problem: Problem, point: Point, watch: Watch, solver: Solver, reason: str) -> Fit:
     certificate = verify(problem, point)
-    converged = certificate.relative_gap <= watch.tol
+    converged = bool(certificate.relative_gap <= watch.tol)
     status = watch.status
     if converged:
         status = Status.CONVERGED

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -16,15 +16,14 @@ from empirisk.losses.base import Loss
 from empirisk.machines import choosing, fitting
 from empirisk.machines.hard import hard_problems
 from empirisk.machines.inputs import check_C
+from empirisk.machines.mapping import MapsFeatures
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
-FORMATS = ("csr", "csc")
-FLOATS = (np.float64, np.float32)
 
 
-class Machine(CallbackSupportMixin, BaseEstimator):
+class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
 
     task: ClassVar[str]
@@ -42,31 +41,6 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    # --- data in ----------------------------------------------------------------------------------------------
-
-    def _fit_map(self, X, y, **target) -> tuple[Any, NDArray]:
-        """Validated data after the fitted feature map, and validated targets."""
-        if self.features is None:
-            return validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
-        if not hasattr(self.features, "transform"):
-            raise EmpiriskError(
-                f"features={self.features!r} is not a feature map; give None or a transformer with fit and transform."
-            )
-        y = validate_data(self, X="no_validation", y=y, **target)
-        self.features_ = clone(self.features).fit(X, y)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.features_, name):
-                setattr(self, name, getattr(self.features_, name))
-        mapped = self._mapped(X)
-        check_consistent_length(mapped, y)
-        return mapped, y
-
-    def _mapped(self, X) -> Any:
-        """Validated data after the fitted feature map."""
-        if self.features is None:
-            return validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
-        return check_array(self.features_.transform(X), accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
 
     def _parts(self) -> tuple[Loss, Penalty]:
         """The loss and the penalty as objects that suit the task."""
@@ -86,7 +60,11 @@ class Machine(CallbackSupportMixin, BaseEstimator):
         Problems that use the same rows share one design, so that solvers can share factorisations.
         """
         penalty = penalties.find(self.penalty)
-        C = check_C(self.C, hard=loss.hard_form is not None) if choosing.is_given(self.C) else 1.0
+        C = 1.0
+        if choosing.is_given(self.C):
+            C = check_C(self.C, hard=loss.hard_form is not None)
+        else:
+            choosing.check_way(self.C, self.rule)
         intercept = bool(self.fit_intercept)
         shared: dict[bytes, tuple] = {}
         problems = []
@@ -106,14 +84,17 @@ class Machine(CallbackSupportMixin, BaseEstimator):
     def _limits(self) -> fitting.Limits:
         return fitting.Limits(self.tol, self.max_iter, self.max_time)
 
-    def _solve(self, problems: list[Problem], X, y) -> None:
+    def _solve(self, problems: list[Problem], X, y: NDArray) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
         context = self._init_callback_context(max_subtasks=len(problems))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        problems = hard_problems(choosing.with_chosen_C(self, problems), self._limits())
+        if not choosing.is_given(self.C):
+            self.choice_ = choosing.choose_C(self, problems, y)
+            problems = [problem.with_C(self.choice_.C) for problem in problems]
+        problems = hard_problems(problems, self._limits())
         progress = self._progress(context, problems, X, y) if hasattr(self, "_skl_callbacks") else None
         fits = fitting.run(problems, self.solver, self._limits(), progress)
-        self.C_ = problems[0].C
+        self.C_ = float(self.C) if choosing.is_given(self.C) else self.choice_.C
         self.certificate_, self.history_ = fitting.summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
         for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():

@@ -99,3 +99,9 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
     for k in range(codes.shape[1]):
         scores[:, k] = -loss.value(np.broadcast_to(codes[:, k], f.shape), f).sum(axis=1)
     return scores
+
+
+def winners(scores: Array, classes: NDArray) -> NDArray:
+    """The class of each row: the largest score, or for two classes the second where the one score is not negative."""
+    chosen = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    return classes[chosen]

@@ -77,7 +77,7 @@ class LeastAbsolute(Regressor):
 
     Examples
     --------
-    >>> er.LeastAbsolute().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 90.0]).coef_.round(6)
+    >>> er.LeastAbsolute().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 50.0, 3.0]).coef_.round(6)
     array([1.])
     """
 

@@ -83,7 +83,7 @@ class Kinks:
 
     def inside(self) -> Array:
         """Where v is strictly between its slopes while p and q vanish: the kink holds the position at its corner."""
-        size = self.p.mean() + self.q.mean()
+        size = self.p.mean() + self.q.mean() + TINY
         reach = self.right - self.left
         return (self.p / size < self.below / reach) & (self.q / size < self.above / reach)
 

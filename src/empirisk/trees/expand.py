@@ -54,6 +54,7 @@ class Rules(NamedTuple):
     least: float  # whole-number weight that a child needs
     min_gain: float
     max_features: int
+    words: int  # in the largest set of categories
 
 
 class Tree(NamedTuple):
@@ -89,8 +90,7 @@ def grow(columns, target, rules, tree, search, room, pace):
         elif state[PHASE] == NEXT:
             if state[WAITING] == 0 or (rules.max_leaves > 0 and state[LEAVES] >= rules.max_leaves):
                 return DONE
-            words = 2 * ((columns.counts.max() + 63) // 64)
-            if state[NODES] + 2 > len(tree.nodes) or state[WORDS] + words > len(tree.category_bits):
+            if state[NODES] + 2 > len(tree.nodes) or state[WORDS] + 2 * rules.words > len(tree.category_bits):
                 return FULL
             if looked > pace[1]:
                 return PAUSE

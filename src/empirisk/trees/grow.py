@@ -96,7 +96,7 @@ class Grower:
         elif self._limits.max_depth != 1:
             keys = keys.copy()  # divided in place as the tree grows; a stump divides them once, see `_Growth`
         columns = Sorted(keys, self._presorted.values, self._presorted.first, self._counts)
-        rules = _rules(self._limits, len(self._counts), target.unit, weights)
+        rules = _rules(self._limits, self._counts, target.unit, weights)
         with ThreadPoolExecutor(settings().threads) as pool:
             tree = _Growth(columns, target, rules, pool, self._limits.seed).run(n_sums, n_values)
         return _finished(tree, self._counts)
@@ -108,12 +108,13 @@ def whole_weights(weights: Array) -> tuple[Array, float]:
     return np.rint(np.ldexp(weights, exponent)), float(np.ldexp(1.0, -exponent))
 
 
-def _rules(limits: Limits, n_features: int, unit: float, weights: Array) -> Rules:
+def _rules(limits: Limits, counts: NDArray[np.int32], unit: float, weights: Array) -> Rules:
     # One row is always enough for a leaf, whatever its weight; 1 is the least whole-number weight.
     least = limits.min_samples_leaf / unit if limits.min_samples_leaf > 1 else 1.0
     depth = np.iinfo(np.int32).max if limits.max_depth is None else limits.max_depth
-    features = n_features if limits.max_features is None else limits.max_features
-    return Rules(depth, limits.max_leaves or 0, least, limits.min_gain * float(weights.sum()), features)
+    features = len(counts) if limits.max_features is None else limits.max_features
+    gain, words = limits.min_gain * float(weights.sum()), (int(counts.max()) + 63) // 64
+    return Rules(depth, limits.max_leaves or 0, least, gain, features, words)
 
 
 class _Growth:
@@ -140,7 +141,7 @@ class _Growth:
             total=np.zeros((2, 1 + n_sums)),
             limits=np.zeros((2, 4)),
         )
-        tree = _room(ROOM, n_values, 8 * ((categories + 63) // 64))
+        tree = _room(ROOM, n_values, 8 * self._rules.words)
         pace = np.array([LARGE_NODE, PATIENCE])
         work = (columns, self._target, self._rules)
         while (reason := grow(*work, tree, search, self._room, pace)) != DONE:

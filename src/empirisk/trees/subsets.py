@@ -86,6 +86,7 @@ def _by_enumeration(criterion, table, total, missing, limits, ranks, in_left):
                 move(missing, left, right)
             if gain > best + limits[1]:
                 best, best_side = gain, np.int64(way) if has_missing else np.int64(HEAVIER)
+                in_left.fill(False)
                 for group in range(count):
                     in_left[ranks[group]] = subset >> group & 1 == 1
     if best == -np.inf:

@@ -1,0 +1,91 @@
+"""Exact leave-one-out for ridge regression, at every C of a grid from one decomposition.
+
+With weights c, X and y centred by their weighted means and scaled by sqrt(c), and lambda = 1/(2C), the residual of a row
+left out is (G y)_i / G_ii with G = (X X' + lambda)^-1 on the complement of the intercept. G has the eigenvectors of X X' or,
+through X'X, of the smaller of the two.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.problem import Problem
+from empirisk.settings import require
+
+Array = NDArray[np.float64]
+#: Up to here the n x n form is taken even for tall data: it does not cancel where the fit interpolates.
+ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Eigenvectors and eigenvalues of the smaller product matrix, and what is needed to apply G.
+
+    Attributes
+    ----------
+    vectors : array n x r
+        Either orthonormal (by rows) or the scores X V (by columns).
+    values : array of r
+        Eigenvalues of X X' or X'X.
+    root : array of n
+        sqrt(c).
+    constant : array of n
+        The unit vector of the intercept, zero without one.
+    by_rows : bool
+        Which of the two it is.
+    """
+
+    vectors: Array
+    values: Array
+    root: Array
+    constant: Array
+    by_rows: bool
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue."""
+        return float(self.values.max(initial=0.0))
+
+    def residuals(self, y: Array, Cs: Array) -> Array:
+        """Leave-one-out residuals y_i - f_{-i}(x_i), one column per C."""
+        shrink = 1.0 / (2.0 * Cs)
+        target = self.root * y
+        target = target - self.constant * (self.constant @ target)
+        inverse = 1.0 / (self.values[:, None] + shrink)
+        if self.by_rows:
+            diagonal = self.vectors**2 @ inverse
+            product = self.vectors @ (inverse * (self.vectors.T @ target)[:, None])
+        else:
+            # lambda G = (1 - constant constant') - scores inverse scores', and lambda cancels in the quotient.
+            diagonal = (1.0 - self.constant**2)[:, None] - self.vectors**2 @ inverse
+            product = target[:, None] - self.vectors @ (inverse * (self.vectors.T @ target)[:, None])
+        return product / diagonal / self.root[:, None]
+
+
+def decompose(problem: Problem) -> Decomposition:
+    """The decomposition of the design of a ridge problem."""
+    rows, columns = problem.design.shape
+    root = np.sqrt(problem.weights)
+    require(32 * rows * min(rows, columns), "Leave-one-out for all rows", "use C='cv'")
+    centre = np.zeros(columns)
+    constant = np.zeros(rows)
+    if problem.intercept:
+        share = problem.weights / problem.weights.sum()
+        centre, constant = problem.design.tdot(share), np.sqrt(share)
+    if rows > columns and rows > min(4 * columns, ROWS):
+        gram = problem.design.gram(problem.weights) - problem.weights.sum() * np.outer(centre, centre)
+        values, vectors = np.linalg.eigh(gram)
+        scores = (problem.design.dot(vectors) - centre @ vectors) * root[:, None]
+        return Decomposition(scores, np.maximum(values, 0.0), root, constant, by_rows=False)
+    products = problem.design.row_products
+    if problem.intercept:
+        middle = problem.design.dot(centre)
+        products = products - middle[:, None] - middle + centre @ centre
+    products = products * root[:, None] * root
+    if not problem.intercept:
+        values, vectors = np.linalg.eigh(products)
+        return Decomposition(vectors, np.maximum(values, 0.0), root, constant, by_rows=True)
+    # Lifted above all others, the constant is the last eigenvector, and is left out.
+    values, vectors = np.linalg.eigh(products + (2 * np.trace(products) + 1) * np.outer(constant, constant))
+    return Decomposition(vectors[:, :-1], np.maximum(values[:-1], 0.0), root, constant, by_rows=True)

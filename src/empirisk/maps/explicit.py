@@ -1,0 +1,145 @@
+"""Explicit feature maps: they give phi(x) itself."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from empirisk.errors import EmpiriskError
+
+FLOATS = (np.float64, np.float32)
+
+
+class Polynomial(TransformerMixin, BaseEstimator):
+    """All monomials of the columns up to a degree: phi(x) = (x_1, ..., x_d, x_1^2, x_1 x_2, ...).
+
+    scikit-learn's `PolynomialFeatures` without the constant, which the intercept of a machine stands for.
+
+    Parameters
+    ----------
+    degree : int or (int, int)
+        Largest degree, or smallest and largest.
+    interaction_only : bool
+        Whether powers of a single column are left out.
+
+    Attributes
+    ----------
+    expansion_ : PolynomialFeatures
+        The fitted expansion; its ``powers_`` tell the exponents of each monomial.
+
+    Examples
+    --------
+    >>> er.maps.Polynomial(2).fit_transform([[2.0, 3.0]])
+    array([[2., 3., 4., 6., 9.]])
+    >>> square = er.LeastSquares(features=er.maps.Polynomial(2)).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    >>> square.predict([[3.0]]).round(6)
+    array([9.])
+    """
+
+    def __init__(self, degree: int | tuple[int, int] = 2, *, interaction_only: bool = False):
+        self.degree = degree
+        self.interaction_only = interaction_only
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "Polynomial":
+        """Note the columns and list the monomials."""
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
+        expansion = PolynomialFeatures(self.degree, interaction_only=self.interaction_only, include_bias=False)
+        self.expansion_ = expansion.fit(X)
+        return self
+
+    def transform(self, X: ArrayLike) -> Any:
+        """The monomials of each row."""
+        check_is_fitted(self)
+        return self.expansion_.transform(
+            validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
+        )
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names such as ``x0 x1`` and ``x0^2``."""
+        check_is_fitted(self)
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is not None and known is not None and list(input_features) != list(known):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        return self.expansion_.get_feature_names_out(known if input_features is None else input_features)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class Periodic(TransformerMixin, BaseEstimator):
+    """Waves of every column: phi(x) = (sin(2 pi k x / period), cos(2 pi k x / period)) for k = 1..harmonics.
+
+    With the default period of 2 pi these are sin(k x) and cos(k x).
+
+    Parameters
+    ----------
+    harmonics : int
+        Number of multiples of the base frequency.
+    period : float
+        Length after which the features repeat.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> er.maps.Periodic(harmonics=1).fit_transform([[0.0]])
+    array([[0., 1.]])
+    """
+
+    def __init__(self, harmonics: int = 3, period: float = 2 * np.pi):
+        self.harmonics = harmonics
+        self.period = period
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "Periodic":
+        """Check the parameters and note the columns."""
+        if not (isinstance(self.harmonics, (int, np.integer)) and self.harmonics >= 1):
+            raise EmpiriskError(f"harmonics={self.harmonics!r} must be a whole number of at least 1.")
+        if not self.period > 0:
+            raise EmpiriskError(f"period={self.period!r} must be positive.")
+        validate_data(self, X, dtype=FLOATS)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """The waves: for each column and multiple k, the sine and the cosine."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        multiples = np.arange(1, self.harmonics + 1, dtype=X.dtype)
+        angles = X[:, :, None] * (multiples * X.dtype.type(2 * np.pi / self.period))
+        return np.stack([np.sin(angles), np.cos(angles)], axis=3).reshape(len(X), -1)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names such as ``sin(2 x0)``: the multiple of the base frequency and the column."""
+        check_is_fitted(self)
+        names = self._column_names(input_features)
+        return np.array(
+            [f"{wave}({k} {name})" for name in names for k in range(1, self.harmonics + 1) for wave in ("sin", "cos")],
+            dtype=object,
+        )
+
+    def _column_names(self, input_features: ArrayLike | None) -> list[str]:
+        known = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            return list(known) if known is not None else [f"x{j}" for j in range(self.n_features_in_)]
+        names = [str(name) for name in np.asarray(input_features, dtype=object)]
+        if known is not None and names != list(known):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        if len(names) != self.n_features_in_:
+            raise ValueError("input_features should have length equal to number of features")
+        return names
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

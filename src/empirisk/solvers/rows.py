@@ -1,0 +1,83 @@
+"""Rows of a design for compiled loops: the same few operations on dense and on sparse rows.
+
+`Dense` and `Sparse` hold the arrays; `row_dot` and `row_add` are compiled for whichever a loop is given, so that each
+loop is written once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from empirisk.linalg.design import Design
+
+# Sums may be reordered, which is what lets a processor add several numbers at once; NaN and infinity stay exact.
+SUMS = {"fastmath": {"reassoc", "contract"}}
+
+
+class Dense(NamedTuple):
+    """Rows X_i - shift."""
+
+    X: NDArray
+    shift: NDArray[np.float64]
+
+
+class Sparse(NamedTuple):
+    """The three arrays of a CSR matrix."""
+
+    data: NDArray[np.float64]
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+
+
+def rows_of(design: Design, shifted: bool = True) -> Dense | Sparse:
+    """The rows of a design; without its shift where ``shifted`` is False."""
+    matrix = getattr(design, "by_row", None)
+    if matrix is not None:
+        return Sparse(matrix.data, matrix.indices, matrix.indptr)
+    shift = design.shift if shifted and design.shift is not None else np.zeros(design.shape[1])
+    return Dense(np.ascontiguousarray(design.X), shift)  # type: ignore[attr-defined]
+
+
+def row_dot(rows, i, w):
+    """<a_i, w>."""
+    raise NotImplementedError
+
+
+def row_add(rows, i, factor, total):
+    """total += factor a_i."""
+    raise NotImplementedError
+
+
+@overload(row_dot, jit_options=SUMS)
+def _row_dot(rows, i, w):
+    def dense(rows, i, w):
+        x = rows.X[i]
+        total = 0.0
+        for j in range(len(w)):
+            total += (x[j] - rows.shift[j]) * w[j]
+        return total
+
+    def sparse(rows, i, w):
+        total = 0.0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            total += rows.data[p] * w[rows.indices[p]]
+        return total
+
+    return dense if "X" in rows.fields else sparse
+
+
+@overload(row_add)
+def _row_add(rows, i, factor, total):
+    def dense(rows, i, factor, total):
+        x = rows.X[i]
+        for j in range(len(total)):
+            total[j] += factor * (x[j] - rows.shift[j])
+
+    def sparse(rows, i, factor, total):
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            total[rows.indices[p]] += factor * rows.data[p]
+
+    return dense if "X" in rows.fields else sparse
