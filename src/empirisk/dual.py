@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.factor import Cholesky, NormalEquations
-from empirisk.linalg.joint import JointEquations
+from empirisk.linalg.joint import Coupling, JointColumns
 from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
@@ -138,7 +138,6 @@ def _metric_step(problem: Problem, p: Array, u: Array) -> Array:
         matrix = np.diag(p.sum(axis=0)) - p.T @ (p / scale)
         t0 = Cholesky(matrix).solve(u.sum(axis=0))
         return p * (t0 - (p @ t0)[:, None] / scale)
-    system = JointEquations(problem.design, p, problem.scale, 0.0, problem.intercept)
-    t, t0 = system.solve(problem.design.tdot(u), u.sum(axis=0))
-    f = problem.design.dot(t) + t0
-    return p * (f - (p * f).sum(axis=1, keepdims=True) / scale)
+    coupling = Coupling(p)
+    system = JointColumns(problem.design, coupling, np.zeros(problem.width), problem.intercept)
+    return system.solve(problem.design.tdot(u), u.sum(axis=0))[2]

@@ -26,7 +26,7 @@ def by_name(classes: tuple[type[Part], ...]) -> dict[str, type[Part]]:
     return {cls.name(): cls for cls in classes}
 
 
-def resolve(value: Any, table: dict[str, type[Part]], argument: str) -> Any:
+def resolve(value: Any, table: dict[str, type[Part]], argument: str, kind: type[Part]) -> Any:
     """Return the part that ``value`` is or names, or raise a sentence that names the choices."""
     if isinstance(value, str):
         if value in table:
@@ -34,7 +34,7 @@ def resolve(value: Any, table: dict[str, type[Part]], argument: str) -> Any:
         close = difflib.get_close_matches(value, table, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"choose one of {sorted(table)}."
         raise EmpiriskError(f"{argument}={value!r} is not known; {hint}")
-    if isinstance(value, tuple(table.values())):
+    if isinstance(value, kind):
         return value
     raise EmpiriskError(
         f"{argument}={value!r} is neither a name nor an object of that kind; choose one of {sorted(table)}."

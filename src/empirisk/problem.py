@@ -120,7 +120,7 @@ class Problem:
 
     @cached_property
     def critical_C(self) -> float:
-        """The largest C at which w = 0 is optimal (0 without an l1 penalty)."""
+        """The largest C at which w = 0 is optimal for a smooth loss (0 without an l1 penalty); with corners, about it."""
         flat = np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
         slopes = self._per_sample(self.weights) * self.loss.derivative(self.y, np.array(flat))
         return self.penalty.critical_C(self.design.tdot(slopes))

@@ -112,7 +112,7 @@ def test_the_search_leaves_out_rows_without_weight():
     """Far out the exponential of an absent class is infinite, and zero times that is no number."""
     y, weights = np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.0, 2.0])
     b = _searched(Exponential(), y, weights)
-    assert np.exp(-b) < 1e-300
+    assert np.exp(-b) < 1e-80
 
 
 def test_high_powers_do_not_overflow():

@@ -93,6 +93,24 @@ def test_tiny_temperature_is_the_hinge():
     np.testing.assert_allclose(SoftHinge(1.0, 1e-12).phi_prox(z, 1.0), [-4.0, 0.5, 1.0, 1.0, 2.0], atol=1e-10)
 
 
+@pytest.mark.parametrize("step", [1e-6, 0.1, 1.0, 10.0, 1e6])
+def test_the_search_ends_in_few_rounds(step):
+    """No point may rattle between its last two digits until the rounds run out."""
+
+    class Counted(SoftHinge):
+        rounds = 0
+
+        def bend(self, t):
+            Counted.rounds += 1
+            return super().bend(t)
+
+    points = np.random.default_rng(0).standard_normal(50_000)
+    for margin, temperature in [(0.0, 1.0), (0.5, 0.3), (20.0, 5.0)]:
+        Counted.rounds = 0
+        Counted(margin, temperature).phi_prox(points, step)
+        assert Counted.rounds <= 10
+
+
 def test_two_known_points():
     assert Logistic().phi_prox(np.array([-3.0]), 6.0)[0] == pytest.approx(0.0, abs=1e-15)
     assert Exponential().phi_prox(np.array([-1.0]), 1.0)[0] == pytest.approx(0.0, abs=1e-15)

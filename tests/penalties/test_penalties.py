@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from empirisk.penalties import L1, L2, ElasticNet, NoPenalty
+from empirisk.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from tests import naive
 from tests.catalog import PENALTIES
 
@@ -112,6 +112,16 @@ def test_room_is_the_largest_factor_that_fits(penalty):
             assert np.isinf(penalty.conjugate((room + 1e-14 * max(room, penalty.l1 == 0)) * v))
     assert penalty.room(np.zeros(3)) == 1.0
     assert penalty.room(np.zeros(0)) == 1.0
+
+
+def test_room_survives_rounding_at_any_strength():
+    class Strong(Penalty):
+        l1 = 0.7
+
+    sizes = np.random.default_rng(2).uniform(0.7, 5.0, 2000)
+    assert all(Strong().conjugate(Strong().room(v) * v) == 0 for v in sizes[:, None])
+    # without the guard some of these products round to the outside
+    assert any(Strong().conjugate(0.7 / v * v) == np.inf for v in sizes[:, None])
 
 
 @every_penalty

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 
 def badness(criterion, y, w):
@@ -60,11 +61,14 @@ def category_orders(criterion, column, y, w, classes):
     elif len(classes) == 2:
         orders = [sorted(present, key=lambda c: mean(c, lambda t: t == classes[1]))]
     elif len(present) <= 8:
-        subsets = (s for k in range(2 ** (len(present) - 1)) for s in [[present[0]] + [
-            c for i, c in enumerate(present[1:]) if k >> i & 1]])
+        subsets = (
+            s
+            for k in range(2 ** (len(present) - 1))
+            for s in [[present[0]] + [c for i, c in enumerate(present[1:]) if k >> i & 1]]
+        )
         return [set(s) for s in subsets]
     else:
-        orders = [sorted(present, key=lambda c, k=k: mean(c, lambda t: t == k)) for k in classes]
+        orders = [sorted(present, key=partial(mean, score=k.__eq__)) for k in classes]
     return [set(order[:count]) for order in orders for count in range(1, len(order) + 1)]
 
 
@@ -80,7 +84,11 @@ def divisions(criterion, column, categorical, y, w, classes):
         tests = [(t, [x is not None and x <= t for x in column]) for t in middles]
     for test, mask in tests:
         for missing_left in (True, False) if missing else (None,):
-            yield test, missing_left, [bool(missing_left) if x is None else m for x, m in zip(column, mask, strict=True)]
+            yield (
+                test,
+                missing_left,
+                [bool(missing_left) if x is None else m for x, m in zip(column, mask, strict=True)],
+            )
 
 
 def grow(X, y, w, *, criterion, categorical=(), classes=(), max_depth=math.inf, least=0, min_gain=0, depth=0):
@@ -108,8 +116,15 @@ def grow(X, y, w, *, criterion, categorical=(), classes=(), max_depth=math.inf, 
     rules |= {"least": least, "min_gain": min_gain, "depth": depth + 1}
     left, right = (grow([X[i] for i in s], [y[i] for i in s], [w[i] for i in s], **rules) for s in sides)
     present = {row[feature] for row in X} - {None}
-    return node | {"feature": feature, "test": test, "missing_left": missing_left, "gain": gain, "left": left,
-                   "right": right, "present": present}
+    return node | {
+        "feature": feature,
+        "test": test,
+        "missing_left": missing_left,
+        "gain": gain,
+        "left": left,
+        "right": right,
+        "present": present,
+    }
 
 
 def exact(numbers):

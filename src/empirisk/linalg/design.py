@@ -80,6 +80,11 @@ class DenseDesign(Design):
     def _block(self, rows: slice, scale: Array | None = None) -> Array:
         """Rows of A in float64, each multiplied by its scale; a copy if anything is changed."""
         block = self.X[rows]
+        if scale is not None:
+            used = np.flatnonzero(scale[rows])
+            if 2 * len(used) < len(block):
+                # Rows that count for nothing are not even read.
+                block, scale, rows = block[used], scale[rows][used], slice(None)
         if self._shift is not None:
             block = block - self._shift
             if scale is not None:
@@ -112,10 +117,10 @@ class DenseDesign(Design):
         scale = None if weights is None else np.sqrt(weights)
 
         def run(group: list[slice]) -> Array:
-            total = 0.0
+            total = np.zeros((self.shape[1], self.shape[1]))
             for rows in group:
                 block = self._block(rows, scale)
-                total = total + block.T @ block
+                total += block.T @ block
             return total
 
         return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)

@@ -1,95 +1,152 @@
-"""Normal equations of K coupled outputs, whose per-sample curvature is diag(t_i) - t_i t_i' / s_i."""
+"""Normal equations of K coupled outputs, whose per-sample curvature is diag(t_i) - t_i t_i' / sum(t_i)."""
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
-from empirisk.settings import settings
+from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
+from empirisk.settings import require
 
 Array = NDArray[np.float64]
-DIRECT = 3000
+PANEL = 512
 
 
-class JointEquations:
-    """Solves  E w + A' S(A w + b) = p,  1' S(A w + b) = q  for w (d x K) and b (K).
+@njit(cache=True, nogil=True)
+def _couple(shares, sums, e, out):
+    """out_i = t_i * (e_i - mean_i), mean_i the t-weighted mean of e_i.
 
-    S acts on each row f_i of K numbers as t_i * (f_i - <t_i, f_i> / s_i), with <t_i, 1> = s_i: the curvature of the
-    softmax and of the barrier of a maximum. Directly by Cholesky for up to a few thousand unknowns, else by
-    preconditioned conjugate gradients.
+    The largest share gets what the others give away: its own difference from the mean has no digits left.
+    """
+    rows, classes = shares.shape
+    for i in range(rows):
+        mean, largest = 0.0, 0
+        for k in range(classes):
+            mean += shares[i, k] * e[i, k]
+            if shares[i, k] > shares[i, largest]:
+                largest = k
+        mean /= sums[i]
+        total = 0.0
+        for k in range(classes):
+            out[i, k] = shares[i, k] * (e[i, k] - mean)
+            if k != largest:
+                total += out[i, k]
+        out[i, largest] = -total
+
+
+class Coupling:
+    """S = diag(t_i) - t_i t_i' / sum(t_i) on each row of K numbers: the curvature of softmax and of a barrier of max.
+
+    >>> Coupling(np.array([[1.0, 1.0]]))(np.array([[3.0, 1.0]]))
+    array([[ 1., -1.]])
+    """
+
+    def __init__(self, shares: Array):
+        self.shares = np.ascontiguousarray(shares)
+        self.sums = np.maximum(self.shares.sum(axis=1), np.finfo(float).tiny)
+
+    def __call__(self, e: Array) -> Array:
+        """S e; every row of it sums to zero."""
+        out = np.empty_like(self.shares)
+        _couple(self.shares, self.sums, np.ascontiguousarray(e), out)
+        return out
+
+    def diagonal(self) -> Array:
+        """t_k (sum of the other t) / sum(t), without subtracting."""
+        below = np.cumsum(self.shares, axis=1)
+        above = np.cumsum(self.shares[:, ::-1], axis=1)[:, ::-1]
+        others = np.zeros_like(below)
+        others[:, 1:] += below[:, :-1]
+        others[:, :-1] += above[:, 1:]
+        return self.shares * (others / self.sums[:, None])
+
+
+class JointColumns:
+    """Solves, with shifts g of the rows and h of the columns that are zero unless given,
+
+        E x + A' S e = p,   e = A (x - h) + b + g,   1' S e = q  (with an intercept)
+
+    for x (d x K) and b (K) through the (d+1)K x (d+1)K matrix. Where adding the same number to all classes changes
+    nothing, the solution with mean zero is taken.
 
     Parameters
     ----------
     design : Design
         The matrix A.
-    shares : array n x K, >= 0
-        t.
-    sums : array of n
-        s.
-    stiffness : float or array d x K, >= 0
+    coupling : Coupling
+        S.
+    stiffness : array d x K, >= 0
         E, elementwise.
     intercept : bool
         Whether b is free.
     """
 
-    def __init__(self, design: Design, shares: Array, sums: Array, stiffness: Array | float, intercept: bool):
-        self._design, self._shares, self._sums, self._intercept = design, shares, sums, intercept
-        self._shape = (design.shape[1], shares.shape[1])
-        self._stiffness = np.broadcast_to(np.asarray(stiffness, dtype=float), self._shape)
-        size = (self._shape[0] + intercept) * self._shape[1]
-        self._factor = Cholesky(self._matrix()) if size <= DIRECT and 8 * size**2 <= settings().memory else None
+    def __init__(self, design: Design, coupling: Coupling, stiffness: Array, intercept: bool):
+        self._design, self._coupling, self._stiffness, self._intercept = design, coupling, stiffness, intercept
+        self._factor = Cholesky(self._matrix())
 
-    def curve(self, f: Array) -> Array:
-        """S f."""
-        return self._shares * (f - (self._shares * f).sum(axis=1, keepdims=True) / self._sums[:, None])
-
-    def solve(self, right: Array, constant: Array) -> tuple[Array, Array]:
-        """The steps (w, b) for the right-hand sides (p, q)."""
-        packed = self._pack(right, constant)
-        return self._unpack(self._iterate(packed) if self._factor is None else self._factor.solve(packed))
-
-    def _pack(self, w: Array, b: Array) -> Array:
-        return np.concatenate([w.T, b[:, None]], axis=1).ravel() if self._intercept else w.T.ravel()
-
-    def _unpack(self, packed: Array) -> tuple[Array, Array]:
-        rows = packed.reshape(self._shape[1], -1)
-        if not self._intercept:
-            return np.ascontiguousarray(rows.T), np.zeros(self._shape[1])
-        return np.ascontiguousarray(rows[:, :-1].T), rows[:, -1].copy()
-
-    def _block(self, weights: Array) -> Array:
-        """[A, 1]' diag(weights) [A, 1] for weights >= 0."""
-        gram = self._design.gram(weights)
-        if not self._intercept:
-            return gram
-        border = self._design.tdot(weights)
-        return np.block([[gram, border[:, None]], [border, weights.sum()]])
+    def solve(
+        self, right: Array, constant: Array, rows: Array | None = None, columns: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """(x, b, S e) for the right-hand sides p, q and the shifts g, h."""
+        if rows is not None:
+            push = self._coupling(rows)
+            right, constant = right - self._design.tdot(push), constant - push.sum(axis=0)
+        if columns is not None:
+            right = right - self._stiffness * columns
+        packed = np.vstack([right, constant]) if self._intercept else right
+        solution = self._factor.solve(packed.T.ravel()).reshape(packed.shape[::-1]).T
+        w = np.ascontiguousarray(solution[: len(right)])
+        b = solution[-1].copy() if self._intercept else np.zeros(len(constant))
+        e = self._design.dot(w) + b
+        return w if columns is None else w + columns, b, self._coupling(e if rows is None else e + rows)
 
     def _matrix(self) -> Array:
-        classes, size = self._shape[1], self._shape[0] + self._intercept
+        columns, classes = self._stiffness.shape
+        size = columns + self._intercept
+        require(
+            16 * (classes * size) ** 2,
+            f"A normal matrix of {classes * size} rows",
+            "choose solver='proximal', or reduce the number of columns",
+        )
         matrix = np.zeros((classes, size, classes, size))
+        roots = self._coupling.shares / np.sqrt(self._coupling.sums)[:, None]
+
+        def fill(k: int) -> None:
+            panel = self._panel(roots, k)
+            matrix[k, :, :k], matrix[:k, :, k] = panel, panel.transpose(1, 2, 0)
+
+        in_threads(fill, range(classes - 1, 0, -1))
+        # Rows of S sum to zero, so the diagonal blocks are what the others lack: a sum of terms of one sign.
+        total = -matrix.sum(axis=2)
         for k in range(classes):
-            for other in range(k):
-                block = -self._block(self._shares[:, k] * self._shares[:, other] / self._sums)
-                matrix[k, :, other] = matrix[other, :, k] = block
-            own = self._shares[:, k] * (self._sums - self._shares[:, k]) / self._sums
-            matrix[k, :, k] = self._block(np.maximum(own, 0.0))
+            matrix[k, :, k] = total[k]
+        self._lift(matrix)
         square = matrix.reshape(classes * size, classes * size)
-        square.flat[:: len(square) + 1] += self._pack(np.array(self._stiffness), np.zeros(classes))
+        square.flat[:: len(square) + 1] += self._padded_stiffness().T.ravel()
         return square
 
-    def _iterate(self, packed: Array) -> Array:
-        def multiply(vector: Array) -> Array:
-            w, b = self._unpack(vector)
-            curved = self.curve(self._design.dot(w) + b)
-            return self._pack(self._stiffness * w + self._design.tdot(curved), curved.sum(axis=0))
+    def _panel(self, roots: Array, k: int) -> Array:
+        """-[A, 1]' diag(t_k t_j / sum t) [A, 1] for all classes j < k."""
+        size = self._design.shape[1] + self._intercept
+        panel = np.zeros((size, k * size))
+        for start in range(0, len(roots), PANEL):
+            rows = slice(start, min(start + PANEL, len(roots)))
+            block = self._design.rows(rows).columns(slice(None))
+            if self._intercept:
+                block = np.hstack([block, np.ones((len(block), 1))])
+            own = block * roots[rows, k, None]
+            others = (roots[rows, :k, None] * block[:, None, :]).reshape(len(block), k * size)
+            panel -= own.T @ others
+        return panel.reshape(size, k, size)
 
-        own = self._shares * (1 - self._shares / self._sums[:, None])
-        diagonal = np.stack([self._design.squared_columns(own[:, k]) for k in range(self._shape[1])], axis=1)
-        diagonal = self._pack(diagonal + self._stiffness, own.sum(axis=0))
-        diagonal = np.where(diagonal > 0, diagonal, 1.0)
-        size = len(packed)
-        operator = LinearOperator((size, size), multiply, dtype=float)
-        condition = LinearOperator((size, size), lambda vector: vector / diagonal, dtype=float)
-        return cg(operator, packed, rtol=1e-3, maxiter=200, M=condition)[0]
+    def _padded_stiffness(self) -> Array:
+        return np.vstack([self._stiffness, np.zeros(self._stiffness.shape[1])]) if self._intercept else self._stiffness
+
+    def _lift(self, matrix: Array) -> None:
+        """Give curvature to adding the same number to all classes, where nothing else does."""
+        classes, size = matrix.shape[:2]
+        free = np.flatnonzero(~self._padded_stiffness().any(axis=1))
+        diagonal = np.einsum("kjkj->j", matrix)[free] / classes**2
+        matrix[:, free, :, free] += diagonal[:, None, None]

@@ -52,4 +52,4 @@ def find(loss: str | Loss) -> Loss:
     >>> find("hinge")
     Hinge()
     """
-    return resolve(loss, NAMES, "loss")
+    return resolve(loss, NAMES, "loss", Loss)

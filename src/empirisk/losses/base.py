@@ -45,6 +45,8 @@ class Loss(Part):
 
     tasks: ClassVar[frozenset[str]] = frozenset()
     convex: ClassVar[bool] = True
+    #: Whether the loss is a function of y f; else of f - y.
+    margin_form: ClassVar[bool] = False
     #: Whether the curvature is infinite somewhere.
     steep: ClassVar[bool] = False
     #: The loss (a name) whose zero set is the constraint that C = infinity means, if it means one.
@@ -155,6 +157,7 @@ class MarginLoss(ScalarLoss):
     """A classification loss phi(t) of the margin t = y f, with y in {-1, +1}."""
 
     tasks = frozenset({"classification"})
+    margin_form = True
 
     def value(self, y: Array, f: Array) -> Array:
         """phi(y f)."""
@@ -252,7 +255,7 @@ def monotone_root(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = x - value / slope
         # Done also where Newton no longer moves; but an infinite slope, at the edge of a steep piece, says nothing.
-        done = (np.abs(value) <= noise) | ((np.abs(newton - x) <= 4e-16 * np.abs(x)) & np.isfinite(slope))
+        done = (np.abs(value) <= noise) | ((np.abs(newton - x) <= 1e-15 * np.abs(x)) & np.isfinite(slope))
         if done.all():
             return x
         inside = (newton > low) & (newton < high)

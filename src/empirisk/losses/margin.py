@@ -213,7 +213,7 @@ class SoftHinge(MarginLoss):
         def equation(x: Array) -> tuple[Array, Array]:
             return x - t + step * self.slope(x), 1 + step * self.bend(x)
 
-        noise = np.finfo(float).eps * np.abs(t)
+        noise = 2 * np.finfo(float).eps * np.abs(t)
         return monotone_root(equation, t, t + step, self._near_prox(t, step), noise)
 
     def _near_prox(self, t: Array, step: Array | float) -> Array:

@@ -15,4 +15,4 @@ def find(penalty: str | Penalty) -> Penalty:
     >>> find("l1")
     L1()
     """
-    return resolve(penalty, NAMES, "penalty")
+    return resolve(penalty, NAMES, "penalty", Penalty)

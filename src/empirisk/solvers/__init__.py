@@ -5,10 +5,11 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed import ClosedForm
 from empirisk.solvers.interior import InteriorPoint
 from empirisk.solvers.newton import Newton
+from empirisk.solvers.smoothing import SmoothingNewton
 
-__all__ = ["ClosedForm", "InteriorPoint", "Newton", "Solver", "Watch", "find"]
+__all__ = ["ClosedForm", "InteriorPoint", "Newton", "SmoothingNewton", "Solver", "Watch", "find"]
 
-NAMES = by_name((ClosedForm, InteriorPoint, Newton))
+NAMES = by_name((ClosedForm, InteriorPoint, Newton, SmoothingNewton))
 
 
 def find(solver: str | Solver) -> Solver:
@@ -17,4 +18,4 @@ def find(solver: str | Solver) -> Solver:
     >>> find("newton")
     Newton()
     """
-    return resolve(solver, NAMES, "solver")
+    return resolve(solver, NAMES, "solver", Solver)

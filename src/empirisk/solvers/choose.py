@@ -9,14 +9,22 @@ from empirisk.solvers.base import Solver
 from empirisk.solvers.closed import ClosedForm
 from empirisk.solvers.interior import InteriorPoint
 from empirisk.solvers.newton import Newton
+from empirisk.solvers.smoothing import SmoothingNewton
 
 MATRIX = 3000
+LARGE = 100_000
 
 
 def small(problem: Problem) -> bool:
     """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
     size = min(problem.design.shape)
     return size <= MATRIX and 32 * size**2 <= settings().memory
+
+
+def long(problem: Problem) -> bool:
+    """Whether there are many more rows than columns, and enough of both for the cheaper steps to pay."""
+    rows, columns = problem.design.shape
+    return rows >= 8 * columns and rows * columns >= LARGE and small(problem)
 
 
 class Row(NamedTuple):
@@ -30,6 +38,7 @@ class Row(NamedTuple):
 TABLE = (
     Row(ClosedForm, lambda p: True, "squared loss without l1: a linear system"),
     Row(Newton, lambda p: True, "smooth loss and penalty: Newton's method"),
+    Row(SmoothingNewton, long, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
 )
 

@@ -1,7 +1,7 @@
 """A primal-dual interior-point method, for losses and penalties with corners.
 
-Each corner is a kink  max(left a, right a) = max_{left <= v <= right} v a,  of a prediction or, for the l1 penalty, of a
-weight. Its optimality conditions, relaxed by mu > 0, are
+Each corner is a kink  max(left a, right a) = max_{left <= v <= right} v a,  of a prediction or, for the l1 penalty, of
+a weight. Its optimality conditions, relaxed by mu > 0, are
 
     a = q - p,   p (v - left) = mu,   q (right - v) = mu,   p, q > 0,
 
@@ -9,7 +9,6 @@ and Newton's method on them, with mu -> 0, costs one weighted normal matrix A' d
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -19,95 +18,23 @@ from empirisk.certificate import EPSILON, Status, verify
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.corners import corners_of, spread_of
 from empirisk.solvers.crossover import Held, crossover
+from empirisk.solvers.kinks import Kinks
 
 Array = NDArray[np.float64]
-Step = tuple[Array, Array, Array]
-TINY = 1e-100
 SMALL = 1 << 20
 EXACT = 1e-13
-
-
-@dataclass
-class Kinks:
-    """Kinks of one kind, one per entry: slopes on either side, below = v - left, above = right - v, and p, q with
-    a = q - p. The distances are kept, not v, because near a bound v itself has no digits left."""
-
-    left: Array
-    right: Array
-    below: Array
-    above: Array
-    p: Array
-    q: Array
-
-    @classmethod
-    def at(cls, a: Array, left: Array, right: Array, slack: Array | float) -> "Kinks":
-        """Start in the middle of the slopes, with the given slack on both sides of a."""
-        half = 0.5 * (right - left)
-        return cls(left, right, half, half.copy(), np.maximum(-a, 0) + slack, np.maximum(a, 0) + slack)
-
-    @property
-    def v(self) -> Array:
-        """The slope: between left and right."""
-        return np.where(self.below < self.above, self.left + self.below, self.right - self.above)
-
-    def complementarity(self) -> float:
-        """The sum of p (v - left) + q (right - v): the duality gap of these kinks."""
-        return float(self.p @ self.below + self.q @ self.above)
-
-    def curvature(self) -> Array:
-        """dv/da on the central path."""
-        return 1.0 / (self.q / self.above + self.p / self.below)
-
-    def offset(self, low: Array | float, high: Array | float) -> Array:
-        """g, such that dv = curvature * (da + g) aims at p (v - left) = low and q (right - v) = high."""
-        return self.q - self.p + low / self.below - high / self.above
-
-    def direction(self, e: Array, low: Array | float, high: Array | float) -> Step:
-        """(dv, dp, dq) for e = da + g and the targets of `offset`."""
-        dv = self.curvature() * e
-        dp = (low - self.p * dv) / self.below - self.p
-        dq = (high + self.q * dv) / self.above - self.q
-        return dv, dp, dq
-
-    def longest(self, step: Step) -> float:
-        """The largest t <= 1 that keeps v between its slopes and p, q positive."""
-        dv, dp, dq = step
-        return min(_longest(self.below, dv), _longest(self.above, -dv), _longest(self.p, dp), _longest(self.q, dq))
-
-    def move(self, step: Step, t: float) -> None:
-        """Go t along the step."""
-        dv, dp, dq = step
-        self.below, self.above = self.below + t * dv, self.above - t * dv
-        self.p, self.q = self.p + t * dp, self.q + t * dq
-
-    def inside(self) -> Array:
-        """Where v is strictly between its slopes while p and q vanish: the kink holds the position at its corner."""
-        size = self.p.mean() + self.q.mean() + TINY
-        reach = self.right - self.left
-        return (self.p / size < self.below / reach) & (self.q / size < self.above / reach)
-
-    def settle(self, a: Array) -> None:
-        """Take the position as it is, and let p or q grow by what rounding left of a - (q - p).
-
-        So p and q never fall below the rounding of the predictions, and the curvatures stay in bounds.
-        """
-        missing = a - (self.q - self.p)
-        self.q, self.p = self.q + np.maximum(missing, 0), self.p + np.maximum(-missing, 0)
-
-
-def _longest(values: Array, changes: Array) -> float:
-    shrinking = changes < 0
-    if not shrinking.any():
-        return 1.0
-    return min(1.0, float((values[shrinking] / -changes[shrinking]).min()))
+RENEW = 4
+NEGLIGIBLE = 1e-8
+TINY = np.finfo(float).tiny
 
 
 class InteriorPoint(Solver):
-    """Primal-dual interior point with Mehrotra's predictor and corrector.
+    """Primal-dual interior point with Mehrotra's predictor and corrector, then a crossover to the exact solution.
 
-    Handles losses made of straight and quadratic pieces with every penalty; about twenty iterations whatever the scales of the
-    columns, each one normal matrix. Memory O(n d + min(n, d)^2).
+    Handles losses made of straight and quadratic pieces with every penalty; about twenty iterations whatever the
+    scales of the columns, each one normal matrix. Memory O(n d + min(n, d)^2).
 
     >>> er.SVM(solver=er.solvers.InteriorPoint()).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).solver_
     'interior_point'
@@ -122,19 +49,17 @@ class InteriorPoint(Solver):
         return "" if problem.loss.corners or problem.penalty.l1 > 0 else "there are no corners"
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        # A start is of no use: an interior point needs slack on every side, which a solution nearby has not.
         if problem.origin_value == 0:
             watch.status = Status.CONVERGED
             return problem.origin()
-        state = State(problem, problem.origin() if start is None else start)
-        best, stalls = np.inf, 0
+        state = State(problem)
+        least, stalls = np.inf, 0
         while True:
-            gap = state.estimate()
-            if gap <= watch.tol or stalls:
-                point = state.point()
-                if watch.proves(problem, point):
-                    return self._polished(problem, state, watch)
-            stalls = stalls + 1 if gap >= 0.9 * best else 0
-            best = min(best, gap)
+            if (state.estimate() <= watch.tol or stalls) and watch.proves(problem, state.point()):
+                return self._polished(problem, state, watch)
+            stalls = 0 if state.merit() < 0.9 * least else stalls + 1
+            least = min(least, state.merit())
             if stalls >= 10:
                 watch.status = Status.STALLED
             if watch(state.point(), objective=state.primal) or not state.advance():
@@ -152,7 +77,7 @@ class InteriorPoint(Solver):
                 candidate = verify(problem, exact)
                 if candidate.gap < proof.gap:
                     best, proof = exact, candidate
-            if proof.relative_gap <= EXACT or not state.advance():
+            if proof.relative_gap <= EXACT or tries == 1 or not state.advance():
                 break
             candidate = verify(problem, state.point())
             if candidate.gap < proof.gap:
@@ -162,20 +87,29 @@ class InteriorPoint(Solver):
 
 
 class State:
-    """The iterate: weights, predictions and the kinks of the loss and the penalty."""
+    """The iterate: weights, predictions and the kinks of the loss and the penalty.
 
-    def __init__(self, problem: Problem, start: Point):
+    It starts at w = 0, in the middle of the slopes of every kink.
+    """
+
+    def __init__(self, problem: Problem):
         self.problem = problem
-        self.w, self.b = start.w.copy(), float(start.b)
+        start = problem.origin()
+        self.w, self.b = start.w, float(start.b)
         self.f = problem.predict(start)
-        self.sign, self.kinks, self.places = _loss_kinks(problem, self.f)
-        smooth = problem.loss.smooth_part
-        self.slopes = np.zeros(len(self.f)) if smooth is None else problem.scale * smooth.derivative(problem.y, self.f)
-        self.bends = np.zeros(len(self.f)) if smooth is None else problem.scale * smooth.curvature(problem.y, self.f)
-        l1 = problem.penalty.l1
-        bound = np.full(len(self.w), l1)
-        self.weight_kinks = [Kinks.at(self.w, -bound, bound, _weight_slack(problem))] if l1 > 0 else []
-        self.primal = problem.primal(start, self.f)
+        self.sign, self.places, slopes = _corners(problem)
+        positions = [self.sign * self.f - place for place in self.places]
+        self.kinks = [
+            Kinks(a, left, right, np.abs(a).mean() + 1e-8)
+            for a, (left, right) in zip(positions, slopes, strict=True)
+        ]
+        smooth, flat = problem.loss.smooth_part, np.zeros(len(self.f))
+        self.slopes = flat if smooth is None else problem.scale * smooth.derivative(problem.y, self.f)
+        self.bends = flat if smooth is None else problem.scale * smooth.curvature(problem.y, self.f)
+        bound = np.full(len(self.w), problem.penalty.l1)
+        self.weight_kinks = [Kinks(self.w, -bound, bound, _weight_slack(problem))] if bound.any() else []
+        self.primal = problem.loss_sum(self.f)
+        self.age = 0
         self._differentiate()
 
     def point(self) -> Point:
@@ -187,81 +121,100 @@ class State:
         yield from self.kinks
         yield from self.weight_kinks
 
+    def gap(self) -> float:
+        """The complementarity of all kinks."""
+        return sum(kinks.gap() for kinks in self.every())
+
+    def mu(self) -> float:
+        """The mean complementarity."""
+        return self.gap() / (2 * sum(kinks.size for kinks in self.every()))
+
+    def merit(self) -> float:
+        """What must fall for the method to be on its way: complementarity and residual."""
+        return self.gap() * (1e-12 + float(np.abs(self.residual).max()) + abs(self.imbalance))
+
     def _differentiate(self) -> None:
         """The dual point u and the residual of stationarity."""
-        u = self.slopes.copy()
-        for kinks in self.kinks:
-            u += self.sign * kinks.v
-        self.u = u
-        residual = self.problem.penalty.l2 * self.w + self.problem.design.tdot(u)
+        self.u = self._dual()
+        residual = self.problem.penalty.l2 * self.w + self.problem.design.tdot(self.u)
         for kinks in self.weight_kinks:
             residual = residual + kinks.v
         self.residual = residual
-        self.imbalance = float(u.sum()) if self.problem.intercept else 0.0
+        self.imbalance = float(self.u.sum()) if self.problem.intercept else 0.0
+
+    def _dual(self) -> Array:
+        u = self.slopes.copy()
+        for kinks in self.kinks:
+            u += self.sign * kinks.v
+        return u
 
     def held(self) -> Held:
         """Which corners hold the solution: those whose slope is still free while the slack is nearly gone."""
-        slopes, rows, targets = self.slopes.copy(), [], []
+        slopes, targets = self.slopes.copy(), np.full(len(self.f), np.nan)
         for kinks, place in zip(self.kinks, self.places, strict=True):
             inside = kinks.inside()
-            slopes += self.sign * np.where(inside, 0.0, np.where(kinks.below < kinks.above, kinks.left, kinks.right))
-            rows.append(np.flatnonzero(inside))
-            targets.append((self.sign * place * np.ones(len(self.f)))[inside])
+            slopes += self.sign * np.where(inside, 0.0, kinks.bound)
+            targets = np.where(inside, self.sign * place, targets)
+        rows = np.flatnonzero(~np.isnan(targets))
         free, pull = np.arange(len(self.w)), np.zeros(len(self.w))
         for kinks in self.weight_kinks:
             free = np.flatnonzero(~kinks.inside())
-            pull = np.where(kinks.below < kinks.above, kinks.left, kinks.right)[free]
-        chosen, order = np.unique(np.concatenate(rows), return_index=True) if rows else (np.empty(0, int), [])
-        wanted = np.concatenate(targets)[order] if rows else np.empty(0)
-        return Held(slopes, chosen, wanted, free, pull, self.bends, self.f)
+            pull = kinks.bound[free]
+        return Held(slopes, rows, targets[rows], free, pull, self.bends, self.f)
 
     def estimate(self) -> float:
         """The relative gap that the iterate suggests, from complementarity and the residuals."""
         self.primal = self.problem.primal(Point(self.w, self.b), self.f)
-        gap = sum(kinks.complementarity() for kinks in self.every())
-        gap += float(np.abs(self.residual) @ np.abs(self.w)) + abs(self.imbalance * self.b)
+        gap = self.gap() + float(np.abs(self.residual) @ np.abs(self.w)) + abs(self.imbalance * self.b)
         return gap / max(abs(self.primal), 1e-6 * self.problem.origin_value, EPSILON)
 
     def advance(self) -> bool:
         """One predictor-corrector step; False if no progress is possible any more."""
         # At the limit of rounding slacks vanish; the step is then not finite and is refused.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return self._advance()
+            try:
+                self._factor()
+            except LinAlgError:
+                return False
+            return self._move(*self._corrected_direction())
 
-    def _advance(self) -> bool:
-        problem = self.problem
-        self.curvature = self.bends + sum(kinks.curvature() for kinks in self.kinks)
-        stiffness = np.full(len(self.w), problem.penalty.l2) + sum(kinks.curvature() for kinks in self.weight_kinks)
-        try:
-            self.system = NormalEquations(problem.design, self.curvature, stiffness, problem.intercept)
-        except LinAlgError:
-            return False
-        count = sum(kinks.p.size for kinks in self.every())
-        zero = [(0.0, 0.0) for _ in self.every()]
-        steps, *_ = self._direction(zero)
-        t = min(kinks.longest(step) for kinks, step in zip(self.every(), steps, strict=True))
-        mu = sum(kinks.complementarity() for kinks in self.every()) / (2 * count)
-        after = sum(
-            float((k.p + t * dp) @ (k.below + t * dv) + (k.q + t * dq) @ (k.above - t * dv))
-            for k, (dv, dp, dq) in zip(self.every(), steps, strict=True)
-        ) / (2 * count)
-        target = mu * min(1.0, max(after / (mu + TINY), 0.0)) ** 3
-        targets = [(target - dp * dv, target + dq * dv) for dv, dp, dq in steps]
-        direction = self._direction(targets)
-        t = min(k.longest(step) for k, step in zip(self.every(), direction[0], strict=True))
-        return self._move(*direction, 0.995 * t if t < 1 else 1.0)
+    def _corrected_direction(self) -> tuple[float, Array, float, Array]:
+        """Predictor, then corrector: Mehrotra's direction."""
+        for kinks in self.every():
+            kinks.predict()
+        t, *_ = self._direction()
+        count = 2 * sum(kinks.size for kinks in self.every())
+        mu, after = self.mu(), sum(kinks.gap_after(t) for kinks in self.every()) / count
+        mu *= min(1.0, max(after / (mu + TINY), 0.0)) ** 3
+        for kinks in self.every():
+            kinks.correct(mu)
+        return self._direction()
 
-    def _direction(self, targets: list[tuple]) -> tuple[list[Step], Array, float, Array]:
-        """Solve the Newton system for the given targets of each kind of kink."""
-        offsets = [kinks.offset(*target) for kinks, target in zip(self.every(), targets, strict=True)]
-        count = len(self.kinks)
-        rows = self._mean_offset(offsets[:count])
-        columns = offsets[count] if self.weight_kinks else None
+    def _factor(self) -> None:
+        """The normal matrix at the current curvatures; rows that hardly curve are left out of it."""
+        curvature = self.bends.copy()
+        for kinks in self.kinks:
+            curvature += kinks.curvature()
+        self.curvature = curvature
+        stiffness = np.full(len(self.w), self.problem.penalty.l2)
+        for kinks in self.weight_kinks:
+            stiffness += kinks.curvature()
+        counted = curvature
+        if self.curvature.size > SMALL // 16:
+            counted = np.where(curvature > NEGLIGIBLE * curvature.mean(), curvature, 0.0)
+        self.system = NormalEquations(self.problem.design, counted, stiffness, self.problem.intercept)
+
+    def _direction(self) -> tuple[float, Array, float, Array]:
+        """The step of every kink to its targets; returns the longest t and the steps of w, b and f."""
+        offsets = [kinks.offset() for kinks in self.kinks]
+        rows = self._mean_offset(offsets)
+        columns = self.weight_kinks[0].offset() if self.weight_kinks else None
         right = -self.residual if columns is None else self.problem.penalty.l2 * columns - self.residual
         x, db, e = self.system.solve(right, -self.imbalance, self.sign * rows, columns)
-        shifts = [self.sign * e + (offset - rows) for offset in offsets[:count]] + [x] * len(self.weight_kinks)
-        steps = [k.direction(shift, *target) for k, shift, target in zip(self.every(), shifts, targets, strict=True)]
-        return steps, x if columns is None else x - columns, db, e - self.sign * rows
+        lengths = [
+            kinks.direct(self.sign * e + (offset - rows)) for kinks, offset in zip(self.kinks, offsets, strict=True)
+        ] + [kinks.direct(x) for kinks in self.weight_kinks]
+        return min(lengths), x if columns is None else x - columns, db, e - self.sign * rows
 
     def _mean_offset(self, offsets: list[Array]) -> Array:
         """The offset of a prediction: the curvature-weighted mean over its kinks."""
@@ -270,42 +223,42 @@ class State:
         total = np.zeros_like(self.curvature)
         for kinks, offset in zip(self.kinks, offsets, strict=True):
             total += kinks.curvature() * offset
-        return total / np.maximum(self.curvature, TINY)
+        return np.divide(total, self.curvature, out=total, where=self.curvature > 0)
 
-    def _move(self, steps: list[Step], dw: Array, db: float, df: Array, t: float) -> bool:
+    def _move(self, t: float, dw: Array, db: float, df: Array) -> bool:
         if not (t > 1e-10 and np.all(np.isfinite(dw))):
             return False
-        for kinks, step in zip(self.every(), steps, strict=True):
-            kinks.move(step, t)
+        t = 0.995 * t if t < 1 else 1.0
+        for kinks in self.every():
+            kinks.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db
         # The smooth slopes move with the step: computed anew, rounding of the predictions would enter the dual point.
         self.slopes = self.slopes + t * self.bends * df
-        self.f = self.problem.predict(self.point())
+        self.age += 1
+        if np.prod(self.problem.design.shape) <= SMALL or self.age % RENEW == 0:
+            self.f = self.problem.predict(Point(self.w, self.b))
+            self._differentiate()
+        else:
+            # On large data the products are saved: predictions and residuals move with the step, up to rounding.
+            self.f = self.f + t * df
+            self.u = self._dual()
+            self.residual, self.imbalance = (1 - t) * self.residual, (1 - t) * self.imbalance
         for kinks, place in zip(self.kinks, self.places, strict=True):
             kinks.settle(self.sign * self.f - place)
         for kinks in self.weight_kinks:
             kinks.settle(self.w)
-        self._differentiate()
         return True
 
 
-def _loss_kinks(problem: Problem, f: Array) -> tuple[Array | float, list[Kinks], list[Array | float]]:
-    """The kinks of the loss, one `Kinks` per corner, at a = sign * f - place."""
-    margin = "regression" not in problem.loss.tasks
-    sign, origin = (problem.y, 0.0) if margin else (1.0, problem.y)
-    corners: dict[float, list[float]] = {}
-    for ramp in problem.loss.corners:
-        slopes = corners.setdefault(-ramp.offset / ramp.slope, [0.0, 0.0])
-        slopes[ramp.slope > 0] += ramp.slope * ramp.height
-    places = [origin + corner for corner in corners]
-    kinks = [
-        Kinks.at(a, left * problem.scale, right * problem.scale, np.abs(a).mean() + 1e-8)
-        for (left, right), a in zip(corners.values(), (sign * f - place for place in places), strict=True)
-    ]
-    return sign, kinks, places
+def _corners(problem: Problem) -> tuple[Array | float, list[Array | float], list[tuple[Array, Array]]]:
+    """The kinks of the loss at a = sign * f - place: the sign, the places, and the slopes left and right of each."""
+    sign, origin = (problem.y, 0.0) if problem.loss.margin_form else (1.0, problem.y)
+    corners = corners_of(problem.loss)
+    bounds = [(left * problem.scale, right * problem.scale) for left, right in corners.values()]
+    return sign, [origin + corner for corner in corners], bounds
 
 
 def _weight_slack(problem: Problem) -> Array:
     """The size that weights may have: that of the targets over that of the columns."""
     sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
-    return (np.abs(problem.y).mean() + 1e-8) / np.where(sizes > 0, sizes, 1.0)
+    return spread_of(problem) / np.where(sizes > 0, sizes, 1.0)

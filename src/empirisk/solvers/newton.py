@@ -10,10 +10,10 @@ from empirisk.linalg.factor import ConjugateGradients, NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.search import line_search
+from empirisk.solvers.thinning import thinned
 
 Array = NDArray[np.float64]
 DIRECT = 4096
-THINNING = 8
 
 
 class Newton(Solver):
@@ -56,18 +56,10 @@ class Newton(Solver):
                 return Point(state.w, state.b)
 
     def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
-        """A start from every eighth row, where that leaves many more rows than columns."""
-        rows, columns = problem.design.shape
-        if rows < 64 * THINNING * (columns + 1):
+        """A start from every eighth row, on long data."""
+        thin = thinned(problem)
+        if thin is None:
             return problem.origin()
-        every = slice(None, None, THINNING)
-        thin = replace(
-            problem,
-            C=problem.C * THINNING,
-            design=problem.design.rows(every),
-            y=problem.y[every],
-            weights=problem.weights[every],
-        )
         loose = Watch(tol=1e-2, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
         return replace(self.solve(thin, loose), u=None)
 

@@ -13,10 +13,6 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.design import Design
 
-# Sums may be reordered, which is what lets a processor add several numbers at once; NaN and infinity stay exact.
-SUMS = {"fastmath": {"reassoc", "contract"}}
-
-
 class Dense(NamedTuple):
     """Rows X_i - shift."""
 
@@ -41,6 +37,17 @@ def rows_of(design: Design, shifted: bool = True) -> Dense | Sparse:
     return Dense(np.ascontiguousarray(design.X), shift)  # type: ignore[attr-defined]
 
 
+# Sums of dense rows may be reordered, which lets the processor add several numbers at once; NaN and infinity stay
+# exact. Sparse rows lose by it: they are short, and gathering is slow.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def shifted_dot(x, shift, w):
+    """<x - shift, w>."""
+    total = 0.0
+    for j in range(len(w)):
+        total += (x[j] - shift[j]) * w[j]
+    return total
+
+
 def row_dot(rows, i, w):
     """<a_i, w>."""
     raise NotImplementedError
@@ -51,19 +58,17 @@ def row_add(rows, i, factor, total):
     raise NotImplementedError
 
 
-@overload(row_dot, jit_options=SUMS)
+@overload(row_dot)
 def _row_dot(rows, i, w):
     def dense(rows, i, w):
-        x = rows.X[i]
-        total = 0.0
-        for j in range(len(w)):
-            total += (x[j] - rows.shift[j]) * w[j]
-        return total
+        X, shift = rows
+        return shifted_dot(X[i], shift, w)
 
     def sparse(rows, i, w):
+        data, indices, indptr = rows
         total = 0.0
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            total += rows.data[p] * w[rows.indices[p]]
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * w[indices[p]]
         return total
 
     return dense if "X" in rows.fields else sparse
@@ -72,12 +77,14 @@ def _row_dot(rows, i, w):
 @overload(row_add)
 def _row_add(rows, i, factor, total):
     def dense(rows, i, factor, total):
-        x = rows.X[i]
+        X, shift = rows
+        x = X[i]
         for j in range(len(total)):
-            total[j] += factor * (x[j] - rows.shift[j])
+            total[j] += factor * (x[j] - shift[j])
 
     def sparse(rows, i, factor, total):
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            total[rows.indices[p]] += factor * rows.data[p]
+        data, indices, indptr = rows
+        for p in range(indptr[i], indptr[i + 1]):
+            total[indices[p]] += factor * data[p]
 
     return dense if "X" in rows.fields else sparse

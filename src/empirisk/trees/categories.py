@@ -17,6 +17,12 @@ from empirisk.settings import require
 Array = NDArray[np.float64]
 
 TEXT_TYPES = (nw.Categorical, nw.Enum, nw.String, nw.Object)
+RULES: dict[str, Any] = {
+    "dtype": np.float64,
+    "order": "C",
+    "ensure_all_finite": "allow-nan",
+    "accept_sparse": ["csr", "csc"],
+}
 DATE_TYPES = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
 
 
@@ -30,10 +36,13 @@ class Columns:
         Column names, ``x0, x1, ...`` where the table had none.
     categories : tuple
         For each column, the sorted array of the categories met in training, or None for a numeric column.
+    missing : (n_features,) bool
+        Which columns had missing values in training.
     """
 
     names: tuple[str, ...]
     categories: tuple[NDArray | None, ...]
+    missing: NDArray[np.bool_]
 
     @property
     def counts(self) -> NDArray[np.int32]:
@@ -69,30 +78,28 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     if chosen.any():
         validate_data(estimator, X, skip_check_array=True)
         X = np.column_stack([_learned(values, column, chosen[column]) for column in range(values.shape[1])])
-    rules = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan", "accept_sparse": ["csr", "csc"]}
-    if chosen.any():
-        codes, y = check_X_y(X, y, estimator=estimator, **rules, **target)
+        codes, y = check_X_y(X, y, estimator=estimator, **RULES, **target)
     else:
-        codes, y = validate_data(estimator, X, y, **rules, **target)
+        codes, y = validate_data(estimator, X, y, **RULES, **target)
+    codes = dense(codes)
     names = getattr(estimator, "feature_names_in_", [f"x{column}" for column in range(codes.shape[1])])
     categories = [_found(values, column) if chosen[column] else None for column in range(codes.shape[1])]
-    estimator.columns_ = Columns(tuple(str(name) for name in names), tuple(categories))
-    return dense(codes), y
+    estimator.columns_ = Columns(tuple(map(str, names)), tuple(categories), np.isnan(codes).any(axis=0))
+    return codes, y
 
 
 def read_new(estimator: Any, X: Any) -> Array:
     """Check new rows against the training table; categories that it did not hold become missing."""
     categories = estimator.columns_.categories
-    rules = {"dtype": np.float64, "order": "C", "ensure_all_finite": "allow-nan", "accept_sparse": ["csr", "csc"]}
     if all(found is None for found in categories):
-        return dense(validate_data(estimator, X, reset=False, **rules))
+        return dense(validate_data(estimator, X, reset=False, **RULES))
     validate_data(estimator, X, skip_check_array=True, reset=False)
     values = _values(X)
     parts = [
         _numbers(values, column) if found is None else _codes(_items(values, column), found, values, column)
         for column, found in enumerate(categories)
     ]
-    return check_array(np.column_stack(parts), estimator=estimator, **rules)
+    return check_array(np.column_stack(parts), estimator=estimator, **RULES)
 
 
 def dense(X: Any) -> Array:

@@ -1,11 +1,12 @@
 """Exact growing: from sorted columns and a target to the nodes of a tree."""
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.blocks import in_threads
 from empirisk.settings import settings
 from empirisk.trees.criteria import ABSOLUTE, GINI, SQUARED
 from empirisk.trees.describe import BITS, Target
@@ -26,13 +27,12 @@ from empirisk.trees.expand import (
     grow,
     partition,
 )
-from empirisk.trees.nodes import Nodes
+from empirisk.trees.nodes import Nodes, gather_sets
 from empirisk.trees.offers import OFFER, Search, Sorted, scan_columns
-from empirisk.trees.presort import presort
+from empirisk.trees.presort import LARGE_NODE, MISSING, presort
 
 Array = NDArray[np.float64]
 
-LARGE_NODE = 1 << 18  # values in a node from which its columns are shared among threads
 PATIENCE = 1 << 25  # values looked at between two returns to Python
 ROOM = 1 << 10  # nodes to start with
 
@@ -44,6 +44,7 @@ class Limits:
     max_depth: int | None = None
     max_leaves: int | None = None
     min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
     min_gain: float = 0.0
     max_features: int | None = None
     seed: int = 0
@@ -60,12 +61,19 @@ class Grower:
         Number of categories of each column, 0 for a numeric one.
     limits : Limits
         When to stop.
+    stopped : callable
+        Asked now and then; once it says yes, nodes that wait for their split stay leaves.
     """
 
-    def __init__(self, X: Array, counts: NDArray[np.int32], limits: Limits):
+    def __init__(
+        self, X: Array, counts: NDArray[np.int32], limits: Limits, stopped: Callable[[], bool] = lambda: False
+    ):
         self._presorted = presort(X)
         self._counts = np.ascontiguousarray(counts, dtype=np.int32)
         self._limits = limits
+        self._stopped = stopped
+        # Numbers, none of them missing: the rows that go left come first already.
+        self._in_place = (self._counts == 0) & (self._presorted.keys[:, -1] >> 32 != MISSING)
 
     def classes(self, labels: NDArray[np.integer], n_classes: int, weights: Array, criterion: int) -> Nodes:
         """A classification tree for labels 0, ..., n_classes - 1."""
@@ -94,11 +102,13 @@ class Grower:
         if target.ordered is not None:
             keys = np.vstack([keys, presort(target.y).keys])
         elif self._limits.max_depth != 1:
-            keys = keys.copy()  # divided in place as the tree grows; a stump divides them once, see `_Growth`
+            keys = keys.copy()  # they are divided in place as the tree grows
         columns = Sorted(keys, self._presorted.values, self._presorted.first, self._counts)
         rules = _rules(self._limits, self._counts, target.unit, weights)
-        with ThreadPoolExecutor(settings().threads) as pool:
-            tree = _Growth(columns, target, rules, pool, self._limits.seed).run(n_sums, n_values)
+        tree = _Growth(columns, target, rules, self._limits.seed, self._stopped).run(n_sums, n_values)
+        split = tree.nodes[0]["feature"]
+        if self._limits.max_depth == 1 and split >= 0 and not self._in_place[split]:
+            keys[split].sort()  # the one column that a stump divides, in order again
         return _finished(tree, self._counts)
 
 
@@ -111,6 +121,8 @@ def whole_weights(weights: Array) -> tuple[Array, float]:
 def _rules(limits: Limits, counts: NDArray[np.int32], unit: float, weights: Array) -> Rules:
     # One row is always enough for a leaf, whatever its weight; 1 is the least whole-number weight.
     least = limits.min_samples_leaf / unit if limits.min_samples_leaf > 1 else 1.0
+    # Rounded down, so that half the weight can be asked of both children.
+    least = max(least, np.floor(limits.min_weight_fraction_leaf * weights.sum() / unit))
     depth = np.iinfo(np.int32).max if limits.max_depth is None else limits.max_depth
     features = len(counts) if limits.max_features is None else limits.max_features
     gain, words = limits.min_gain * float(weights.sum()), (int(counts.max()) + 63) // 64
@@ -120,8 +132,8 @@ def _rules(limits: Limits, counts: NDArray[np.int32], unit: float, weights: Arra
 class _Growth:
     """One tree in the making: compiled code grows it, and hands the columns of large nodes to threads."""
 
-    def __init__(self, columns: Sorted, target: Target, rules: Rules, pool: ThreadPoolExecutor, seed: int):
-        self._columns, self._target, self._rules, self._pool = columns, target, rules, pool
+    def __init__(self, columns: Sorted, target: Target, rules: Rules, seed: int, stopped: Callable[[], bool]):
+        self._columns, self._target, self._rules, self._stopped = columns, target, rules, stopped
         self._lanes = settings().threads
         n_features, n_rows = len(columns.counts), columns.keys.shape[1]
         self._room = Room(
@@ -144,7 +156,7 @@ class _Growth:
         tree = _room(ROOM, n_values, 8 * self._rules.words)
         pace = np.array([LARGE_NODE, PATIENCE])
         work = (columns, self._target, self._rules)
-        while (reason := grow(*work, tree, search, self._room, pace)) != DONE:
+        while (reason := grow(*work, tree, search, self._room, pace)) != DONE and not self._stopped():
             if reason == FULL:
                 tree = _enlarged(tree)
             elif reason == DIVIDE_LARGE:
@@ -162,7 +174,7 @@ class _Growth:
                 if column != node["column"]:
                     partition(self._columns.keys[column, rows], self._room.goes_left, self._room.scratch[lane])
 
-        list(self._pool.map(divide, range(self._lanes)))
+        in_threads(divide, range(self._lanes))
 
     def _scan(self, tree: Tree, search: Search) -> None:
         """Look for the best split of a large node.
@@ -178,7 +190,7 @@ class _Growth:
                 one = chosen[place : place + 1]
                 scan_columns(self._columns, self._target, search, child, node["start"], node["stop"], one)
 
-        list(self._pool.map(scan, range(self._lanes)))
+        in_threads(scan, range(self._lanes))
 
 
 def _room(nodes: int, n_values: int, words: int) -> Tree:
@@ -200,20 +212,17 @@ def _enlarged(tree: Tree) -> Tree:
 
 
 def _finished(tree: Tree, counts: NDArray[np.int32]) -> Nodes:
-    """The nodes in arrays of their own; sets of categories that no split uses are left out."""
+    """The nodes in arrays of their own."""
     nodes = tree.nodes[: tree.counters[NODES]]
+    names = ("feature", "threshold", "left", "missing_left", "weight", "impurity", "gain")
+    words = (counts[nodes["feature"]] + 63) // 64
     start = np.where(nodes["feature"] >= 0, nodes["category_start"], -1)
-    used = np.flatnonzero(start >= 0)
-    words = (counts[nodes["feature"][used]] + 63) // 64
-    chunks = [tree.category_bits[start[node] : start[node] + count] for node, count in zip(used, words, strict=True)]
-    start[used] = np.cumsum(words) - words
+    start, bits = gather_sets(start, words, tree.category_bits)
     return Nodes.from_splits(
-        **{
-            name: nodes[name] for name in ("feature", "threshold", "left", "missing_left", "weight", "impurity", "gain")
-        },
+        **{name: nodes[name] for name in names},
         value=tree.value[: len(nodes)].copy(),
         n_features=len(counts),
         category_start=start,
-        category_bits=np.concatenate(chunks) if chunks else [],
+        category_bits=bits,
         category_counts=counts,
     )

@@ -1,6 +1,7 @@
 """Growing trees on histograms, best split first, on several threads with the same result for any number of them."""
 
 import heapq
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Condition
@@ -51,8 +52,8 @@ class BinnedTree:
     stop: NDArray[np.int32]
     rows: NDArray[np.int32]
 
-    def nodes(self, binning: Binning, value: Array) -> Nodes:
-        """The tree in terms of the values in the columns, predicting ``value``."""
+    def nodes(self, binning: Binning) -> Nodes:
+        """The tree in terms of the values in the columns."""
         split = self.left >= 0
         feature = np.where(split, self.feature, -1)
         categorical = split & binning.categorical[feature]
@@ -67,7 +68,7 @@ class BinnedTree:
             feature,
             threshold,
             self.left,
-            value[:, None],
+            self.value[:, None],
             len(binning.counts),
             missing_left=missing_left,
             category_start=starts,
@@ -85,16 +86,19 @@ class Grower:
     ----------
     table : Table
         The binned columns.
-    n_rows, n_features : int
-        The largest number of rows and of columns that a tree will look at.
+    n_features : int
+        The number of columns that each tree looks at.
     max_leaves : int
         The largest number of leaves.
     threads : int
         How many threads work on a tree. The result does not depend on it.
+    stop : callable
+        Asked before each task; true ends the growth without a tree.
     """
 
-    def __init__(self, table: Table, n_rows: int, n_features: int, max_leaves: int, threads: int):
+    def __init__(self, table: Table, n_features: int, max_leaves: int, threads: int, stop: Callable[[], bool]):
         self.table = table
+        self.stop = stop
         self.max_splits = max_leaves - 1
         self.threads = threads
         # A node tried ahead of time may turn out not to belong to the tree: at most as many again.
@@ -102,7 +106,7 @@ class Grower:
         histogram = n_features * WIDTH * 8
         kept = min(splits + 1, max(2, min(POOL, settings().memory // 4) // histogram))
         self.slots = list(range(SCRATCH * threads + kept))
-        self.growth = new_growth(len(table.by_row), n_rows, 2 * splits + 1, n_features, len(self.slots))
+        self.growth = new_growth(len(table.by_row), 2 * splits + 1, n_features, len(self.slots))
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def close(self) -> None:
@@ -110,15 +114,20 @@ class Grower:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def grow(self, rows: NDArray[np.int32], features: NDArray[np.int32], limits: Limits) -> BinnedTree:
-        """A tree on some rows and columns, whose packed gradients are in ``growth.packed``."""
+    def grow(
+        self, by_row: NDArray[np.uint8], rows: NDArray[np.int32], features: NDArray[np.int32], limits: Limits
+    ) -> BinnedTree | None:
+        """A tree on some rows and columns; the rows' gradients are in ``growth.packed``, their bins in ``by_row``.
+
+        ``by_row`` has the columns ``features`` only, in that order.
+        """
         growth = self.growth
         growth.rows[: len(rows)] = rows
         growth.start[0], growth.stop[0], growth.left[0], growth.depth[0] = 0, len(rows), 0, 0
         growth.low[0], growth.high[0] = -np.inf, np.inf
         growth.sum[0] = total(growth.packed, rows)
         growth.slot[0] = self.slots[SCRATCH * self.threads]
-        run = _Run(self, features, limits)
+        run = _Run(self, self.table._replace(by_row=by_row), features, limits)
         run.start()
         if self._pool is not None and run.frontier:
             others = [self._pool.submit(run.work, worker) for worker in range(1, self.threads)]
@@ -130,7 +139,7 @@ class Grower:
                     other.result()
         else:
             run.work(0)
-        return run.tree()
+        return None if run.abandoned else run.tree()
 
 
 class _Run:
@@ -141,9 +150,9 @@ class _Run:
     so what was tried ahead changes nothing but the time.
     """
 
-    def __init__(self, grower: Grower, features: NDArray[np.int32], limits: Limits):
+    def __init__(self, grower: Grower, table: Table, features: NDArray[np.int32], limits: Limits):
         self.grower, self.growth = grower, grower.growth
-        self.table, self.features, self.limits = grower.table, features, limits
+        self.table, self.features, self.limits = table, features, limits
         self.threads, self.max_splits = grower.threads, grower.max_splits
         scratch = SCRATCH * grower.threads
         self.scratch = [grower.slots[SCRATCH * k : SCRATCH * (k + 1)] for k in range(grower.threads)]
@@ -155,7 +164,7 @@ class _Run:
         self.taken: set[int] = set()
         self.done: set[int] = set()
         self.ahead = 0  # splits made or under way that are not in the tree yet
-        self.stopped = False
+        self.stopped = self.abandoned = False
         self.change = Condition()
 
     # --- what all threads do together -------------------------------------------------------------------------------
@@ -175,6 +184,9 @@ class _Run:
     def _shared(self) -> int:
         """A node to be split by all threads together, or -1."""
         if self.ahead >= self.max_splits - len(self.order):
+            return -1
+        self.abandoned = self.abandoned or self.grower.stop()
+        if self.abandoned:
             return -1
         for _, _, node in self.idle:
             rows = int(self.growth.stop[node] - self.growth.start[node])
@@ -257,6 +269,9 @@ class _Run:
             while True:
                 remaining = self.max_splits - len(self.order)
                 if self.stopped or remaining == 0 or not self.frontier:
+                    return None
+                self.abandoned = self.abandoned or self.grower.stop()
+                if self.abandoned:
                     return None
                 node = self._next(remaining)
                 if node >= 0:

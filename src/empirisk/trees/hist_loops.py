@@ -37,13 +37,13 @@ class Growth(NamedTuple):
     found: Found
 
 
-def new_growth(table_rows: int, rows: int, nodes: int, features: int, slots: int) -> Growth:
-    """Room for a tree with ``nodes`` nodes on ``rows`` of the table's rows and some of its ``features``."""
+def new_growth(rows: int, nodes: int, features: int, slots: int) -> Growth:
+    """Room for a tree with ``nodes`` nodes on ``rows`` rows and ``features`` columns."""
     ints = [np.zeros(nodes, dtype=np.int32) for _ in range(5)]
     return Growth(
         np.empty(rows, dtype=np.int32),
         np.empty(rows, dtype=np.int32),
-        np.empty(table_rows, dtype=np.int64),
+        np.empty(rows, dtype=np.int64),
         np.empty((slots, features, WIDTH), dtype=np.int64),
         *ints,
         np.zeros(nodes, dtype=np.int64),
@@ -215,3 +215,32 @@ def expand(table, features, growth, limits, node, splits, free, bar, work):
                 if growth.left[candidate] == 0 and growth.found.gain[candidate] > best:
                     node, best = candidate, growth.found.gain[candidate]
     return used, free_count
+
+
+@njit(cache=True, nogil=True)
+def take_columns(by_row, columns):
+    """Some columns of a table, side by side."""
+    taken = np.empty((by_row.shape[0], columns.shape[0]), dtype=np.uint8)
+    for row in range(by_row.shape[0]):
+        for k in range(columns.shape[0]):
+            taken[row, k] = by_row[row, columns[k]]
+    return taken
+
+
+@njit(cache=True, nogil=True)
+def add_leaf_values(rows, start, stop, value, scores):
+    """Add to the scores of the rows in each leaf its value."""
+    for leaf in range(start.shape[0]):
+        for k in range(start[leaf], stop[leaf]):
+            scores[np.uint64(rows[k])] += value[leaf]
+
+
+@njit(cache=True, nogil=True)
+def add_values(left, feature, marks, value, by_row, scores):
+    """Add to the score of every row the value of the leaf that it reaches by its bins."""
+    for row in range(by_row.shape[0]):
+        node = 0
+        while left[node] >= 0:
+            step = 0 if is_marked(marks[node], np.int64(by_row[row, feature[node]])) else 1
+            node = left[node] + step
+        scores[row] += value[node]

@@ -139,6 +139,36 @@ class Nodes:
             total += self.value[leaves[:, tree]]
         return total / self.n_trees
 
+    def parents(self) -> NDArray[np.int32]:
+        """The parent of each node, -1 for a root."""
+        parents = np.full(len(self), -1, dtype=np.int32)
+        splits = np.flatnonzero(~self.is_leaf)
+        parents[self.left[splits]] = parents[self.left[splits] + 1] = splits
+        return parents
+
+    def cut(self, at: NDArray[np.bool_]) -> "Nodes":
+        """The tree in which the marked nodes are leaves: what was below them is gone. Children come after parents."""
+        keep, parents = np.zeros(len(self), dtype=bool), self.parents()
+        for node, parent in enumerate(parents):
+            keep[node] = parent < 0 or (keep[parent] and not at[parent])
+        number = np.cumsum(keep) - 1
+        arrays = {name: getattr(self, name)[keep] for name in _BY_NODE}
+        ends = at[keep] | self.is_leaf[keep]
+        words = (self.category_counts[self.feature[keep]] + WORD - 1) // WORD
+        start, bits = gather_sets(np.where(ends, -1, arrays["category_start"]), words, self.category_bits)
+        arrays |= {
+            "roots": number[self.roots],
+            "feature": np.where(ends, -1, arrays["feature"]),
+            "left": np.where(ends, -1, number[np.where(ends, 0, arrays["left"])]),
+            "threshold": np.where(ends, np.nan, arrays["threshold"]),
+            "missing_left": np.where(ends, False, arrays["missing_left"]),
+            "gain": np.where(ends, 0.0, arrays["gain"]),
+            "category_start": start,
+            "category_bits": bits,
+            "category_counts": self.category_counts,
+        }
+        return Nodes(**{name: _typed(name, array) for name, array in arrays.items()})
+
     def tree(self, index: int) -> "Nodes":
         """One of the trees, on its own."""
         bounds = np.append(self.roots, len(self))
@@ -232,6 +262,20 @@ _TYPES = {
 
 def _typed(name: str, array) -> NDArray:
     return np.ascontiguousarray(array, dtype=_TYPES.get(name, np.float64))
+
+
+def gather_sets(
+    start: NDArray[np.int32], words: NDArray[np.integer], bits: NDArray[np.uint64]
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Sets of categories without those that no node uses: where each node's set starts now, and the words.
+
+    ``start`` is -1 for a node without a set, ``words`` the number of words in each node's set.
+    """
+    used = np.flatnonzero(start >= 0)
+    chunks = [bits[start[node] : start[node] + words[node]] for node in used]
+    moved = np.full(len(start), -1, dtype=np.int32)
+    moved[used] = np.cumsum(words[used]) - words[used]
+    return moved, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.uint64)
 
 
 def _bits(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:

@@ -1,18 +1,19 @@
 """Columns sorted once: what an exact tree, or many of them on the same rows, start from."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.settings import require, settings
+from empirisk.linalg.blocks import in_threads
+from empirisk.settings import require
 
 Array = NDArray[np.float64]
 
 MISSING = (1 << 31) - 1  # rank of a missing value: after all others
 ROW = (1 << 32) - 1  # mask of the row in a key
+LARGE_NODE = 1 << 18  # values in a node from which its columns are shared among threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,8 @@ def presort(X: Array) -> Presorted:
         x = np.ascontiguousarray(X[:, column])
         return _ranked(x, np.argsort(x), keys[column])
 
-    with ThreadPoolExecutor(settings().threads) as pool:
-        distinct = list(pool.map(sort, range(n_features)))
+    columns = range(n_features)
+    distinct = in_threads(sort, columns) if X.size >= LARGE_NODE else [sort(column) for column in columns]
     first = np.concatenate([[0], np.cumsum([len(values) for values in distinct])]).astype(np.int64)
     return Presorted(keys, np.concatenate(distinct), first)
 

@@ -1,0 +1,85 @@
+"""Linear machines with smooth and cornered losses against scikit-learn, and how their cost grows with the rows."""
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+
+import empirisk as er
+from benchmarks import problems, rivals
+from benchmarks.problems import Data
+from benchmarks.rivals import solution
+from benchmarks.timing import OURS, compare
+
+
+def _ours(machine, data: Data) -> Callable:
+    return lambda: solution(machine.fit(data.X, data.y))
+
+
+def logistic(data: Data, C: float) -> None:
+    contestants = {OURS: _ours(er.LogisticRegression(C=C), data), **rivals.logistic(data, C)}
+    compare(f"logistic {data.name} C={C:g}", contestants, 5, problems.objective(data, "logistic", "l2", C))
+
+
+def hinge(data: Data, C: float) -> None:
+    # LinearSVC penalises its intercept: without one, both minimise the same.
+    contestants = {OURS: _ours(er.SVM(C=C, tol=1e-4, fit_intercept=False), data), **rivals.hinge(data, C)}
+    compare(f"hinge {data.name} C={C:g}", contestants, 5, problems.objective(data, "hinge", "l2", C), 1e-4)
+
+
+def least_absolute(data: Data) -> None:
+    contestants = {OURS: _ours(er.LeastAbsolute(), data), **rivals.least_absolute(data)}
+    compare(f"least absolute {data.name}", contestants, 3, problems.objective(data, "absolute", "none", 1.0))
+
+
+def ridge(data: Data) -> None:
+    from sklearn.linear_model import RidgeCV
+
+    Cs = np.geomspace(1e-4, 1e3, 50)
+    contestants = {
+        OURS: lambda: er.Ridge(C="loo", Cs=Cs).fit(data.X, data.y).C_,
+        "RidgeCV": lambda: 1 / (2 * RidgeCV(alphas=1 / (2 * Cs)).fit(data.X, data.y).alpha_),
+    }
+    compare(f"ridge, LOO over 50 C {data.name}", contestants, 3)
+
+
+def growth(name: str, fit: Callable[[Data], object], small: Data, large: Data) -> None:
+    """Seconds at n and at 10 n: linear growth has a ratio of about ten."""
+    fit(small)
+    times = []
+    for data in (small, large):
+        start = perf_counter()
+        fit(data)
+        times.append(perf_counter() - start)
+    print(f"{name:<36} | {len(small.y)} rows {times[0]:.3g}s, {len(large.y)} rows {times[1]:.3g}s: {times[1] / times[0]:.1f} x")
+
+
+def run() -> None:
+    dense = problems.dense_labels()
+    sparse = [data for data in map(problems.sparse_labels, ("a9a", "w8a")) if data is not None]
+    for data in (dense, *sparse):
+        for C in (0.01, 1.0):
+            logistic(data, C)
+    for data in (dense, *sparse):
+        for C in (0.01, 1.0):
+            hinge(data, C)
+    least_absolute(problems.heavy_tailed_regression())
+    ridge(problems.tall_regression())
+    growth(
+        "logistic",
+        lambda data: er.LogisticRegression(C=0.01).fit(data.X, data.y),
+        problems.dense_labels(20_000),
+        problems.dense_labels(200_000),
+    )
+    growth(
+        "hinge",
+        lambda data: er.SVM(C=0.01).fit(data.X, data.y),
+        problems.dense_labels(20_000),
+        problems.dense_labels(200_000),
+    )
+    growth(
+        "least absolute",
+        lambda data: er.LeastAbsolute().fit(data.X, data.y),
+        problems.heavy_tailed_regression(100_000),
+        problems.heavy_tailed_regression(1_000_000),
+    )

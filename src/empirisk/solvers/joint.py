@@ -1,0 +1,118 @@
+"""Joint multiclass problems: Newton's method for smooth ones, an interior-point method where there are corners."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.linalg.joint import Coupling, JointColumns
+from empirisk.linalg.joint_gradients import JointGradients
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.pause import must_stop
+from empirisk.solvers.search import line_search
+
+Array = NDArray[np.float64]
+DIRECT = 1000
+LARGEST = 4000
+
+
+class JointNewton(Solver):
+    """Newton steps on the weights of all classes at once.
+
+    Softmax with a smooth penalty: steps of Newton's method with a line search, by Cholesky for up to a thousand
+    unknowns, else by preconditioned conjugate gradients. Corners, of the Crammer-Singer loss or of an l1 penalty: a
+    primal-dual interior-point method, whose matrix of (d+1)K rows must fit in memory.
+
+    >>> er.LogisticRegression(multiclass="joint", solver=er.solvers.JointNewton()).fit(np.eye(3), [0, 1, 2]).solver_
+    'joint_newton'
+    """
+
+    def refuses(self, problem: Problem) -> str:
+        if not problem.classes:
+            return "it handles joint multiclass losses only"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        state = State.at(problem, problem.origin() if start is None else start)
+        patience = 0
+        while True:
+            step = state.newton_step(problem, watch)
+            small = 0.5 * step.decrement <= 0.1 * np.sqrt(watch.tol) * abs(state.value)
+            before, t = state.value, state.move(problem, step)
+            point = Point(state.w, state.b, step.u if t == 1 else None)
+            if (small or patience) and watch.proves(problem, point):
+                return point
+            patience = patience + 1 if before - state.value <= 1e-14 * abs(before) else 0
+            if patience >= 3:
+                watch.status = Status.STALLED
+            if watch(point, objective=state.value):
+                return point
+
+
+@dataclass
+class Step:
+    """A direction in w, b and f, the squared Newton decrement, and the dual point that the full step leads to."""
+
+    w: Array
+    b: Array
+    f: Array
+    u: Array
+    decrement: float
+
+
+@dataclass
+class State:
+    """A point with its predictions and objective."""
+
+    w: Array
+    b: Array
+    f: Array
+    value: float
+
+    @classmethod
+    def at(cls, problem: Problem, point: Point) -> "State":
+        """The state at a point, with weights and intercepts centred: their mean over classes is of no use."""
+        w, b = (part - part.mean(axis=-1, keepdims=True) for part in (point.w, np.asarray(point.b)))
+        f = problem.design.dot(w) + b
+        return cls(w, b, f, problem.primal(Point(w, b), f))
+
+    def newton_step(self, problem: Problem, watch: Watch) -> Step:
+        """Solve the normal equations for the step; precisely enough for the certificate when it is the last."""
+        u = problem.slopes(self.f)
+        gradient = problem.penalty.l2 * self.w + problem.design.tdot(u)
+        constant = u.sum(axis=0)
+        shares = u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
+        coupling = Coupling(np.maximum(shares, 0.0))
+        if self.w.size <= DIRECT:
+            stiffness = np.full(self.w.shape, problem.penalty.l2)
+            w, b, change = JointColumns(problem.design, coupling, stiffness, problem.intercept).solve(-gradient, -constant)
+            f = problem.design.dot(w) + b
+        else:
+            w, b = self._iterate(problem, watch, coupling, -gradient, -constant)
+            f = problem.design.dot(w) + b
+            change = coupling(f)
+        return Step(w, b, f, u + change, -float(np.vdot(gradient, w) + constant @ b))
+
+    def _iterate(self, problem, watch, coupling, right, constant):
+        system = JointGradients(problem.design, coupling, problem.penalty.l2, problem.intercept)
+        l2 = problem.penalty.l2
+        goal = 0.2 * watch.tol * abs(self.value)
+
+        def good(residual, share):
+            return share <= 0.01
+        return system.solve(right, constant, good, lambda: must_stop(watch))
+
+    def move(self, problem: Problem, step: Step) -> float:
+        """Go along the step as far as the line search says, which is returned."""
+
+        def along(t: float) -> tuple[float, float]:
+            w, f = self.w + t * step.w, self.f + t * step.f
+            value = problem.penalty.value(w) + problem.loss_sum(f)
+            slope = problem.penalty.l2 * float(np.vdot(w, step.w)) + float(np.vdot(problem.slopes(f), step.f))
+            return value, slope
+
+        t, value = line_search(along, self.value, -step.decrement)
+        self.w, self.b, self.f, self.value = self.w + t * step.w, self.b + t * step.b, self.f + t * step.f, value
+        return t

@@ -1,0 +1,275 @@
+"""AdaBoost: each weak learner is fitted to the rows that those before it got wrong."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from empirisk.errors import EmpiriskError
+from empirisk.machines.fitting import interruptible
+from empirisk.machines.inputs import check_weights, class_weights, generator
+from empirisk.trees.arguments import check_count, check_number
+from empirisk.trees.categories import read_new, read_training
+from empirisk.trees.importance import Importances
+from empirisk.trees.members import check_table, check_target, take_rows
+from empirisk.trees.tree import TreeClassifier, numbered
+from empirisk.trees.watch import Clock, Watch, warn_if_stopped
+from empirisk.trees.weak import AnyLearner, Learner, TreeLearner, said_by_nodes, shares_columns
+
+Array = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def add_votes(scores, said, labels, alpha, weights):
+    """Add alpha to the class that each row was given; returns the weight of the rows whose largest vote is wrong."""
+    wrong = 0.0
+    for row in range(len(labels)):
+        scores[row, said[row]] += alpha
+        best = 0
+        for k in range(1, scores.shape[1]):
+            if scores[row, k] > scores[row, best]:
+                best = k
+        if best != labels[row]:
+            wrong += weights[row]
+    return wrong
+
+
+class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, BaseEstimator):
+    """A weighted vote of weak classifiers, each fitted to weights that stress the errors so far.
+
+    With D the weights of the rows (summing to one), s = +1 where the learner h is right and -1 where it is wrong, and
+    its error  e = D(s = -1),  round t takes
+
+        z = 1 - 2 e,     alpha = 1/2 ln((1 + z) / (1 - z)),     D <- D exp(-alpha s) / Z
+
+    The training error is at most  Z_1 ... Z_T,  which is  prod sqrt(1 - 4 gamma^2) <= exp(-2 sum gamma^2)  with the
+    edges  gamma = 1/2 - e.  A learner that is worse than chance has a negative alpha: its answers are turned round.
+    One that makes no error outvotes all others, and boosting stops; so it does at one that is as good as chance.
+
+    K > 2 classes (SAMME): alpha = 1/2 ln((1 - e) / e) + 1/2 ln(K - 1), and boosting stops at a learner with
+    e >= 1 - 1/K. The bound is  Z_1 ... Z_T  all the same.
+
+    Parameters
+    ----------
+    estimator : classifier or None
+        The weak learner; its ``fit`` must take ``sample_weight``. None takes a stump: ``TreeClassifier`` with
+        ``max_depth=1``, at least a thousandth of the weight in a leaf. For trees the columns are sorted once for all
+        rounds.
+    n_estimators : int
+        Most rounds.
+    learning_rate : float
+        Factor of each alpha.
+    class_weight : None, "balanced" or dict
+        Factors of the first weights, by class.
+    max_time : float or None
+        Seconds after which no further round begins.
+    random_state : int, RandomState or None
+        Decides the learners' own random states.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The learners.
+    alphas_ : (T,)
+        Their weights in the vote.
+    edges_ : (T,)
+        gamma = 1/2 - e of each, by the weights of its round.
+    training_errors_ : (T,)
+        Error of the vote on the training rows after each round.
+    bound_ : (T,)
+        What that error cannot exceed.
+    stopped_ : str
+        Why boosting ended: "n_estimators", "perfect learner", "no edge", "callback", "interrupted" or "max_time".
+    classes_ : array
+        The classes, sorted.
+
+    Examples
+    --------
+    >>> X = np.arange(12.0)[:, None]
+    >>> y = (X[:, 0] > 3) & (X[:, 0] < 9)
+    >>> boost = er.AdaBoostClassifier(n_estimators=10).fit(X, y)
+    >>> bool((boost.training_errors_ <= boost.bound_).all()), boost.score(X, y)
+    (True, 1.0)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 100,
+        *,
+        learning_rate: float = 1.0,
+        class_weight: dict | str | None = None,
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.class_weight = class_weight
+        self.max_time = max_time
+        self.random_state = random_state
+
+    # --- fitting ----------------------------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AdaBoostClassifier":
+        """Fit the learners, round by round."""
+        check_count("n_estimators", self.n_estimators)
+        check_number("learning_rate", self.learning_rate, 0, above=True)
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, 0, above=True)
+        machine = self._machine()
+        self._trees = shares_columns(machine)
+        if self._trees:
+            table, target = read_training(self, X, y, machine.categorical_features)
+        else:
+            table, target = check_table(self, X, reset=True), check_target(self, y)
+            check_consistent_length(table, target)
+        check_classification_targets(target)
+        weights = check_weights(sample_weight, len(target))
+        self.classes_ = np.unique(target[weights > 0])
+        labels = numbered(target, self.classes_)
+        factors = class_weights(self.class_weight, self.classes_, labels, weights)
+        weights = weights * np.where(labels < 0, 0.0, factors[labels])
+        if not weights.any():
+            raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
+        used = np.flatnonzero(weights)
+        learner = self._learner(machine, take_rows(table, used), labels[used])
+        watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            self._boost(learner, labels[used], weights[used], watch, clock)
+        watch.close()
+        warn_if_stopped(self, clock.reason, len(self.estimators_), "rounds")
+        return self
+
+    def _learner(self, machine: Any, X: Any, labels: NDArray[np.int64]) -> Learner:
+        if not self._trees:
+            return AnyLearner(machine, X, self.classes_[labels], self.classes_)
+        shared = ("n_features_in_", "feature_names_in_", "columns_", "classes_")
+        return TreeLearner(machine, X, labels, {name: vars(self)[name] for name in shared if name in vars(self)})
+
+    def _boost(self, learner: Learner, labels: NDArray[np.int64], first: Array, watch: Watch, clock: Clock) -> None:
+        """The rounds, on rows of positive weight."""
+        random, weights, total = generator(self.random_state), first.copy(), float(first.sum())
+        scores = np.zeros((len(labels), len(self.classes_)))
+        rounds: list[tuple] = []
+        bound, self.stopped_ = 1.0, "n_estimators"
+        while len(rounds) < self.n_estimators and self.stopped_ == "n_estimators":
+            watch.begin("round")
+            member, said = learner.fit(weights, int(random.integers(2**31)))
+            right = said == labels
+            error = float(np.sum(weights, where=~right) / weights.sum())
+            alpha, self.stopped_ = self._alpha(error, right, [row[1] for row in rounds])
+            if rounds and self.stopped_ == "no edge":
+                watch.end()
+                break
+            wrong = add_votes(scores, said, labels, alpha, first)
+            weights *= np.where(right, np.exp(-alpha), np.exp(alpha))
+            bound *= 0.0 if self.stopped_ == "perfect learner" else float(weights.sum()) / total
+            weights *= total / weights.sum()
+            rounds.append((member, alpha, 0.5 - error, wrong / total, bound))
+            if watch.end(lambda: self._fitted(rounds)) and self.stopped_ == "n_estimators":
+                self.stopped_ = "callback"
+            if self.stopped_ == "n_estimators" and len(rounds) < self.n_estimators and clock():
+                self.stopped_ = clock.reason
+        for name, value in self._fitted(rounds).items():
+            setattr(self, name, value)
+
+    def _alpha(self, error: float, right: NDArray[np.bool_], before: list[float]) -> tuple[float, str]:
+        """The weight of a learner in the vote, and why boosting should end with it, if it should."""
+        classes = len(self.classes_)
+        outvotes = 1.0 + float(np.abs(before).sum())  # stands for infinity
+        if right.all():
+            return outvotes, "perfect learner"
+        if classes == 2 and not right.any():
+            return -outvotes, "perfect learner"
+        if (classes == 2 and error == 0.5) or (classes > 2 and error >= 1 - 1 / classes):
+            return 0.0 if classes == 2 else 1.0, "no edge"
+        z = 1 - 2 * error
+        return self.learning_rate * 0.5 * (np.log((1 + z) / (1 - z)) + np.log(classes - 1)), "n_estimators"
+
+    def _fitted(self, rounds: list[tuple]) -> dict[str, Any]:
+        """The attributes of the model after these rounds."""
+        members, alphas, edges, errors, bounds = zip(*rounds, strict=True)
+        arrays = {"alphas_": alphas, "edges_": edges, "training_errors_": errors, "bound_": bounds}
+        return {"estimators_": list(members)} | {name: np.array(values) for name, values in arrays.items()}
+
+    def _machine(self) -> Any:
+        # A leaf with less than a thousandth of the weight gives no edge worth having.
+        stump = TreeClassifier(max_depth=1, min_weight_fraction_leaf=1e-3)
+        return stump if self.estimator is None else self.estimator
+
+    # --- predicting -------------------------------------------------------------------------------------------------
+
+    def _staged_scores(self, X: Any) -> Iterator[Array]:
+        """Votes for each class after each round; the same array every time."""
+        check_is_fitted(self)
+        table = read_new(self, X) if self._trees else check_table(self, X, reset=False)
+        rows = np.arange(len(table) if self._trees else table.shape[0])
+        scores = np.zeros((len(rows), len(self.classes_)))
+        for member, alpha in zip(self.estimators_, self.alphas_, strict=True):
+            if self._trees:
+                said = said_by_nodes(member.nodes_, table)
+            else:
+                said = numbered(np.asarray(member.predict(table)), self.classes_)
+            scores[rows, said] += alpha
+            yield scores
+
+    def _scores(self, X: Any) -> Array:
+        *_, scores = self._staged_scores(X)
+        return scores
+
+    def decision_function(self, X: Any) -> Array:
+        """f(x) = sum of alpha over the learners that say the second class, minus those that say the first.
+
+        For several classes, the sum of alpha over the learners that say each class.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Array:
+        """What the exponential loss implies: P(k | x) is proportional to exp(2 * votes for k)."""
+        scores = 2 * self._scores(X)
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> NDArray:
+        """The class with the largest vote; the first of two as large."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray]:
+        """The prediction after each round."""
+        for scores in self._staged_scores(X):
+            yield self.classes_[scores.argmax(axis=1)]
+
+    def margins(self, X: Any, y: ArrayLike) -> Array:
+        """How clear the vote for the right class is: from -1 to 1, negative where it is lost.
+
+        (votes for y - most votes for another class) / sum of abs(alpha); y f(x) / sum of abs(alpha) for two classes.
+        """
+        scores = self._scores(X)
+        labels = numbered(column_or_1d(y), self.classes_)
+        check_consistent_length(scores, labels)
+        if (labels < 0).any():
+            raise EmpiriskError("y holds classes that were not in the training data; margins need known classes.")
+        rows = np.arange(len(scores))
+        own = scores[rows, labels]
+        scores[rows, labels] = -np.inf
+        rival = scores.max(axis=1) if len(self.classes_) > 1 else np.zeros(len(own))
+        return (own - rival) / max(np.abs(self.alphas_).sum(), np.finfo(np.float64).tiny)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._machine())
+        for name in ("sparse", "allow_nan", "positive_only", "string"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
+        return tags

@@ -1,0 +1,201 @@
+"""Rounds of boosting: each adds one tree for every output, grown on the gradient of the loss."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.blocks import in_threads
+from empirisk.settings import settings
+from empirisk.trees.bins import BinnedRows, Binning
+from empirisk.trees.boost_loss import Objective
+from empirisk.trees.hist_grow import BinnedTree, Grower
+from empirisk.trees.hist_loops import add_leaf_values, add_values, take_columns
+from empirisk.trees.histogram import Limits, Table, pack, unit
+
+Array = NDArray[np.float64]
+
+BLOCK = 1 << 14  # rows of which gradients are computed at a time, so that they stay in near memory
+WATCHED = 1 << 14  # training rows on which the loss is reported
+UNLIMITED = np.iinfo(np.int32).max
+SMOOTHING = 10.0  # rows added to a category where categories are ordered, so that rare ones stay near the middle
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How trees are grown; see `empirisk.BoostingClassifier`. ``max_features`` is a number of columns."""
+
+    learning_rate: float
+    max_leaves: int | None
+    max_depth: int | None
+    min_samples_leaf: float
+    min_gain: float
+    l2: float
+    subsample: float
+    max_features: int
+
+
+class Rounds:
+    """The scores  F = baseline + sum of trees  on the training rows, and how to add to them.
+
+    Parameters
+    ----------
+    binning, rows : Binning, BinnedRows
+        The training table in bins.
+    objective : Objective
+        The loss on the training rows.
+    plan : Plan
+        How to grow trees.
+    monotone : (n_features,) int8
+        Constraints on the columns.
+    random : Generator
+        Draws rows and columns.
+    stop : callable
+        Asked between pieces of work; true ends the growth of a tree without a result.
+    """
+
+    def __init__(
+        self,
+        binning: Binning,
+        rows: BinnedRows,
+        objective: Objective,
+        plan: Plan,
+        monotone: NDArray[np.int8],
+        random: np.random.Generator,
+        stop: Callable[[], bool],
+    ):
+        self.binning, self.objective, self.plan, self.random = binning, objective, plan, random
+        self.table = Table(rows.by_row, rows.by_column, binning.counts, binning.categorical, monotone)
+        self.n_rows, self.n_outputs = len(rows.by_row), objective.n_outputs
+        self.baseline = objective.start()
+        self.scores = np.repeat(self.baseline[:, None], self.n_rows, axis=1)
+        self._gradient, self._curvature = np.empty_like(self.scores), np.empty_like(self.scores)
+        self._weight = float(objective.weights.sum())
+        # Trees of different outputs are independent: whole trees go to the threads, not parts of one.
+        threads = settings().threads
+        together = 1 if self.n_outputs == 1 else min(threads, self.n_outputs)
+        self._growers = [
+            Grower(self.table, plan.max_features, self._most_leaves(), max(1, threads // together), stop)
+            for _ in range(together)
+        ]
+
+    def close(self) -> None:
+        """Let threads and memory go."""
+        for grower in self._growers:
+            grower.close()
+
+    def loss(self) -> float:
+        """Mean loss of the training rows, or of 16 384 of them at equal distances."""
+        rows = slice(None, None, -(-self.n_rows // WATCHED))
+        return self.objective.value(rows, self.scores[:, rows])
+
+    def add(self) -> list[BinnedTree] | None:
+        """One round: a tree for each output, already added to the scores; None if it was stopped."""
+        blocks = [slice(start, start + BLOCK) for start in range(0, self.n_rows, BLOCK)]
+        sums = np.sum(in_threads(self._differentiate, blocks), axis=0)
+        rows, features = self._draw_rows(), [self._draw_features() for _ in range(self.n_outputs)]
+        tasks = [(k, rows, features[k], sums[:, k]) for k in range(self.n_outputs)]
+        free = list(self._growers)
+
+        def run(task):
+            grower = free.pop()
+            tree = self._tree(grower, *task)
+            free.append(grower)
+            return tree
+
+        trees = in_threads(run, tasks) if len(free) > 1 else [run(task) for task in tasks]
+        return None if any(tree is None for tree in trees) else trees
+
+    def _differentiate(self, rows: slice) -> Array:
+        """Gradient and curvature of a block of rows; returns the sums of |gradient| and curvature by output."""
+        gradient, curvature = self._gradient[:, rows], self._curvature[:, rows]
+        self.objective.derivatives(rows, self.scores[:, rows], gradient, curvature)
+        return np.stack([np.abs(gradient).sum(axis=1), curvature.sum(axis=1)])
+
+    def _draw_rows(self) -> NDArray[np.int32]:
+        every = np.arange(self.n_rows, dtype=np.int32)
+        if self.plan.subsample == 1.0:
+            return every
+        size = max(1, round(self.plan.subsample * self.n_rows))
+        return np.sort(self.random.choice(every, size, replace=False, shuffle=False))
+
+    def _draw_features(self) -> NDArray[np.int32]:
+        count = len(self.binning.counts)
+        if self.plan.max_features == count:
+            return np.arange(count, dtype=np.int32)
+        chosen = self.random.choice(count, self.plan.max_features, replace=False, shuffle=False)
+        return np.sort(chosen).astype(np.int32)
+
+    def _tree(
+        self, grower: Grower, output: int, rows: NDArray[np.int32], features: NDArray[np.int32], sums: Array
+    ) -> BinnedTree | None:
+        units = (unit(sums[0], self.n_rows), unit(sums[1], self.n_rows))
+        gradient, curvature = self._gradient[output], self._curvature[output]
+
+        def fill(start: int) -> None:
+            part = slice(start, start + BLOCK)
+            pack(gradient[part], curvature[part], units, start, grower.growth.packed[part])
+
+        starts = range(0, self.n_rows, BLOCK)
+        if len(self._growers) > 1:
+            for start in starts:
+                fill(start)
+        else:
+            in_threads(fill, starts)
+        whole = len(features) == len(self.binning.counts)
+        by_row = self.table.by_row if whole else take_columns(self.table.by_row, features)
+        tree = grower.grow(by_row, rows, features, self._limits(units))
+        if tree is None:
+            return None
+        tree = replace(tree, value=self.plan.learning_rate * self._values(tree, output))
+        self._update(tree, output, len(rows) == self.n_rows)
+        return replace(tree, rows=tree.rows[:0])  # the grower will use that memory again
+
+    def _values(self, tree: BinnedTree, output: int) -> Array:
+        """The value of each node: the Newton step, or in the leaves the best constant of the loss."""
+        if not self.objective.renews:
+            return tree.value
+        value = tree.value.copy()
+        for leaf in np.flatnonzero(tree.left < 0):
+            rows = np.sort(tree.rows[tree.start[leaf] : tree.stop[leaf]])
+            value[leaf] = self.objective.renew(output, rows, self.scores[output])
+        return value
+
+    def _update(self, tree: BinnedTree, output: int, every_row: bool) -> None:
+        if every_row:
+            leaves = np.flatnonzero(tree.left < 0)
+            bounds = tree.start[leaves], tree.stop[leaves]
+            add_leaf_values(tree.rows, *bounds, tree.value[leaves], self.scores[output])
+        else:
+            add_values(tree.left, tree.feature, tree.marks, tree.value, self.table.by_row, self.scores[output])
+
+    def _most_leaves(self) -> int:
+        """No tree has more leaves than this."""
+        limits = [self.n_rows, self.plan.max_leaves or UNLIMITED]
+        if self.objective.bounded and self.plan.min_samples_leaf > 0:
+            limits.append(int(self._weight / self.plan.min_samples_leaf))
+        if self.plan.max_depth is not None and self.plan.max_depth < 31:
+            limits.append(1 << self.plan.max_depth)
+        return max(1, min(limits))
+
+    def _limits(self, units: tuple[float, float]) -> Limits:
+        plan, whole = self.plan, self.objective.whole / units[1]
+        return Limits(
+            l2=plan.l2 / units[1],
+            leaf=max(1, int(np.ceil(plan.min_samples_leaf * whole * (1 - 1e-9)))),
+            gain=2.0 * plan.min_gain * self._weight * units[1] / units[0] ** 2,
+            smoothing=SMOOTHING * whole,
+            depth=UNLIMITED if plan.max_depth is None else plan.max_depth,
+            value=units[0] / units[1],
+        )
+
+
+def add_to(trees: list[BinnedTree], rows: BinnedRows, scores: Array) -> None:
+    """Add the trees of one round to the scores (n_outputs, n_rows) of other rows in the same bins."""
+
+    def run(output: int) -> None:
+        tree = trees[output]
+        add_values(tree.left, tree.feature, tree.marks, tree.value, rows.by_row, scores[output])
+
+    in_threads(run, range(len(trees)))

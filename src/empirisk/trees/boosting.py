@@ -1,0 +1,424 @@
+"""Gradient boosting: a sum of small trees, each a Newton step on the loss of the sum so far."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.model_selection import train_test_split
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk import losses
+from empirisk.errors import EmpiriskError
+from empirisk.losses.base import Loss
+from empirisk.machines.fitting import interruptible
+from empirisk.machines.inputs import check_weights, class_weights, generator
+from empirisk.machines.multiclass import winners
+from empirisk.trees.arguments import check_count, check_monotone, check_number, count_features
+from empirisk.trees.bins import MAX_BINS, Binning
+from empirisk.trees.boost_fit import Held, boost
+from empirisk.trees.boost_loss import Objective, classes_objective, numbers_objective, probabilities
+from empirisk.trees.boost_rounds import Plan, Rounds
+from empirisk.trees.categories import read_new, read_training
+from empirisk.trees.ensemble_predict import Ensemble
+from empirisk.trees.watch import Clock, Watch, warn_if_stopped
+
+Array = NDArray[np.float64]
+
+
+class _Boosting(CallbackSupportMixin, BaseEstimator):
+    """What both boosting machines share: the fit, raw scores, stages."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    # --- fitting ----------------------------------------------------------------------------------------------------
+
+    def _objective(self, target: Array, weights: Array) -> Objective:
+        raise NotImplementedError
+
+    def _plan(self, n_features: int) -> Plan:
+        check_count("n_estimators", self.n_estimators)
+        check_count("patience", self.patience)
+        check_number("max_bins", check_count("max_bins", self.max_bins, 2), 2, MAX_BINS)
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, 0, above=True)
+        if self.early_stopping not in (True, False):
+            raise EmpiriskError(f"early_stopping={self.early_stopping!r} must be True or False.")
+        return Plan(
+            learning_rate=check_number("learning_rate", self.learning_rate, 0, above=True),
+            max_leaves=check_count("max_leaves", self.max_leaves, 2, optional=True),
+            max_depth=check_count("max_depth", self.max_depth, 1, optional=True),
+            min_samples_leaf=check_number("min_samples_leaf", self.min_samples_leaf, 0),
+            min_gain=check_number("min_gain", self.min_gain, 0),
+            l2=check_number("l2", self.l2, 0),
+            subsample=check_number("subsample", self.subsample, 0, 1, above=True),
+            max_features=count_features(self.max_features, n_features),
+        )
+
+    def _parts(self, target: Array, random: np.random.Generator) -> tuple[NDArray, NDArray]:
+        """Rows to train on, and rows held out for early stopping."""
+        rows = np.arange(len(target))
+        if not self.early_stopping:
+            return rows, rows[:0]
+        fraction = check_number("validation_fraction", self.validation_fraction, 0, above=True)
+        if not fraction < 1 or round(fraction * len(rows)) < 1 or round((1 - fraction) * len(rows)) < 1:
+            raise EmpiriskError(
+                f"validation_fraction={fraction:g} of {len(rows)} rows leaves nothing to train or to validate on; "
+                "change it or set early_stopping=False."
+            )
+        # Each class keeps its share where every class has rows for both parts.
+        common = hasattr(self, "classes_") and np.bincount(target.astype(np.intp)).min() * min(fraction, 1 - fraction)
+        stratify = target if common >= 1 else None
+        seed = int(random.integers(2**31))
+        train, held = train_test_split(rows, test_size=fraction, stratify=stratify, random_state=seed)
+        return np.sort(train), np.sort(held)
+
+    def _fit(self, X: Array, target: Array, weights: Array, watch_data: dict[str, Any]) -> None:
+        """Boost on rows of positive weight; ``watch_data`` is what callbacks may ask for."""
+        plan, random = self._plan(X.shape[1]), generator(self.random_state)
+        counts = self.columns_.counts
+        monotone = check_monotone(self.monotone_constraints, self.columns_.names, counts > 0)
+        train, kept = self._parts(target, random)
+        if len(kept):
+            X, held_X = X[train], X[kept]
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            objective = self._objective(target[train], weights[train])
+            binning = Binning.of(X, weights[train], counts, random, self.max_bins)
+            rounds = Rounds(binning, binning.codes(X), objective, plan, monotone, random, clock)
+            held = None
+            if len(kept):
+                scores = np.repeat(rounds.baseline[:, None], len(kept), axis=1)
+                held = Held(binning.codes(held_X), self._objective(target[kept], weights[kept]), scores)
+            watch = Watch(self, self.n_estimators, watch_data)
+            try:
+                model = boost(rounds, self.n_estimators, held, self.patience, clock, watch)
+            finally:
+                rounds.close()
+        for name, value in model.fitted().items():
+            setattr(self, name, value)
+        watch.close()
+        warn_if_stopped(self, model.reason, self.n_estimators_, "rounds")
+
+    # --- predicting -------------------------------------------------------------------------------------------------
+
+    def _ensemble(self) -> Ensemble:
+        """The trees, ready to predict; made when first needed and not part of a pickle."""
+        ready = self.__dict__.get("_ready")
+        if ready is None or ready[0] is not self.nodes_:
+            ready = (self.nodes_, Ensemble(self.nodes_.pack(), len(self.baseline_)))
+            self._ready = ready
+        return ready[1]
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
+
+    def _scores(self, X: ArrayLike) -> Array:
+        """baseline + sum of trees, (n_rows, n_outputs)."""
+        check_is_fitted(self)
+        X = read_new(self, X)
+        return self._ensemble().add(X, np.tile(self.baseline_, (len(X), 1)))
+
+    def _staged_scores(self, X: ArrayLike) -> Iterator[Array]:
+        check_is_fitted(self)
+        X = read_new(self, X)
+        ensemble, outputs = self._ensemble(), len(self.baseline_)
+        scores = np.tile(self.baseline_, (len(X), 1))
+        for round_ in range(self.n_estimators_):
+            ensemble.add(X, scores, round_ * outputs, (round_ + 1) * outputs)
+            yield scores.copy()
+
+
+
+def _has_probabilities(machine: "BoostingClassifier") -> bool:
+    if losses.find(machine.loss).probabilistic:
+        return True
+    raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or calibrate.")
+
+
+class BoostingClassifier(ClassifierMixin, _Boosting):
+    """Gradient boosting for classes:  f(x) = baseline + sum of trees.
+
+    Each round grows, on histograms of gradient and curvature, the tree that lowers
+
+        sum_i c_i (g_i f(x_i) + 1/2 h_i f(x_i)^2) + l2/2 sum of squared leaf values
+
+    and adds ``learning_rate`` times it to f. Two classes: one f, with any loss of the margin. More classes: a tree for
+    each class in every round, with the softmax for the logistic loss and one-vs-rest for the others.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        "logistic" (with more classes: softmax), "exponential", "soft_hinge", "squared_hinge", "squared", "hinge", or
+        an object of `empirisk.losses`. Leaves of a loss with corners (the hinge) get its best constants.
+    learning_rate : float
+        Share of each step that is taken.
+    n_estimators : int
+        Number of rounds.
+    max_leaves, max_depth : int or None
+        Limits of each tree; trees grow by their best split first.
+    min_samples_leaf : float
+        Least weight of a leaf. A row counts by its curvature as a share of the largest possible: 4 p (1 - p) for the
+        logistic loss, 1 for the squared one.
+    min_gain : float
+        Least decrease of the mean loss by a split.
+    l2 : float
+        Penalty on leaf values.
+    subsample : float
+        Share of the rows that each round looks at, drawn at random.
+    max_features : int, float, "sqrt" or None
+        Columns that each tree looks at, drawn at random.
+    max_bins : int
+        Intervals into which a numeric column is cut, at most 255.
+    categorical_features : "auto", list of columns or mask
+        Columns that hold categories; "auto" takes the text and category columns of a data frame. Beyond 255
+        categories the rarest count as missing, as do categories that were not there in training.
+    monotone_constraints : list of -1, 0, 1, or dict by column name
+        Columns with which f may only fall (-1) or rise (+1).
+    class_weight : dict, "balanced" or None
+        Factors on the weights of the classes.
+    early_stopping : bool
+        Whether to hold out a part of the rows, stop when their loss has not fallen for ``patience`` rounds, and keep
+        the best number of rounds.
+    validation_fraction : float
+        The share held out.
+    patience : int
+        Rounds to wait.
+    max_time : float or None
+        Seconds after which the fit ends with the trees that it has.
+    random_state : int, RandomState or None
+        Seed of the draws. The same seed gives the same bits with any number of threads.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    nodes_ : Nodes
+        All trees as flat arrays, round after round.
+    baseline_ : array
+        The constant that f starts from.
+    n_estimators_ : int
+        Rounds kept.
+    history_ : dict of arrays
+        After each round: mean ``loss`` of the training rows (of up to 16 384 of them), ``seconds``, and with early
+        stopping ``validation_loss``.
+    stopped_by_ : str
+        What ended the fit: "n_estimators", "early_stopping", "callback", "max_time" or "interrupted".
+
+    Examples
+    --------
+    >>> X, y = np.arange(100.0)[:, None], np.repeat(["low", "high"], 50)
+    >>> machine = er.BoostingClassifier(n_estimators=20).fit(X, y)
+    >>> machine.predict([[3.0], [70.0]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "logistic",
+        *,
+        learning_rate: float = 0.1,
+        n_estimators: int = 100,
+        max_leaves: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: float = 5.0,
+        min_gain: float = 0.0,
+        l2: float = 1.0,
+        subsample: float = 1.0,
+        max_features: int | float | str | None = None,
+        max_bins: int = MAX_BINS,
+        categorical_features: Any = "auto",
+        monotone_constraints: Any = None,
+        class_weight: dict | str | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_gain = min_gain
+        self.l2 = l2
+        self.subsample = subsample
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotone_constraints = monotone_constraints
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.max_time = max_time
+        self.random_state = random_state
+        self.class_weight = class_weight
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BoostingClassifier":
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, n x d
+            The rows; NaN is missing.
+        y : array of n
+            Labels of any type.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        rows, labels = read_training(self, X, y, self.categorical_features)
+        check_classification_targets(labels)
+        weights = check_weights(sample_weight, len(labels))
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
+        kept = slice(None) if (weights > 0).all() else weights > 0
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self._fit(rows[kept], codes[kept], weights[kept], {"X": X, "y": y, "metadata": metadata})
+        return self
+
+    def _objective(self, target: NDArray, weights: Array) -> Objective:
+        return classes_objective(losses.find(self.loss), target, len(self.classes_), weights)
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of each row; for two classes f = 0 is the second one."""
+        return winners(self.decision_function(X), self.classes_)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of the classes."""
+        return probabilities(losses.find(self.loss), self._scores(X), len(self.classes_))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[NDArray]:
+        """The classes after each round."""
+        for scores in self._staged_scores(X):
+            yield winners(scores[:, 0] if len(self.classes_) == 2 else scores, self.classes_)
+
+    @available_if(_has_probabilities)
+    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Array]:
+        """The probabilities after each round."""
+        for scores in self._staged_scores(X):
+            yield probabilities(losses.find(self.loss), scores, len(self.classes_))
+
+
+class BoostingRegressor(RegressorMixin, _Boosting):
+    """Gradient boosting for numbers:  f(x) = baseline + sum of trees;  see `BoostingClassifier`.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        "squared", "absolute", "power", "epsilon_insensitive", "squared_absolute", or an object of
+        `empirisk.losses`. Leaves of a loss with corners get its best constants: the weighted median of the residuals
+        for the absolute loss.
+    learning_rate, n_estimators, max_leaves, max_depth, min_samples_leaf, min_gain, l2, subsample, max_features, \
+max_bins, categorical_features, monotone_constraints, early_stopping, validation_fraction, patience, max_time, \
+random_state
+        As for `BoostingClassifier`.
+
+    Attributes
+    ----------
+    nodes_, baseline_, n_estimators_, history_, stopped_by_
+        As for `BoostingClassifier`.
+
+    Examples
+    --------
+    >>> X = np.arange(200.0)[:, None]
+    >>> machine = er.BoostingRegressor(n_estimators=200).fit(X, np.sqrt(X[:, 0]))
+    >>> machine.predict([[100.0]]).round(0)
+    array([10.])
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared",
+        *,
+        learning_rate: float = 0.1,
+        n_estimators: int = 100,
+        max_leaves: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: float = 5.0,
+        min_gain: float = 0.0,
+        l2: float = 1.0,
+        subsample: float = 1.0,
+        max_features: int | float | str | None = None,
+        max_bins: int = MAX_BINS,
+        categorical_features: Any = "auto",
+        monotone_constraints: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_gain = min_gain
+        self.l2 = l2
+        self.subsample = subsample
+        self.max_features = max_features
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotone_constraints = monotone_constraints
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.max_time = max_time
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BoostingRegressor":
+        """Learn from rows and their numbers.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, n x d
+            The rows; NaN is missing.
+        y : array of n
+            Numbers.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        rows, y = read_training(self, X, y, self.categorical_features, y_numeric=True)
+        y = y.astype(np.float64)
+        weights = check_weights(sample_weight, len(y))
+        kept = slice(None) if (weights > 0).all() else weights > 0
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self._fit(rows[kept], y[kept], weights[kept], {"X": X, "y": y, "metadata": metadata})
+        return self
+
+    def _objective(self, target: Array, weights: Array) -> Objective:
+        return numbers_objective(losses.find(self.loss), target, weights)
+
+    def predict(self, X: ArrayLike) -> Array:
+        """f(x) of each row."""
+        return self._scores(X)[:, 0]
+
+    def staged_predict(self, X: ArrayLike) -> Iterator[Array]:
+        """f(x) after each round."""
+        for scores in self._staged_scores(X):
+            yield scores[:, 0]

@@ -1,0 +1,222 @@
+"""Trees of a forest: bootstrap sample, growth, leaf values, and what a tree says about the rows outside its sample."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.trees.bins import BinnedRows, Binning
+from empirisk.trees.forest_loops import NODES, Bag, Rules, Sprout, find_leaves, grow, new_sprout
+from empirisk.trees.histogram import Table, unit
+from empirisk.trees.resample import Groups
+
+Array = NDArray[np.float64]
+
+TURN = 1 << 26  # steps between two questions whether to stop
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the trees learn: ``levels`` are whole numbers (classes, or y in units), ``y`` the numbers of a regression.
+
+    ``classes`` is the number of classes, 0 for a regression.
+    """
+
+    levels: NDArray[np.int32]
+    y: Array | None
+    classes: int
+
+    @classmethod
+    def of_classes(cls, codes: NDArray, classes: int) -> "Target":
+        """Class numbers."""
+        return cls(codes.astype(np.int32), None, classes)
+
+    @classmethod
+    def of_numbers(cls, y: Array, most: float) -> "Target":
+        """Numbers in units so fine that sums over samples of weight ``most`` fit 31 bits."""
+        centred = y - y.mean()
+        step = unit(float(np.abs(centred).max(initial=0.0)) * most, int(most))
+        return cls(np.rint(centred / step).astype(np.int32), y, 0)
+
+    @property
+    def several(self) -> int:
+        """Number of classes where it takes more than one number to describe a leaf, else 0."""
+        return self.classes if self.classes > 2 else 0
+
+
+@dataclass(frozen=True, eq=False)
+class GrownTree:
+    """A tree in bins, and the value of each node: a mean, the share of the second class, or a row of ``table``.
+
+    The first rows of the table, those of pure leaves, are not written: row k < n_classes is class k for certain.
+    ``outside`` are the rows not in its sample.
+    """
+
+    sprout: Sprout
+    value: Array
+    table: Array
+    outside: NDArray[np.int32]
+
+    def answers(self, by_row: NDArray[np.uint8], rows: NDArray[np.int32], classes: int, column: int = -1, others=None):
+        """Predictions (n_rows, n_outputs) for binned rows, with one column taken from other rows where asked."""
+        leaves = np.empty(len(rows), dtype=np.int32)
+        find_leaves(self.sprout, by_row, rows, column, rows if others is None else others, leaves)
+        value = self.value[leaves]
+        if classes == 0:
+            return value[:, None]
+        return np.vstack([np.eye(classes), self.table])[value.astype(np.intp)]
+
+
+class Planter:
+    """Grows the trees of one forest.
+
+    Parameters
+    ----------
+    binning, rows : Binning, BinnedRows
+        The table in bins.
+    target : Target
+        What to learn.
+    groups : Groups
+        Equal rows and their weights.
+    rules : Rules
+        How trees grow; the limits ``leaf`` and ``gain`` are per unit of weight here.
+    bootstrap : bool
+        Whether each tree sees a bootstrap sample, or all rows with their weights.
+    part : float
+        Size of a sample, as a part of the rows.
+    """
+
+    def __init__(
+        self,
+        binning: Binning,
+        rows: BinnedRows,
+        target: Target,
+        groups: Groups,
+        rules: Rules,
+        bootstrap: bool,
+        part: float,
+    ):
+        self.binning, self.target, self.groups, self.rules = binning, target, groups, rules
+        self.bootstrap, self.part = bootstrap, part
+        monotone = np.zeros(len(binning.counts), dtype=np.int8)
+        self.table = Table(rows.by_row, rows.by_column, binning.counts, binning.categorical, monotone)
+
+    def plant(self, seed: int, stop: Callable[[], bool]) -> GrownTree | None:
+        """One tree; None if it was stopped."""
+        random = np.random.default_rng(seed)
+        drawn, counts, outside = self._sample(random)
+        bag, scale = self._bag(drawn, counts)
+        total = float(counts.sum())
+        leaf = self.rules.leaf * scale
+        rules = self.rules._replace(
+            leaf=max(1, int(np.ceil(leaf * (1 - 1e-12)))), gain=self.rules.gain * total * scale
+        )
+        categorical = bool(self.binning.categorical.any())
+        sprout = new_sprout(len(drawn), len(self.binning.counts), categorical, int(random.integers(2**63)))
+        while not grow(self.table, bag, sprout, rules, TURN):
+            if stop():
+                return None
+        count = int(sprout.count[NODES])
+        sets = int(sprout.set.max(initial=-1)) + 1
+        kept = {name: getattr(sprout, name)[:count].copy() for name in _KEPT}
+        sprout = sprout._replace(marks=sprout.marks[:sets].copy(), open=sprout.open[:0], **kept)
+        value, table = self._values(sprout, bag)
+        return GrownTree(sprout, value, table, outside)
+
+    def _sample(self, random: np.random.Generator) -> tuple[NDArray, NDArray, NDArray[np.int32]]:
+        """Rows of a sample, their weights, and the rows outside."""
+        groups = self.groups
+        if not self.bootstrap:
+            counts = groups.share * groups.size
+            return groups.first[counts > 0], counts[counts > 0], np.zeros(0, dtype=np.int32)
+        counts = groups.draw(self.part, random)
+        outside = np.flatnonzero(counts[groups.member] == 0).astype(np.int32)
+        return groups.first[counts > 0], counts[counts > 0], outside
+
+    def _bag(self, rows: NDArray, counts: NDArray) -> tuple[Bag, float]:
+        """The rows as compiled code takes them, and how many units weight 1 is."""
+        whole = counts.astype(np.int64)
+        scale = 1.0
+        if not np.array_equal(whole, counts):
+            scale = 1.0 / unit(float(counts.sum()), len(counts))
+            whole = np.rint(counts * scale).astype(np.int64)
+        levels = self.target.levels[rows]
+        packed = whole if self.target.several else (levels.astype(np.int64) << 32) * whole + whole
+        size = len(rows)
+        ints, longs = (lambda: np.empty(size, dtype=np.int32)), np.empty(size, dtype=np.int64)
+        bag = Bag(
+            rows.astype(np.int32), packed, levels, ints(), longs, ints(), np.empty(size, dtype=np.uint8), ints()
+        )
+        return bag, scale
+
+    def _values(self, sprout: Sprout, bag: Bag) -> tuple[Array, Array]:
+        """The value of each leaf, and the table of the class shares of impure leaves."""
+        leaves = np.flatnonzero(sprout.left < 0)
+        leaves = leaves[np.argsort(sprout.start[leaves])]  # from left to right, so that they cover the rows in order
+        starts = sprout.start[leaves]
+        value = np.zeros(len(sprout.left))
+        if self.target.several:
+            value[leaves], table = _class_shares(bag, starts, self.target.classes)
+            return value, table
+        counts = bag.packed & 0xFFFFFFFF
+        amounts = bag.labels if self.target.y is None else self.target.y[bag.rows]
+        value[leaves] = np.add.reduceat(counts * amounts, starts) / np.add.reduceat(counts, starts)
+        return value, np.zeros((0, 1))
+
+
+_KEPT = ("feature", "bin", "missing_left", "by_set", "set", "left", "start", "stop", "depth", "gain")
+
+
+def _class_shares(bag: Bag, starts: NDArray, classes: int) -> tuple[Array, Array]:
+    """For each leaf its class if it is pure, else ``classes`` plus its row in the table of shares that follows."""
+    leaf = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(bag.rows))))
+    pure = np.minimum.reduceat(bag.labels, starts) == np.maximum.reduceat(bag.labels, starts)
+    place = np.where(pure, bag.labels[starts], classes + np.cumsum(~pure) - 1)
+    mixed = ~pure[leaf]
+    rows = place[leaf[mixed]] - classes
+    table = np.zeros((int((~pure).sum()), classes))
+    np.add.at(table, (rows, bag.labels[mixed]), bag.packed[mixed].astype(np.float64))
+    return place.astype(np.float64), table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+
+
+def pack_trees(trees: list[GrownTree], binning: Binning, classes: int) -> dict[str, NDArray]:
+    """Grown trees in the form of `Nodes.pack`: about 15 bytes a node."""
+    sizes = np.array([len(tree.value) for tree in trees])
+    shift = np.cumsum(sizes) - sizes
+    feature = np.concatenate([np.where(tree.sprout.left < 0, -1, tree.sprout.feature) for tree in trees])
+    left = np.concatenate([np.where(t.sprout.left < 0, -1, t.sprout.left + s) for t, s in zip(trees, shift, strict=True)])
+    categorical = np.concatenate([tree.sprout.by_set for tree in trees]) & (feature >= 0)
+    slot = binning.edges[feature, np.concatenate([tree.sprout.bin for tree in trees])]
+    slot[feature < 0] = np.concatenate([_leaf_slots(trees, k, classes) for k in range(len(trees))])
+    words: list[NDArray] = []
+    used = 0
+    marks = np.concatenate([tree.sprout.marks[np.maximum(tree.sprout.set, 0)] if categorical.any() else
+                            np.zeros((len(tree.value), 4), dtype=np.uint64) for tree in trees])
+    for node in np.flatnonzero(categorical):
+        bits = np.unpackbits(marks[node].astype("<u8").view(np.uint8), bitorder="little").astype(bool)
+        words.append(binning.category_set(int(feature[node]), bits))
+        slot[node], used = used, used + len(words[-1])
+    narrow = np.int16 if len(binning.counts) <= np.iinfo(np.int16).max else np.int32
+    missing_left = np.concatenate([tree.sprout.missing_left for tree in trees]) & (feature >= 0)
+    packed = {
+        "roots": shift.astype(np.int32),
+        "feature": feature.astype(narrow),
+        "left": left.astype(np.int32),
+        "slot": slot,
+        "missing_left": np.packbits(missing_left),
+        "category_bits": np.concatenate([*words, np.zeros(0, dtype=np.uint64)]),
+        "category_counts": binning.category_counts,
+        "leaf_values": np.vstack([np.eye(classes), *(tree.table for tree in trees)]) if classes else np.zeros((0, 1)),
+    }
+    if categorical.any():
+        packed["categorical"] = np.packbits(categorical)
+    return packed
+
+
+def _leaf_slots(trees: list[GrownTree], number: int, classes: int) -> Array:
+    """The values of a tree's leaves; rows of its own table move behind those of the trees before."""
+    tree = trees[number]
+    value = tree.value[tree.sprout.left < 0]
+    before = sum(len(other.table) for other in trees[:number])
+    return np.where(value >= classes, value + before, value) if classes else value

@@ -1,0 +1,60 @@
+"""Machines inside an ensemble: their tables and targets, checked and cut, and their random states."""
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import hstack, issparse
+from sklearn.base import clone
+from sklearn.utils import check_array
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from empirisk.errors import EmpiriskError
+
+
+def check_table(estimator: Any, X: Any, reset: bool) -> Any:
+    """The table as the members take it: arrays and sparse matrices checked, data frames as they are."""
+    if nw.dependencies.is_into_dataframe(X):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X
+    rules: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": None, "ensure_all_finite": False}
+    checked = validate_data(estimator, X, reset=reset, **rules)
+    return checked.tocsr() if issparse(checked) else checked
+
+
+def check_target(estimator: Any, y: Any, numbers: bool = False) -> NDArray:
+    """The target as one column, of numbers or of labels."""
+    if y is None:
+        raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    rules: dict[str, Any] = {"ensure_2d": False, "input_name": "y"}
+    return check_array(y, dtype=np.float64, **rules) if numbers else check_array(y, dtype=None, **rules)
+
+
+def seeded(machine: Any, seed: int) -> Any:
+    """A fresh copy of a machine whose random states, also those of its parts, are set."""
+    copy = clone(machine)
+    names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
+    return copy.set_params(**dict.fromkeys(names, seed))
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of a table of any kind."""
+    if nw.dependencies.is_into_dataframe(X):
+        return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
+    return X[rows]
+
+
+def shuffled(X: Any, column: int, order: NDArray[np.intp]) -> Any:
+    """The table with the values of one column in another order of the rows."""
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        name = frame.columns[column]
+        series = frame[order.tolist()][name]
+        return frame.with_columns(nw.new_series(name, series.to_native(), backend=frame.implementation)).to_native()
+    if issparse(X):
+        return hstack([X[:, :column], X[order][:, [column]], X[:, column + 1 :]], format="csr")
+    X = X.copy()
+    X[:, column] = X[order, column]
+    return X

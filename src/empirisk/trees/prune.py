@@ -1,0 +1,189 @@
+"""Pruning: smaller trees that are as good, on rows held out or by cost and complexity."""
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.trees.criteria import ERROR, SQUARED
+from empirisk.trees.nodes import Nodes, goes_left
+from empirisk.trees.views import Labels
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1 + 1e-12  # prices this close are equal
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """What pruning took away.
+
+    Attributes
+    ----------
+    method : str
+        "holdout" or "cost complexity".
+    leaves_before, leaves_after : int
+        Number of leaves.
+    loss_before, loss_after : float
+        Holdout: mean loss on the rows held out (share of errors, or mean squared or absolute error). Cost complexity:
+        the impurity of the tree, sum over leaves of weight * impurity / total weight.
+    alpha : float or None
+        The price of a leaf, for cost-complexity pruning.
+    removed : polars.DataFrame
+        One row for each split that went: its node in the tree before, its condition, weight and gain.
+    """
+
+    method: str
+    leaves_before: int
+    leaves_after: int
+    loss_before: float
+    loss_after: float
+    alpha: float | None
+    removed: pl.DataFrame
+
+
+def holdout_cuts(nodes: Nodes, losses: Array) -> tuple[NDArray[np.bool_], float]:
+    """The splits whose removal does not raise the loss held out, found from the bottom up, and the loss that remains.
+
+    ``losses`` are the sums of the loss over the rows held out that pass each node, if that node were a leaf.
+    """
+    best, cuts = losses.copy(), np.zeros(len(nodes), dtype=bool)
+    for node in range(len(nodes) - 1, -1, -1):  # children come after their parents
+        if nodes.feature[node] >= 0:
+            below = best[nodes.left[node]] + best[nodes.left[node] + 1]
+            cuts[node] = losses[node] <= below
+            best[node] = losses[node] if cuts[node] else below
+    return cuts, float(best[0])
+
+
+def node_losses(nodes: Nodes, X: Array, y: Array, weights: Array, criterion: int) -> Array:
+    """For each node, the loss of its value summed over the rows that pass it: what it would cost as a leaf.
+
+    ``y`` has shape (n_rows, n_outputs); with `ERROR` it holds class numbers.
+    """
+    value = nodes.value.argmax(axis=1)[:, None].astype(np.float64) if criterion == ERROR else nodes.value
+    losses = np.zeros(len(nodes))
+    add_losses(nodes.splits, np.ascontiguousarray(X), np.ascontiguousarray(y), weights, value, criterion, losses)
+    return losses
+
+
+@njit(cache=True, nogil=True)
+def add_losses(splits, X, y, weights, value, criterion, losses):
+    """Add the loss of every row to each node on its way."""
+    for row in range(X.shape[0]):
+        node = 0
+        while True:
+            for output in range(y.shape[1]):
+                away = abs(y[row, output] - value[node, output])
+                if criterion == ERROR:
+                    away = 1.0 if away > 0.0 else 0.0
+                losses[node] += weights[row] * (away * away if criterion == SQUARED else away)
+            if splits.feature[node] < 0:
+                break
+            node = splits.left[node] + (0 if goes_left(splits, node, X[row, splits.feature[node]]) else 1)
+
+
+def collapse_alphas(nodes: Nodes) -> Array:
+    """For each split the price of a leaf from which on it is not worth its leaves (weakest-link pruning).
+
+    The cost of a tree is R(T) + alpha * leaves, R the sum over leaves of weight * impurity / total weight. A split t
+    with the branch T_t pays until alpha reaches  (R(t) - R(T_t)) / (leaves of T_t - 1).  Leaves have infinity.
+    """
+    cost = nodes.weight * nodes.impurity / nodes.weight[0]
+    branch, leaves = np.where(nodes.is_leaf, cost, 0.0), nodes.is_leaf.astype(np.int64)
+    parents = nodes.parents()
+    for node in range(len(nodes) - 1, 0, -1):
+        branch[parents[node]] += branch[node]
+        leaves[parents[node]] += leaves[node]
+    alphas, gone = np.full(len(nodes), np.inf), nodes.is_leaf.copy()
+    queue = [(_link(cost, branch, leaves, node), node) for node in np.flatnonzero(~nodes.is_leaf).tolist()]
+    heapq.heapify(queue)
+    alpha = 0.0
+    while queue:
+        link, node = heapq.heappop(queue)
+        if gone[node] or link != _link(cost, branch, leaves, node):
+            continue  # collapsed, or the branch has shrunk since: a newer entry waits
+        alpha = max(alpha, link)
+        below = [node]
+        while below:
+            inner = below.pop()
+            gone[inner], alphas[inner] = True, min(alphas[inner], alpha)
+            below += [child for child in (nodes.left[inner], nodes.left[inner] + 1) if not gone[child]]
+        saved, fewer = cost[node] - branch[node], leaves[node] - 1
+        while node >= 0:
+            branch[node] += saved
+            leaves[node] -= fewer
+            if not gone[node]:
+                heapq.heappush(queue, (_link(cost, branch, leaves, node), node))
+            node = int(parents[node])
+    return alphas
+
+
+def _link(cost: Array, branch: Array, leaves: NDArray[np.int64], node: int) -> float:
+    """What each leaf of a branch saves; infinite for a branch that is one leaf."""
+    if leaves[node] < 2:
+        return np.inf
+    return max(0.0, float((cost[node] - branch[node]) / (leaves[node] - 1)))
+
+
+def prices(alphas: Array) -> Array:
+    """The prices at which the tree shrinks, rising from 0, equal ones (up to rounding) once."""
+    rising = np.sort(alphas[np.isfinite(alphas)])
+    new = rising > np.concatenate([[0.0], rising[:-1]]) * ROUNDING
+    return np.concatenate([[0.0], rising[new]])
+
+
+def cuts_at(alphas: Array, alpha: float) -> NDArray[np.bool_]:
+    """The splits that are not worth their leaves at this price."""
+    return alphas <= alpha * ROUNDING
+
+
+def impurity(nodes: Nodes) -> float:
+    """R(T), the impurity of the tree: the sum over leaves of weight * impurity / total weight."""
+    return float((nodes.weight * nodes.impurity)[nodes.is_leaf].sum() / nodes.weight[0])
+
+
+def removed(labels: Labels, cuts: NDArray[np.bool_]) -> pl.DataFrame:
+    """The splits that go when the marked nodes become leaves: those marked and all below them."""
+    nodes = labels.nodes
+    gone = cuts & ~nodes.is_leaf
+    for node, parent in enumerate(nodes.parents()):
+        gone[node] |= parent >= 0 and gone[parent]
+    splits = np.flatnonzero(gone & ~nodes.is_leaf)
+    table = {
+        "node": splits,
+        "condition": [labels.condition(node) for node in splits],
+        "weight": nodes.weight[splits],
+        "gain": nodes.gain[splits],
+    }
+    return pl.DataFrame(table, schema_overrides={"condition": pl.String})
+
+
+def path_table(nodes: Nodes) -> pl.DataFrame:
+    """The trees of the cost-complexity path: price of a leaf, number of leaves, impurity."""
+    at = prices(collapse_alphas(nodes))
+    leaves = losses_along(nodes, np.ones(len(nodes)), at)
+    impurity = losses_along(nodes, nodes.weight * nodes.impurity / nodes.weight[0], at)
+    return pl.DataFrame({"alpha": at, "leaves": leaves.astype(np.int64), "impurity": np.maximum(impurity, 0.0)})
+
+
+def losses_along(nodes: Nodes, losses: Array, alphas: Array) -> Array:
+    """The loss of the tree pruned at each of the (rising) prices ``alphas``, from the losses of its nodes.
+
+    A node is a leaf from its own price on, until the price of an ancestor: the losses of all trees of the path are
+    one sum over such intervals.
+    """
+    own = np.where(nodes.is_leaf, -np.inf, collapse_alphas(nodes))
+    above = np.full(len(nodes), np.inf)
+    for node, parent in enumerate(nodes.parents()):
+        if parent >= 0:
+            above[node] = min(above[parent], own[parent])
+    at = alphas * ROUNDING
+    first, last = np.searchsorted(at, own), np.searchsorted(at, above)
+    change = np.zeros(len(alphas) + 1)
+    np.add.at(change, first[first < last], losses[first < last])
+    np.add.at(change, last[first < last], -losses[first < last])
+    return np.cumsum(change)[:-1]

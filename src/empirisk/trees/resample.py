@@ -1,0 +1,103 @@
+"""Bootstrap samples in which weight 2 equals the row twice, whatever the order of the rows.
+
+Equal rows (in X and y) form one group, and groups are ordered by a hash of their content. The numbers of draws are then
+decided for groups, in proportion to their weights: a table with weights and the table with repeated rows have the
+same groups, and so the same samples.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+Array = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+
+ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def row_hashes(X: Any) -> Hashes:
+    """A hash of the content of each row of an array, a sparse matrix or a data frame; zeros add nothing."""
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        return _summed([_numbers(frame[:, column].to_numpy()) for column in range(frame.shape[1])])
+    if issparse(X):
+        sparse = X.tocoo()
+        entries = _mixed(_bits(sparse.data), np.asarray(sparse.col, dtype=np.uint64))
+        total = np.zeros(X.shape[0], dtype=np.uint64)
+        np.add.at(total, sparse.row, np.where(sparse.data == 0, np.uint64(0), entries))
+        return total
+    X = np.asarray(X)
+    return _summed([_numbers(X[:, column]) for column in range(X.shape[1])])
+
+
+def _numbers(column: NDArray) -> Array:
+    """A column as floats: its numbers, or numbers for its distinct values where it holds text."""
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64)
+    return np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
+
+
+def _bits(values: NDArray) -> Hashes:
+    values = np.asarray(values, dtype=np.float64)
+    return np.where(np.isnan(values), np.nan, values).view(np.uint64)  # one NaN for all
+
+
+def _mixed(bits: Hashes, salt: Hashes | np.uint64) -> Hashes:
+    """splitmix64 of bits and a salt."""
+    bits = (bits ^ (salt * ODD)) + ODD
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _summed(columns: list[Array]) -> Hashes:
+    total = np.zeros(len(columns[0]), dtype=np.uint64)
+    for number, values in enumerate(columns):
+        entries = _mixed(_bits(values), np.array([number], dtype=np.uint64))
+        total += np.where(values == 0, np.uint64(0), entries)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Equal rows as groups.
+
+    Attributes
+    ----------
+    member : (n_rows,) int
+        The group of each row.
+    first : (n_groups,) int
+        One row of each group.
+    share : (n_groups,) float
+        Weight of each group, as a part of the whole.
+    size : int
+        Draws in a bootstrap sample: the sum of the weights where they are whole numbers (counts of rows), else the
+        number of rows with a positive weight.
+    """
+
+    member: NDArray[np.intp]
+    first: NDArray[np.intp]
+    share: Array
+    size: int
+
+    @classmethod
+    def of(cls, X: Any, y: NDArray, weights: Array, factors: Array | None = None) -> "Groups":
+        """Group the rows; ``factors`` multiply the weights, but do not count rows."""
+        target = row_hashes(y.reshape(len(y), -1))
+        hashes = row_hashes(X) + _mixed(target, np.array([1 << 40], dtype=np.uint64))
+        _, first, member = np.unique(hashes, return_index=True, return_inverse=True)
+        mass = np.bincount(member, weights if factors is None else weights * factors)
+        whole = bool((weights == np.rint(weights)).all())
+        size = int(weights.sum()) if whole else int((weights > 0).sum())
+        return cls(member, first, mass / mass.sum(), size)
+
+    def draw(self, part: float, random: np.random.Generator) -> NDArray[np.int64]:
+        """How often each group is drawn in a bootstrap sample of this part of the rows."""
+        counts = np.zeros(len(self.share), dtype=np.int64)
+        some = self.share > 0  # a group without weight must not use up random numbers: it could as well be absent
+        counts[some] = random.multinomial(max(1, round(part * self.size)), self.share[some])
+        return counts

@@ -1,0 +1,75 @@
+"""What happens around the pieces of a long fit: the clock, Ctrl-C, and scikit-learn's callbacks."""
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+
+class Clock:
+    """Says when a fit must end: the user pressed Ctrl-C, or the time is up."""
+
+    def __init__(self, max_time: float | None, interrupted: Callable[[], bool]):
+        self.start = time.perf_counter()
+        self._deadline = np.inf if max_time is None else self.start + max_time
+        self._interrupted = interrupted
+        self.reason = ""
+
+    def __call__(self) -> bool:
+        """Whether to stop; `reason` then says why."""
+        if self._interrupted():
+            self.reason = "interrupted"
+        elif time.perf_counter() >= self._deadline:
+            self.reason = "max_time"
+        return bool(self.reason)
+
+
+class Watch:
+    """Tells the callbacks of an estimator about each piece of its fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is fitted.
+    pieces : int
+        How many pieces there will be at most.
+    data : dict
+        ``X``, ``y`` and ``metadata``, for callbacks that ask for them.
+    """
+
+    def __init__(self, estimator: Any, pieces: int, data: dict[str, Any]):
+        self._estimator, self._data = estimator, data
+        self._context = estimator._init_callback_context(max_subtasks=pieces)
+        self._context.call_on_fit_task_begin(estimator=estimator, **data)
+
+    def begin(self, piece: str) -> None:
+        """A piece begins."""
+        self._piece = self._context.subcontext(task_name=piece)
+        self._piece.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+
+    def end(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
+        """The piece has ended; ``fitted`` gives the attributes of the model so far. Whether a callback says stop."""
+        return bool(
+            self._piece.call_on_fit_task_end(
+                estimator=self._estimator, reconstruction_attributes=fitted, **self._data
+            )
+        )
+
+    def close(self) -> None:
+        """The fit has ended; the estimator has its attributes."""
+        self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={}, **self._data)
+
+
+def warn_if_stopped(estimator: Any, reason: str, made: int, what: str) -> None:
+    """Say so where the clock or Ctrl-C ended a fit before all trees were there."""
+    if reason in ("interrupted", "max_time"):
+        remedy = "fit again" if reason == "interrupted" else "raise max_time"
+        warnings.warn(
+            f"{type(estimator).__name__} was stopped ({reason}) after {made} of {estimator.n_estimators} {what}; "
+            f"the model is usable as it is, {remedy} for all of them.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
