@@ -67,8 +67,8 @@ class Certificate:
 def verify(problem: Problem, point: Point) -> Certificate:
     """Value a point of a problem, knowing nothing of the solver that found it.
 
-    The dual point is the better of the solver's own and the one suggested by the slopes of the loss at the
-    predictions, each made feasible first.
+    The dual point is the one that comes with the point or, without one, that of the slopes of the loss at the
+    predictions, made feasible first; u = 0 is tried besides.
 
     >>> from empirisk.linalg.design import DenseDesign
     >>> from empirisk import losses, penalties
@@ -79,9 +79,8 @@ def verify(problem: Problem, point: Point) -> Certificate:
     f = problem.predict(point)
     penalty_value, loss_value = problem.penalty.value(point.w), problem.loss_sum(f)
     primal = penalty_value + loss_value
-    candidates = [problem.slopes(f)] if point.u is None else [point.u, problem.slopes(f)]
-    bounds = [_lower_bound(problem, point, u) for u in candidates] + [_bound_at_zero(problem, f)]
-    dual, terms = max(bounds, key=lambda pair: pair[0])
+    u = problem.slopes(f) if point.u is None else point.u
+    dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, f), key=lambda pair: pair[0])
     rounding = 4 * EPSILON * (penalty_value + abs(loss_value) + terms)
     gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
     return Certificate(float(primal), float(dual), float(gap), float(gap / _magnitude(problem, primal, dual)))

@@ -73,7 +73,7 @@ def _shift_to_zero_sum(u: Array, low: Array, high: Array, scale: Array) -> Array
         if reach > 1e300:
             return np.zeros_like(u)
     left, right = -reach, reach
-    for _ in range(200):
+    for _ in range(60):
         middle = 0.5 * (left + right)
         if middle in (left, right):
             break

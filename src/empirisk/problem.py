@@ -1,11 +1,13 @@
 """The equation as an object: minimise R(w) + C sum_i c_i loss(y_i, <w, a_i> + b), and its dual."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg import blocks
 from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
 from empirisk.penalties.base import Penalty
@@ -96,7 +98,30 @@ class Problem:
 
     def loss_sum(self, f: Array) -> float:
         """sum_i s_i loss(y_i, f_i)."""
-        return float(self.scale @ self.loss.value(self.y, f))
+
+        def run(group: list[slice]) -> float:
+            rows = slice(group[0].start, group[-1].stop)
+            return float(self.scale[rows] @ self.loss.value(self.y[rows], f[rows]))
+
+        return blocks.sum_over_rows(run, len(f), self._entry_bytes)
+
+    def curvatures(self, f: Array) -> Array:
+        """s_i loss''(y_i, f_i), for a loss of one output."""
+        return self.scale * self._rowwise(self.loss.curvature, f)
+
+    def _rowwise(self, function: Callable[[Array, Array], Array], f: Array) -> Array:
+        """function(y, f) computed over blocks of rows in threads."""
+        out = np.empty_like(f)
+
+        def run(rows: slice) -> None:
+            out[rows] = function(self.y[rows], f[rows])
+
+        blocks.over_rows(run, len(f), self._entry_bytes)
+        return out
+
+    @property
+    def _entry_bytes(self) -> int:
+        return 64 * max(self.classes, 1)
 
     def primal(self, point: Point, f: Array | None = None) -> float:
         """P at the point; ``f`` saves the product if it is known."""
@@ -104,11 +129,17 @@ class Problem:
 
     def slopes(self, f: Array) -> Array:
         """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
-        return self._per_sample(self.scale) * self.loss.derivative(self.y, f)
+        return self._per_sample(self.scale) * self._rowwise(self.loss.derivative, f)
 
     def conjugate_sum(self, u: Array) -> float:
         """sum_i s_i loss*(y_i, u_i / s_i)."""
-        return float(self.scale @ self.loss.conjugate(self.y, u / self._per_sample(self.scale)))
+
+        def run(group: list[slice]) -> float:
+            rows = slice(group[0].start, group[-1].stop)
+            scale = self.scale[rows]
+            return float(scale @ self.loss.conjugate(self.y[rows], u[rows] / self._per_sample(scale)))
+
+        return blocks.sum_over_rows(run, len(u), self._entry_bytes)
 
     def dual(self, u: Array, correlations: Array | None = None) -> float:
         """D at a feasible u; ``correlations`` = A'u saves the product if it is known."""

@@ -10,13 +10,15 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.errors import EmpiriskError
 from empirisk.trees.arguments import check_count
 from empirisk.trees.views import Labels
 
 #: Okabe and Ito's colours, which people with any kind of colour vision tell apart.
 PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#999999")
-ROW, GAP, PAD = 0.46, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
+ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
 FONT = 9
+MOST = 500  # leaves in one figure
 
 
 @dataclass
@@ -27,6 +29,7 @@ class _Box:
     depth: int
     row: float
     text: str
+    width: float = 0.0
     after: "tuple[_Box, _Box] | None" = None
 
 
@@ -57,7 +60,11 @@ def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
     """
     check_is_fitted(tree, "nodes_")
     labels = Labels(tree.nodes_, tree.columns_, getattr(tree, "classes_", None))
-    boxes, rows = _arranged(labels, check_count("max_depth", max_depth, 0, optional=True))
+    depth = check_count("max_depth", max_depth, 0, optional=True)
+    leaves = min(int(tree.nodes_.is_leaf.sum()), MOST + 1 if depth is None else 2**depth)
+    if leaves > MOST:
+        raise EmpiriskError(f"The tree has more than {MOST} leaves to draw; give a smaller max_depth.")
+    boxes, rows = _arranged(labels, depth)
     figure = Figure()
     FigureCanvasAgg(figure)
     widths = _column_widths(figure, boxes)
@@ -73,7 +80,8 @@ def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
         axes.text(*place, box.text, fontsize=FONT, ha="left", va="center", bbox=_frame(colours[box.node]))
     for box in boxes:
         for after, answer in zip(box.after or (), ("yes", "no"), strict=False):
-            _join(axes, (left[box.depth] + widths[box.depth], box.row), (left[after.depth], after.row), answer)
+            bend = left[after.depth] - 0.65 * GAP
+            _join(axes, (left[box.depth] + box.width, bend, left[after.depth]), (box.row, after.row), answer)
     return figure
 
 
@@ -118,14 +126,15 @@ def _shortened(text: str, most: int = 48) -> str:
 
 
 def _column_widths(figure: Figure, boxes: list[_Box]) -> list[float]:
-    """Width in inches of the widest label at each depth, as it will be drawn."""
+    """Note the width of each label in inches, as it will be drawn; return the widest at each depth."""
     widths = [0.0] * (1 + max(box.depth for box in boxes))
     renderer = figure.canvas.get_renderer()
     for box in boxes:
         text = figure.text(0, 0, box.text, fontsize=FONT)
         extent = text.get_window_extent(renderer).width / figure.dpi
         text.remove()
-        widths[box.depth] = max(widths[box.depth], extent + PAD)
+        box.width = extent + PAD / 2
+        widths[box.depth] = max(widths[box.depth], box.width)
     return widths
 
 
@@ -147,10 +156,9 @@ def _frame(colour: np.ndarray) -> dict:
     return {"boxstyle": f"round,pad={PAD * 72 / 2 / FONT}", "facecolor": tuple(colour), "edgecolor": "0.35", "lw": 0.6}
 
 
-def _join(axes: Any, start: tuple[float, float], stop: tuple[float, float], answer: str) -> None:
+def _join(axes: Any, across: tuple[float, float, float], rows: tuple[float, float], answer: str) -> None:
     """A line from a split to a branch, bent at right angles, and the answer beside it."""
-    middle = start[0] + GAP * 0.35
-    across = [start[0], middle, middle, stop[0] - PAD / 2]
-    down = [(row + 0.5) * ROW for row in (start[1], start[1], stop[1], stop[1])]
-    axes.plot(across, down, color="0.35", lw=0.8, zorder=0)
-    axes.text(middle + 0.03, down[-1] - 0.02, answer, fontsize=FONT - 2, ha="left", va="bottom", color="0.25")
+    start, bend, stop = across
+    above, below = ((row + 0.5) * ROW for row in rows)
+    axes.plot([start, bend, bend, stop - PAD / 2], [above, above, below, below], color="0.35", lw=0.8, zorder=0)
+    axes.text(bend + 0.03, below - 0.02, answer, fontsize=FONT - 2, ha="left", va="bottom", color="0.25")

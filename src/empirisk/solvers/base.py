@@ -41,6 +41,7 @@ class Watch:
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
     status: str = ""
+    latest: Certificate | None = None
     start: float = field(default_factory=time.perf_counter)
 
     def record(self, **values: float) -> None:
@@ -70,10 +71,10 @@ class Watch:
         return False
 
     def proves(self, problem: Problem, point: Point) -> bool:
-        """Verify the point and tell whether it meets ``tol``."""
-        certificate = verify(problem, point)
-        self.record(gap=certificate.gap)
-        return self.enough(certificate)
+        """Verify the point and tell whether it meets ``tol``; the certificate is kept as `latest`."""
+        self.latest = verify(problem, point)
+        self.record(gap=self.latest.gap)
+        return self.enough(self.latest)
 
 
 class Solver(Part):

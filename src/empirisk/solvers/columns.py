@@ -1,76 +1,105 @@
-"""Some columns of a design: what coordinate descent needs, for dense and for sparse data."""
+"""Some columns of a design, with the products that coordinate descent needs."""
 
 from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from empirisk.linalg.blocks import in_threads
-from empirisk.linalg.design import DenseDesign, Design, SparseDesign
+from empirisk.linalg.design import Design, SparseDesign
+from empirisk.solvers.coordinate_loops import add_chosen_gram
 
 Array = NDArray[np.float64]
-Columns = NDArray[np.intp]
+Chosen = NDArray[np.intp]
 CHUNK = 128
+#: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
+SHARES = 4
 
 
-@singledispatch
-def select(design: Design, chosen: Columns) -> Design:
-    """The design of the chosen columns, without a shift."""
-    return DenseDesign(design.columns(chosen))
+class DenseColumns:
+    """Columns copied next to each other, with room for more."""
+
+    def __init__(self, design: Design, chosen: Chosen):
+        self._design = design
+        self._store = design.columns(chosen)
+        self.count = len(chosen)
+
+    @property
+    def _matrix(self) -> Array:
+        return self._store[:, : self.count]
+
+    def add(self, chosen: Chosen) -> None:
+        """Take in more columns."""
+        before, self.count = self.count, self.count + len(chosen)
+        if self.count > self._store.shape[1]:
+            store = np.empty((self._store.shape[0], 2 * self.count), order="F")
+            store[:, :before] = self._store[:, :before]
+            self._store = store
+        self._store[:, before : self.count] = self._design.columns(chosen)
+
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        return self._matrix @ w
+
+    def tdot(self, u: Array) -> Array:
+        """A' u."""
+        return self._matrix.T @ u
+
+    def gram(self, curvatures: Array, known: int) -> Array:
+        """The columns from ``known`` on of A' diag(curvatures) A."""
+        A, out = self._matrix, np.empty((self.count, self.count - known))
+        scaled = A[:, known:] * curvatures[:, None]
+
+        def run(start: int) -> None:
+            rows = slice(start, start + CHUNK)
+            first = max(start - known, 0)
+            out[rows, first:] = A[:, rows].T @ scaled[:, first:]
+
+        in_threads(run, range(0, self.count, CHUNK))
+        below = np.tri(self.count - known, k=-1, dtype=bool)
+        out[known:][below] = out[known:].T[below]
+        return out
 
 
-@select.register
-def _(design: SparseDesign, chosen: Columns) -> Design:
-    return SparseDesign(design.by_column[:, chosen])
+class SparseColumns:
+    """Columns of a sparse matrix, which stays as it is: the entries of other columns are passed over."""
 
+    def __init__(self, design: SparseDesign, chosen: Chosen):
+        self._design = design
+        self._chosen = chosen
 
-@singledispatch
-def join(left: Design, right: Design) -> Design:
-    """[left, right], for designs made by `select`."""
-    return DenseDesign(np.concatenate([left.X.T, right.X.T]).T)  # type: ignore[attr-defined]
+    @property
+    def count(self) -> int:
+        """How many columns there are."""
+        return len(self._chosen)
 
+    def add(self, chosen: Chosen) -> None:
+        """Take in more columns."""
+        self._chosen = np.append(self._chosen, chosen)
 
-@join.register
-def _(left: SparseDesign, right: SparseDesign) -> Design:
-    return SparseDesign(sparse.hstack([left.by_column, right.by_column], format="csc"))
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        everywhere = np.zeros(self._design.shape[1])
+        everywhere[self._chosen] = w
+        return self._design.dot(everywhere)
 
+    def tdot(self, u: Array) -> Array:
+        """A' u."""
+        return self._design.tdot(u)[self._chosen]
 
-@singledispatch
-def cross(left: Design, weights: Array, right: Design) -> Array:
-    """left' diag(weights) right, for designs made by `select`."""
-    scaled = right.X * weights[:, None]  # type: ignore[attr-defined]
-    out = np.empty((left.shape[1], right.shape[1]))
+    def gram(self, curvatures: Array, known: int) -> Array:
+        """The columns from ``known`` on of A' diag(curvatures) A."""
+        matrix, size = self._design.by_row, self.count
+        places = np.full(self._design.shape[1], -1, dtype=np.intp)
+        places[self._chosen] = np.arange(size)
 
-    def run(chunk: slice) -> None:
-        out[chunk] = left.X[:, chunk].T @ scaled  # type: ignore[attr-defined]
+        def run(share: int) -> Array:
+            total = np.zeros((size, size))
+            first, last = share * len(curvatures) // SHARES, (share + 1) * len(curvatures) // SHARES
+            add_chosen_gram(matrix.data, matrix.indices, matrix.indptr, curvatures, places, first, last, total)
+            return total
 
-    in_threads(run, [slice(start, start + CHUNK) for start in range(0, len(out), CHUNK)])
-    return out
-
-
-@cross.register
-def _(left: SparseDesign, weights: Array, right: SparseDesign) -> Array:
-    return (left.by_column.T @ right.by_column.multiply(weights[:, None]).tocsc()).toarray()
-
-
-@singledispatch
-def correlate(design: Design, chosen: Columns, u: Array) -> Array:
-    """A'u for the chosen columns."""
-    return select(design, chosen).tdot(u)
-
-
-@correlate.register
-def _(design: SparseDesign, chosen: Columns, u: Array) -> Array:
-    return design.by_column[:, chosen].T @ u
-
-
-@singledispatch
-def reading_cost(design: Design) -> float:
-    """What it costs to read one column by itself, in units of its share of reading all of them."""
-    return 2.0 if design.X.flags.f_contiguous else 20.0  # type: ignore[attr-defined]
-
-
-@reading_cost.register
-def _(design: SparseDesign) -> float:
-    return 4.0
+        total = np.add.reduce(in_threads(run, range(SHARES)))
+        total += total.T
+        total.flat[:: size + 1] /= 2
+        return total[:, known:]

@@ -1,5 +1,6 @@
 """Compiled loops of coordinate descent on a Gram matrix."""
 
+import numpy as np
 from numba import njit
 
 
@@ -53,3 +54,26 @@ def sweep(matrix, diagonal, w, gradient, l1, l2, sweeps, goal):
                     gradient[i] += step * row[i]
         if slack(w, gradient, l1, l2) <= goal:
             return
+
+
+@njit(cache=True, nogil=True)
+def add_chosen_gram(data, indices, indptr, weights, places, first, last, total):
+    """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.
+
+    Each pair of columns is added once, above or below the diagonal.
+    """
+    kept = np.empty(total.shape[0], np.intp)
+    values = np.empty(total.shape[0])
+    for i in range(first, last):
+        count = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            place = places[indices[p]]
+            if place >= 0:
+                kept[count] = place
+                values[count] = data[p]
+                count += 1
+        for p in range(count):
+            row = total[kept[p]]
+            scaled = weights[i] * values[p]
+            for q in range(p, count):
+                row[kept[q]] += scaled * values[q]

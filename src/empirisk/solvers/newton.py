@@ -14,6 +14,7 @@ from empirisk.solvers.thinning import thinned
 
 Array = NDArray[np.float64]
 DIRECT = 4096
+KEEP = 0.01
 
 
 class Newton(Solver):
@@ -42,13 +43,12 @@ class Newton(Solver):
         patience = 0
         while True:
             state.differentiate(problem)
-            step = state.newton_step(problem)
-            if 0.5 * step.decrement <= watch.tol * abs(state.value) or patience:
+            if state.dual_error(problem) <= watch.tol * abs(state.value) or patience:
                 point = Point(state.w, state.b, state.u)
                 if watch.proves(problem, point):
                     return point
             before = state.value
-            state.move(problem, step)
+            state.move(problem, state.newton_step(problem))
             patience = patience + 1 if before - state.value <= 1e-14 * abs(before) else 0
             if patience >= 3:
                 watch.status = Status.STALLED
@@ -85,6 +85,8 @@ class State:
     u: Array
     gradient: Array
     constant: float
+    system: NormalEquations | ConjugateGradients | None = None
+    decrement: float = np.inf
 
     @classmethod
     def at(cls, problem: Problem, point: Point) -> "State":
@@ -103,13 +105,32 @@ class State:
         self.gradient = problem.penalty.l2 * self.w + problem.design.tdot(self.u)
         self.constant = float(self.u.sum()) if problem.intercept else 0.0
 
+    def dual_error(self, problem: Problem) -> float:
+        """About the duality gap: what the dual point of the slopes loses for not being stationary."""
+        l2 = problem.penalty.l2
+        lost = 0.5 * float(self.gradient @ self.gradient) / l2 if l2 > 0 else float(np.abs(self.gradient @ self.w))
+        return lost + abs(self.constant * self.b)
+
     def newton_step(self, problem: Problem) -> Step:
-        """Solve the normal equations for the step."""
-        curvature = problem.scale * problem.loss.curvature(problem.y, self.f)
-        curvature = np.minimum(curvature, 1e12 * problem.scale)
+        """Solve the normal equations for the step.
+
+        Near the solution the Hessian hardly changes: while steps with the last factor gain a factor of a hundred,
+        it is kept.
+        """
+        if self.system is not None:
+            step = self._solved(self.system)
+            if step.decrement <= KEEP * self.decrement:
+                self.decrement = step.decrement
+                return step
+        curvature = np.minimum(problem.curvatures(self.f), 1e12 * problem.scale)
         equations = NormalEquations if min(problem.design.shape) <= DIRECT else ConjugateGradients
         stiffness = np.full(len(self.w), problem.penalty.l2)
-        system = equations(problem.design, curvature, stiffness, problem.intercept)
+        self.system = equations(problem.design, curvature, stiffness, problem.intercept)
+        step = self._solved(self.system)
+        self.decrement = step.decrement
+        return step
+
+    def _solved(self, system: NormalEquations | ConjugateGradients) -> Step:
         w, b, f = system.solve(-self.gradient, -self.constant)
         return Step(w, b, f, -float(self.gradient @ w + self.constant * b))
 

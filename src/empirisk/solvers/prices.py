@@ -30,6 +30,8 @@ class Prices:
     ----------
     values : array
         The prices, exact where they matter.
+    complete : bool
+        Whether every price is exact.
     zero : array of bool
         Columns proven to have zero weights at the solution.
     """
@@ -41,6 +43,7 @@ class Prices:
         self._norms: Array | None = None
         self._u = self._known = self._bounds = np.empty(0)
         self.values = np.empty(0)
+        self.complete = False
         self.forget()
 
     def forget(self) -> None:
@@ -55,12 +58,12 @@ class Prices:
             bounds = np.abs(self._known) + self._norms * np.linalg.norm(u - self._u)
             chosen = np.flatnonzero(needed | ((bounds >= l1) & ~self.zero))
             if self._cost * len(chosen) < len(bounds):
-                self.values, self._bounds = self._known.copy(), bounds
+                self.values, self._bounds, self.complete = self._known.copy(), bounds, False
                 self.values[chosen] = correlate(self._design, chosen, u)
                 self._bounds[chosen] = np.abs(self.values[chosen])
                 return
         self.values = self._known = self._design.tdot(u)
-        self._u, self._bounds = u, np.abs(self.values)
+        self._u, self._bounds, self.complete = u, np.abs(self.values), True
         self._passes += 1
 
     def prove(self, radius: float, l1: float) -> None:

@@ -107,13 +107,14 @@ class State:
         excess = np.maximum(np.abs(prices) - self.l1, 0.0)
         return self.penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(prices @ self.w)
 
-    def advance(self, working: WorkingSet, new: Columns, idle: NDArray[np.bool_], goal: float) -> float:
+    def advance(self, working: WorkingSet, new: Columns, idle: NDArray[np.bool_], goal: float, prices: Array | None = None) -> float:
         """Minimise a quadratic model over the working set and go there; returns the decrease that the model promised."""
         working.update(new, self.curvatures(), idle)
         old = self.w[working.chosen]
         w = old.copy()
         constant = float(self.u.sum()) if self.problem.intercept else 0.0
-        gradient = working.tdot(self.u) - constant * working.means
+        correlations = working.tdot(self.u) if prices is None else prices[working.chosen]
+        gradient = correlations - constant * working.means
         target = goal
         if not self.problem.loss.quadratic:
             target = max(0.3 * goal, FORCING * slack(w, gradient, self.l1, self.l2))

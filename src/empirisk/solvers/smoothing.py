@@ -26,6 +26,7 @@ from empirisk.solvers.thinning import thinned
 Array = NDArray[np.float64]
 ENTRY_BYTES = 64
 SHARPER = 5.0
+SMALL = 1 << 20
 STEPS_A_ROUND = 30
 ROUNDS_ON_THIN_DATA = 5
 
@@ -60,7 +61,7 @@ class SmoothingNewton(Solver):
                 return state.point()
             gap = state.estimate()
             if (gap <= watch.tol or stalls) and watch.proves(problem, state.point()):
-                return self._polished(problem, state)
+                return self._polished(problem, state, watch)
             stalls = 0 if gap < 0.9 * least else stalls + 1
             least = min(least, gap)
             if stalls >= 8:
@@ -73,7 +74,7 @@ class SmoothingNewton(Solver):
         """Newton steps at one sharpness; True if the watch says stop."""
         for _ in range(STEPS_A_ROUND):
             state.step()
-            if watch(state.point(), objective=state.primal()):
+            if watch(state.point(), objective=state.primal):
                 return True
             if state.dual_error() <= 0.1 * max(watch.tol * state.magnitude(), 0.1 * state.rounding()):
                 break
@@ -94,10 +95,12 @@ class SmoothingNewton(Solver):
         return State(problem, Point(state.w, state.b), state.tau)
 
     @staticmethod
-    def _polished(problem: Problem, state: "State") -> Point:
-        """The exact solution that the rows near a corner point to, if it proves better."""
+    def _polished(problem: Problem, state: "State", watch: Watch) -> Point:
+        """The exact solution that the rows near a corner point to, if it proves better; on small data only."""
+        if np.prod(problem.design.shape) > SMALL:
+            return state.point()
         exact = crossover(problem, state.held())
-        if exact is not None and verify(problem, exact).gap < verify(problem, state.point()).gap:
+        if exact is not None and watch.latest is not None and verify(problem, exact).gap < watch.latest.gap:
             return exact
         return state.point()
 
@@ -135,13 +138,9 @@ class State:
         """The current weights and dual point."""
         return Point(self.w, self.b, self.u)
 
-    def primal(self) -> float:
-        """The true objective."""
-        return self.problem.primal(Point(self.w, self.b), self.f)
-
     def magnitude(self) -> float:
         """What gaps are compared with."""
-        return max(abs(self.primal()), 1e-6 * self.problem.origin_value, EPSILON)
+        return max(abs(self.primal), 1e-6 * self.problem.origin_value, EPSILON)
 
     def dual_error(self) -> float:
         """What the dual point loses for not being stationary."""
@@ -152,7 +151,7 @@ class State:
 
     def rounding(self) -> float:
         """How far the rounded objective lies below the true one, which bounds the error of this round."""
-        return max(self.primal() - self.value, 0.0)
+        return max(self.primal - self.value, 0.0)
 
     def _sweep(self, kernel: Callable, *arrays) -> list:
         def run(group: list[slice]):
@@ -172,10 +171,10 @@ class State:
         for kink in self.kinks:
             kink.a = self.sign * self.f - kink.place
             shape = (kink.centre, problem.scale, kink.left, kink.right, self.tau)
-            self._sweep(loops.slopes_and_bends, kink.a, *shape, kink.slopes, kink.bends)
-            self.value += sum(value for value, _ in self._sweep(loops.along, kink.a, kink.a, 0.0, *shape))
+            self.value += sum(self._sweep(loops.slopes_and_bends, kink.a, *shape, kink.slopes, kink.bends))
             self.u += self.sign * kink.slopes
             self.curvature += kink.bends
+        self.primal = problem.primal(Point(self.w, self.b), self.f)
         self.correlations = problem.design.tdot(self.u)
         self.imbalance = float(self.u.sum()) if problem.intercept else 0.0
 
@@ -219,7 +218,7 @@ class State:
             bound -= problem.penalty.conjugate(-self.correlations)
         else:
             bound -= float(np.abs(self.correlations) @ np.abs(self.w))
-        gap = self.primal() - bound + abs(self.imbalance * self.b)
+        gap = self.primal - bound + abs(self.imbalance * self.b)
         return gap / self.magnitude()
 
     def sharpen(self) -> None:
@@ -227,7 +226,6 @@ class State:
         for kink in self.kinks:
             kink.centre = kink.slopes / self.problem.scale
         self.tau /= SHARPER
-        self.f = self.problem.predict(Point(self.w, self.b))
         self._differentiate()
 
     def held(self) -> Held:

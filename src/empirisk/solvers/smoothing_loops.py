@@ -19,8 +19,13 @@ def along(a, da, t, centre, scale, left, right, tau, start, stop):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def slopes_and_bends(a, centre, scale, left, right, tau, slopes, bends, start, stop):
-    """The slopes scale v and the curvatures scale / tau of the kinks whose v is free."""
+    """The slopes scale v, the curvatures scale / tau of the kinks whose v is free; returns the value of `along`."""
+    value = 0.0
     for i in range(start, stop):
-        v = centre[i] + a[i] / tau
-        bends[i] = scale[i] / tau if left < v < right else 0.0
-        slopes[i] = scale[i] * min(max(v, left), right)
+        free = centre[i] + a[i] / tau
+        v = min(max(free, left), right)
+        away = v - centre[i]
+        value += scale[i] * (v * a[i] - 0.5 * tau * away * away)
+        bends[i] = scale[i] / tau if left < free < right else 0.0
+        slopes[i] = scale[i] * v
+    return value

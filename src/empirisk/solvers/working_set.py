@@ -8,6 +8,7 @@ from empirisk.solvers.columns import Array, Columns, cross, join, select
 
 #: Curvatures may move by this share of their sum before the Gram matrix is made anew.
 REUSE = 0.1
+NARROW = 128
 #: A centred diagonal below this share of the uncentred one is rounding: the column is constant.
 CONSTANT = 1e-13
 #: The most columns a set should have: above, time and memory go into the Gram matrix.
@@ -61,7 +62,7 @@ class WorkingSet:
         ``idle`` tells which of all columns may leave the set when G is made anew.
         """
         known = len(self)
-        if self._curvatures is None or np.abs(curvatures - self._curvatures).sum() > REUSE * self.total:
+        if self._curvatures is None or np.abs(curvatures - self._curvatures).sum() > self._allowance() * self.total:
             self._curvatures, self.total, known = curvatures, float(curvatures.sum()), 0
             self._shrink(idle[self.chosen])
         everything = self._design.shape[1]
@@ -73,6 +74,9 @@ class WorkingSet:
             self._parts.append(select(self._design, new))
         if known < len(self):
             self._fill(known, self._curvatures)
+
+    def _allowance(self) -> float:
+        return REUSE if len(self)>NARROW else 0.01
 
     def _shrink(self, idle: NDArray[np.bool_]) -> None:
         """Drop idle columns if they are many: the Gram matrix is the dear part."""

@@ -25,12 +25,13 @@ from empirisk.trees.boost_loss import Objective, classes_objective, numbers_obje
 from empirisk.trees.boost_rounds import Plan, Rounds
 from empirisk.trees.categories import read_new, read_training
 from empirisk.trees.ensemble_predict import Ensemble
+from empirisk.trees.importance import Importances
 from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
 Array = NDArray[np.float64]
 
 
-class _Boosting(CallbackSupportMixin, BaseEstimator):
+class _Boosting(CallbackSupportMixin, Importances, BaseEstimator):
     """What both boosting machines share: the fit, raw scores, stages."""
 
     def __sklearn_tags__(self):

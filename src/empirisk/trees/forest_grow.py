@@ -20,24 +20,26 @@ TURN = 1 << 26  # steps between two questions whether to stop
 class Target:
     """What the trees learn: ``levels`` are whole numbers (classes, or y in units), ``y`` the numbers of a regression.
 
-    ``classes`` is the number of classes, 0 for a regression.
+    ``classes`` is the number of classes, 0 for a regression; ``purity`` turns a gain in impurity times weight into one
+    in the units of the search.
     """
 
     levels: NDArray[np.int32]
     y: Array | None
     classes: int
+    purity: float = 1.0
 
     @classmethod
-    def of_classes(cls, codes: NDArray, classes: int) -> "Target":
-        """Class numbers."""
-        return cls(codes.astype(np.int32), None, classes)
+    def of_classes(cls, codes: NDArray, classes: int, entropy: bool) -> "Target":
+        """Class numbers. For two classes the search looks at the second one only, which is half of the Gini gain."""
+        return cls(codes.astype(np.int32), None, classes, 0.5 if classes <= 2 and not entropy else 1.0)
 
     @classmethod
     def of_numbers(cls, y: Array, most: float) -> "Target":
         """Numbers in units so fine that sums over samples of weight ``most`` fit 31 bits."""
         centred = y - y.mean()
         step = unit(float(np.abs(centred).max(initial=0.0)) * most, int(most))
-        return cls(np.rint(centred / step).astype(np.int32), y, 0)
+        return cls(np.rint(centred / step).astype(np.int32), y, 0, 1.0 / step**2)
 
     @property
     def several(self) -> int:
@@ -107,10 +109,9 @@ class Planter:
         random = np.random.default_rng(seed)
         drawn, counts, outside = self._sample(random)
         bag, scale = self._bag(drawn, counts)
-        total = float(counts.sum())
-        leaf = self.rules.leaf * scale
         rules = self.rules._replace(
-            leaf=max(1, int(np.ceil(leaf * (1 - 1e-12)))), gain=self.rules.gain * total * scale
+            leaf=max(1, int(np.ceil(self.rules.leaf * scale * (1 - 1e-12)))),
+            gain=self.rules.gain * float(counts.sum()) * scale * self.target.purity,
         )
         categorical = bool(self.binning.categorical.any())
         sprout = new_sprout(len(drawn), len(self.binning.counts), categorical, int(random.integers(2**63)))
@@ -120,6 +121,7 @@ class Planter:
         count = int(sprout.count[NODES])
         sets = int(sprout.set.max(initial=-1)) + 1
         kept = {name: getattr(sprout, name)[:count].copy() for name in _KEPT}
+        kept["by_set"] &= kept["left"] >= 0
         sprout = sprout._replace(marks=sprout.marks[:sets].copy(), open=sprout.open[:0], **kept)
         value, table = self._values(sprout, bag)
         return GrownTree(sprout, value, table, outside)
@@ -184,39 +186,41 @@ def pack_trees(trees: list[GrownTree], binning: Binning, classes: int) -> dict[s
     """Grown trees in the form of `Nodes.pack`: about 15 bytes a node."""
     sizes = np.array([len(tree.value) for tree in trees])
     shift = np.cumsum(sizes) - sizes
-    feature = np.concatenate([np.where(tree.sprout.left < 0, -1, tree.sprout.feature) for tree in trees])
-    left = np.concatenate([np.where(t.sprout.left < 0, -1, t.sprout.left + s) for t, s in zip(trees, shift, strict=True)])
-    categorical = np.concatenate([tree.sprout.by_set for tree in trees]) & (feature >= 0)
+    left = np.concatenate([tree.sprout.left for tree in trees])
+    leaf = left < 0
+    feature = np.where(leaf, -1, np.concatenate([tree.sprout.feature for tree in trees]))
     slot = binning.edges[feature, np.concatenate([tree.sprout.bin for tree in trees])]
-    slot[feature < 0] = np.concatenate([_leaf_slots(trees, k, classes) for k in range(len(trees))])
-    words: list[NDArray] = []
-    used = 0
-    marks = np.concatenate([tree.sprout.marks[np.maximum(tree.sprout.set, 0)] if categorical.any() else
-                            np.zeros((len(tree.value), 4), dtype=np.uint64) for tree in trees])
-    for node in np.flatnonzero(categorical):
-        bits = np.unpackbits(marks[node].astype("<u8").view(np.uint8), bitorder="little").astype(bool)
-        words.append(binning.category_set(int(feature[node]), bits))
-        slot[node], used = used, used + len(words[-1])
+    slot[leaf] = np.concatenate(_leaf_slots(trees, classes))
     narrow = np.int16 if len(binning.counts) <= np.iinfo(np.int16).max else np.int32
-    missing_left = np.concatenate([tree.sprout.missing_left for tree in trees]) & (feature >= 0)
     packed = {
         "roots": shift.astype(np.int32),
         "feature": feature.astype(narrow),
-        "left": left.astype(np.int32),
+        "left": np.where(leaf, -1, left + np.repeat(shift, sizes)).astype(np.int32),
         "slot": slot,
-        "missing_left": np.packbits(missing_left),
-        "category_bits": np.concatenate([*words, np.zeros(0, dtype=np.uint64)]),
+        "missing_left": np.packbits(np.concatenate([tree.sprout.missing_left for tree in trees]) & ~leaf),
+        "category_bits": np.zeros(0, dtype=np.uint64),
         "category_counts": binning.category_counts,
         "leaf_values": np.vstack([np.eye(classes), *(tree.table for tree in trees)]) if classes else np.zeros((0, 1)),
     }
+    categorical = np.concatenate([tree.sprout.by_set for tree in trees])
     if categorical.any():
-        packed["categorical"] = np.packbits(categorical)
+        marks = np.concatenate([tree.sprout.marks[tree.sprout.set[tree.sprout.by_set]] for tree in trees])
+        places = np.flatnonzero(categorical)
+        sets = [_category_set(binning, int(feature[node]), row) for node, row in zip(places, marks, strict=True)]
+        slot[places] = np.cumsum([0, *map(len, sets[:-1])])
+        packed |= {"category_bits": np.concatenate(sets), "categorical": np.packbits(categorical)}
     return packed
 
 
-def _leaf_slots(trees: list[GrownTree], number: int, classes: int) -> Array:
-    """The values of a tree's leaves; rows of its own table move behind those of the trees before."""
-    tree = trees[number]
-    value = tree.value[tree.sprout.left < 0]
-    before = sum(len(other.table) for other in trees[:number])
-    return np.where(value >= classes, value + before, value) if classes else value
+def _category_set(binning: Binning, column: int, marks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return binning.category_set(column, np.unpackbits(marks.astype("<u8").view(np.uint8), bitorder="little").astype(bool))
+
+
+def _leaf_slots(trees: list[GrownTree], classes: int) -> list[Array]:
+    """The values of the leaves; rows of a tree's own table come behind those of the trees before it."""
+    slots, before = [], 0
+    for tree in trees:
+        value = tree.value[tree.sprout.left < 0]
+        slots.append(np.where(value >= classes, value + before, value) if classes else value)
+        before += len(tree.table)
+    return slots

@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from empirisk.errors import EmpiriskError
+
 Array = NDArray[np.float64]
 
 WORD = 64  # categories in one word of a category set
@@ -187,6 +189,8 @@ class Nodes:
     @staticmethod
     def join(trees: "Sequence[Nodes]") -> "Nodes":
         """Many trees end to end, in the order given; all must come from the same columns."""
+        if any(not np.array_equal(tree.category_counts, trees[0].category_counts) for tree in trees):
+            raise EmpiriskError("Trees that are joined must come from the same columns; these have other categories.")
         sizes = np.array([len(tree) for tree in trees])
         words = np.array([len(tree.category_bits) for tree in trees])
         shift, word_shift = np.cumsum(sizes) - sizes, np.cumsum(words) - words
