@@ -83,7 +83,7 @@ def verify(problem: Problem, point: Point) -> Certificate:
     dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, f), key=lambda pair: pair[0])
     rounding = 4 * EPSILON * (penalty_value + abs(loss_value) + terms)
     gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
-    return Certificate(float(primal), float(dual), float(gap), float(gap / _magnitude(problem, primal, dual)))
+    return Certificate(float(primal), float(dual), float(gap), float(gap / problem.magnitude(primal, dual)))
 
 
 def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
@@ -104,14 +104,6 @@ def _bound_at_zero(problem: Problem, f) -> tuple[float, float]:
     """The dual value of u = 0, which is always feasible: the sum of the smallest losses."""
     value = -problem.conjugate_sum(np.zeros_like(f))
     return value, abs(value)
-
-
-def _magnitude(problem: Problem, primal: float, dual: float) -> float:
-    """What the gap is compared with."""
-    start = problem.origin_value
-    floor = 1e-6 * start if np.isfinite(start) else 0.0
-    bound = abs(dual) if np.isfinite(dual) else 0.0
-    return max(abs(primal), bound, floor, np.finfo(float).tiny)
 
 
 def combine(certificates: list[Certificate]) -> Certificate:

@@ -13,6 +13,7 @@ from empirisk.losses.base import Loss
 from empirisk.penalties.base import Penalty
 
 Array = NDArray[np.float64]
+FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Problem:
         """The objective of the best constant prediction."""
         b = np.asarray(self.origin().b, dtype=float)
         return self.loss_sum(np.tile(b, (len(self.y), 1)) if self.classes else np.full(len(self.y), b))
+
+    def magnitude(self, primal: float, dual: float = 0.0) -> float:
+        """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""
+        floor = FLOOR * self.origin_value if np.isfinite(self.origin_value) else 0.0
+        return max(abs(primal), abs(dual) if np.isfinite(dual) else 0.0, floor, np.finfo(float).tiny)
 
     def predict(self, point: Point) -> Array:
         """f = A w + b."""

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 from sklearn import tree as rival
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import empirisk as er
@@ -148,9 +149,9 @@ def test_weight_two_is_the_row_twice(criterion, rules):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(80, 4)).round(1)
-        X[:, 2] = X[:, 1]  # a column that always ties
         X[:, 3] = rng.integers(0, 6, size=80)
         X[rng.random(X.shape) < 0.1] = np.nan
+        X[:, 2] = X[:, 1]  # a column that always ties
         y = rng.integers(0, 3, size=80) if criterion in CLASSES else rng.normal(size=80)
         counts = rng.integers(0, 4, size=80)
         order = rng.permutation(counts.sum())
@@ -177,15 +178,24 @@ def test_classes_are_those_of_scikit_learn_where_no_splits_tie(ours, theirs):
 
 
 @pytest.mark.row("T2")
-@pytest.mark.parametrize(("ours", "theirs"), [("squared", "squared_error"), ("absolute", "absolute_error")])
-def test_numbers_are_those_of_scikit_learn_where_no_splits_tie(ours, theirs):
+def test_numbers_are_those_of_scikit_learn_where_no_splits_tie():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4)).astype(np.float32)
     y = np.abs(X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=400)
-    mine = er.TreeRegressor(ours, max_depth=5, min_samples_leaf=5).fit(X, y)
-    other = rival.DecisionTreeRegressor(criterion=theirs, max_depth=5, min_samples_leaf=5).fit(X, y)
+    mine = er.TreeRegressor(max_depth=5, min_samples_leaf=5).fit(X, y)
+    other = rival.DecisionTreeRegressor(max_depth=5, min_samples_leaf=5).fit(X, y)
     assert mine.n_leaves_ == other.get_n_leaves()
-    np.testing.assert_allclose(np.sort(mine.predict(X)), np.sort(other.predict(X)), atol=1e-9)
+    np.testing.assert_allclose(mine.predict(X), other.predict(X), atol=1e-9)
+
+
+@pytest.mark.row("T2")
+def test_the_best_absolute_split_is_as_good_as_scikit_learns():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, y, weights = rng.normal(size=(150, 3)), rng.normal(size=150), rng.integers(1, 4, size=150)
+        mine = er.TreeRegressor("absolute", max_depth=1).fit(X, y, weights).predict(X)
+        other = rival.DecisionTreeRegressor(criterion="absolute_error", max_depth=1).fit(X, y, weights).predict(X)
+        assert weights @ np.abs(y - mine) == pytest.approx(weights @ np.abs(y - other))  # medians tie often
 
 
 @pytest.mark.row("T2")
@@ -459,6 +469,10 @@ def test_bad_data_is_refused(tree, X, y, weights, message):
         tree.fit(X, y, weights)
     with pytest.raises(NotFittedError):
         tree.predict(X4)
+    fitted = clone(tree).fit(X4[:, :1], Y4)
+    with pytest.raises(ValueError, match=message):
+        fitted.fit(X, y, weights)
+    assert fitted.predict(X4[:, :1]).tolist() == Y4.tolist()
 
 
 @pytest.mark.row("T1")

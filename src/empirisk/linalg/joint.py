@@ -52,6 +52,14 @@ class Coupling:
         _couple(self.shares, self.sums, np.ascontiguousarray(e), out)
         return out
 
+    def total(self) -> Array:
+        """The sum of S over the rows, K x K."""
+        roots = self.shares / np.sqrt(self.sums)[:, None]
+        total = -(roots.T @ roots)
+        np.fill_diagonal(total, 0.0)
+        np.fill_diagonal(total, -total.sum(axis=1))
+        return total
+
     def diagonal(self) -> Array:
         """t_k (sum of the other t) / sum(t), without subtracting."""
         below = np.cumsum(self.shares, axis=1)

@@ -11,49 +11,66 @@ from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.joint import Coupling
 
 Array = NDArray[np.float64]
-WIDE = 2000
-ROWS_PER_COLUMN = 8
+Good = Callable[[Array, float, float], bool]
+WIDE = 1000
+ROWS_PER_COLUMN = 24
 LIMIT = 500
 
 
 class JointGradients:
     """Solves  l2 w + A' S (A w + b) = p,  1' S (A w + b) = q  approximately, for p and q that sum to zero over classes.
 
-    The preconditioner is the matrix of each class alone, from as many evenly spread rows as determine it; for wide
-    data its diagonal.
-
     Parameters
     ----------
     design : Design
         The matrix A.
-    coupling : Coupling
-        S.
     l2 : float
         The ridge, zero or positive.
     intercept : bool
         Whether b is free.
     """
 
-    def __init__(self, design: Design, coupling: Coupling, l2: float, intercept: bool):
-        self._design, self._coupling, self._l2, self._intercept = design, coupling, l2, intercept
-        self._condition = self._diagonal() if design.shape[1] > WIDE else self._class_blocks()
+    def __init__(self, design: Design, l2: float, intercept: bool):
+        self._design, self._l2, self._intercept = design, l2, intercept
+        rows, columns = design.shape
+        self._stride = max(1, rows // (ROWS_PER_COLUMN * (columns + 1)))
+        self._sample = design.rows(slice(None, None, self._stride)) if columns <= WIDE else design
+        self._gram: Array | None = None
+        self._products = 0
 
-    def solve(
-        self, right: Array, constant: Array, good: Callable[[Array, float], bool], stop: Callable[[], bool]
-    ) -> tuple[Array, Array]:
-        """(w, b) such that ``good(residual, share)`` holds, share being what is left of the preconditioned residual.
+    def renew(self, coupling: Coupling) -> None:
+        """Take S, and renew the preconditioner if that pays.
+
+        For wide data it is the diagonal. Otherwise the first is the product of the mean of S with the Gram matrix,
+        exact where all predictions are equal. Later it is the matrix of each class alone, made anew when the
+        products spent since the last one cost more than making it.
+        """
+        self._coupling = coupling
+        rows, columns = self._design.shape
+        if columns > WIDE:
+            self._condition = self._diagonal()
+            return
+        price = (self._sample.shape[0] * columns + columns**2 / 3) / (12 * rows)
+        if self._gram is None:
+            self._gram = self._bordered(self._sample.gram(), np.ones(self._sample.shape[0])) / self._sample.shape[0]
+            self._condition = self._kronecker(self._gram)
+        elif self._products >= price:
+            self._condition, self._products = self._class_blocks(), 0
+
+    def solve(self, right: Array, constant: Array, good: Good, stop: Callable[[], bool]) -> tuple[Array, Array]:
+        """(w, b) such that ``good(residual, size, first)`` holds; the sizes are those of the preconditioned residual.
 
         ``stop`` is asked before every product, and ends the search with what there is.
         """
         residual = np.vstack([right, constant]) if self._intercept else right
         solution, direction = np.zeros_like(residual), np.zeros_like(residual)
-        before = first = 1.0
+        before = first = 0.0
         for trial in range(LIMIT):
             pulled = self._pull(residual)
             size = float(np.vdot(residual, pulled))
             if trial == 0:
-                first = before = size
-            if not size > 0 or good(residual[: len(right)], size / first) or stop():
+                before = first = size
+            if not size > 0 or good(residual[: len(right)], size, first) or stop():
                 break
             direction = pulled + (size / before) * direction
             before = size
@@ -67,6 +84,7 @@ class JointGradients:
         return np.ascontiguousarray(solution[: len(right)]), b
 
     def _multiply(self, packed: Array) -> Array:
+        self._products += 1
         w = packed[: self._design.shape[1]]
         f = self._design.dot(w)
         curved = self._coupling(f + packed[-1] if self._intercept else f)
@@ -78,6 +96,18 @@ class JointGradients:
         pulled = self._condition(residual - residual.mean(axis=1, keepdims=True))
         return pulled - pulled.mean(axis=1, keepdims=True)
 
+    def _bordered(self, gram: Array, weights: Array) -> Array:
+        """[A, 1]' diag(weights) [A, 1] on the sampled rows, given its leading part."""
+        if not self._intercept:
+            return gram
+        border = self._sample.tdot(weights)
+        return np.block([[gram, border[:, None]], [border, weights.sum()]])
+
+    def _factor(self, matrix: Array) -> Cholesky:
+        columns = self._design.shape[1]
+        matrix.flat[: columns * len(matrix) : len(matrix) + 1] += self._l2
+        return Cholesky(matrix)
+
     def _diagonal(self) -> Callable[[Array], Array]:
         own = self._coupling.diagonal()
         diagonal = self._l2 + np.stack([self._design.squared_columns(column) for column in own.T], axis=1)
@@ -86,21 +116,17 @@ class JointGradients:
         diagonal = np.where(diagonal > 0, diagonal, 1.0)
         return lambda residual: residual / diagonal
 
+    def _kronecker(self, gram: Array) -> Callable[[Array], Array]:
+        values, vectors = np.linalg.eigh(self._coupling.total())
+        values, vectors = values[1:], vectors[:, 1:]
+        factors = in_threads(lambda value: self._factor(value * gram), values)
+        return lambda residual: _each(factors, residual @ vectors) @ vectors.T
+
     def _class_blocks(self) -> Callable[[Array], Array]:
-        rows, columns = self._design.shape
-        stride = max(1, rows // (ROWS_PER_COLUMN * (columns + 1)))
-        sample = self._design.rows(slice(None, None, stride)).columns(slice(None))
-        if self._intercept:
-            sample = np.hstack([sample, np.ones((len(sample), 1))])
-        roots = np.sqrt(stride * self._coupling.diagonal()[::stride])
+        own = self._stride * self._coupling.diagonal()[:: self._stride]
+        factors = [self._factor(self._bordered(self._sample.gram(column), column)) for column in own.T.copy()]
+        return lambda residual: _each(factors, residual)
 
-        def factor(k: int) -> Cholesky:
-            scaled = sample * roots[:, k, None]
-            matrix = scaled.T @ scaled
-            matrix.flat[: columns * len(matrix) : len(matrix) + 1] += self._l2
-            return Cholesky(matrix)
 
-        factors = in_threads(factor, range(roots.shape[1]))
-        return lambda residual: np.stack(
-            [factor.solve(column) for factor, column in zip(factors, residual.T, strict=True)], axis=1
-        )
+def _each(factors: list[Cholesky], columns: Array) -> Array:
+    return np.stack([factor.solve(column) for factor, column in zip(factors, columns.T, strict=True)], axis=1)

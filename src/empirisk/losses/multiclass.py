@@ -1,7 +1,7 @@
 """Joint multiclass losses of all K scores of a sample at once."""
 
 import numpy as np
-from scipy.special import logsumexp, softmax, wrightomega, xlogy
+from scipy.special import softmax, wrightomega, xlogy
 
 from empirisk.losses.base import Array, Loss, monotone_root
 
@@ -52,16 +52,26 @@ class Softmax(JointLoss):
     probabilistic = True
     curvature_bound = 0.5
 
+    def _others(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        """exp(F_j - top) of all classes but y, where it is 0; their sum; and top - F_y, which is 0 where F_y is top."""
+        top = f.max(axis=1, keepdims=True)
+        own = self.own(y, f)
+        others = np.exp(f - top)
+        np.put_along_axis(others, y.astype(int)[:, None], 0.0, axis=1)
+        return others, others.sum(axis=1, keepdims=True), top - own
+
     def value(self, y: Array, f: Array) -> Array:
         """log sum_j exp(F_j - F_y), which keeps small losses exact where F is large."""
-        return np.asarray(logsumexp(f - self.own(y, f), axis=1))
+        _, total, behind = self._others(y, f)
+        return (behind + np.log1p(total + np.expm1(-behind)))[:, 0]
 
     def derivative(self, y: Array, f: Array) -> Array:
         """softmax(F) - onehot(y), with -(the sum of the others) as its own entry: no cancellation as p_y -> 1."""
-        p, own = softmax(f, axis=1), y.astype(int)[:, None]
-        np.put_along_axis(p, own, 0.0, axis=1)
-        np.put_along_axis(p, own, -p.sum(axis=1, keepdims=True), axis=1)
-        return p
+        others, total, behind = self._others(y, f)
+        whole = total + np.exp(-behind)
+        others /= whole
+        np.put_along_axis(others, y.astype(int)[:, None], -total / whole, axis=1)
+        return others
 
     def curvature(self, y: Array, f: Array) -> Array:
         """diag(p) - p p' of each row, n x K x K."""

@@ -13,6 +13,7 @@ from empirisk.losses.base import Loss
 from empirisk.machines.inputs import check_weights, class_weights, encode_classes, generator
 from empirisk.machines.machine import Machine
 from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
+from empirisk.machines.transaction import all_or_nothing
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
@@ -130,6 +131,7 @@ class Classifier(ClassifierMixin, Machine):
         self.cv = cv
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Classifier":
         """Learn from labelled rows.
 
@@ -259,6 +261,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
         self.cv = cv
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Regressor":
         """Learn from rows with numbers as targets.
 

@@ -12,6 +12,7 @@ from empirisk.certificate import Certificate, Status
 from empirisk.machines.inputs import check_weights, class_weights, encode_classes
 from empirisk.machines.mapping import MapsFeatures
 from empirisk.machines.multiclass import winners
+from empirisk.machines.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         self.features = features
         self.class_weight = class_weight
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "NearestCentroid":
         """Find the weighted mean of each class."""
         mapped, y = self._fit_map(X, y)

@@ -108,7 +108,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice:
     splits = list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
-    values = grid(machine.Cs, *_range(problems))
+    values = grid(machine.Cs, *natural_range(problems))
     limits = replace(machine._limits(), tol=max(machine.tol, SCORING_TOL))
     table = np.zeros((len(splits), len(values)))
     sizes = np.zeros(len(splits))
@@ -139,7 +139,7 @@ def _part(problem: Problem, rows: NDArray) -> Problem:
     )
 
 
-def _range(problems: list[Problem]) -> tuple[float, float]:
+def natural_range(problems: list[Problem]) -> tuple[float, float]:
     """From the C at which the model wakes up to where it hardly changes any more."""
     first = problems[0]
     if first.penalty.l1 > 0:

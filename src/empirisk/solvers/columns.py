@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import in_threads
-from empirisk.linalg.design import Design, SparseDesign
+from empirisk.linalg.design import DenseDesign, Design, SparseDesign
 from empirisk.solvers.coordinate_loops import add_chosen_gram
 
 Array = NDArray[np.float64]
 Chosen = NDArray[np.intp]
 CHUNK = 128
+#: With this many times more rows than columns, a Gram matrix is summed over blocks of rows.
+TALL = 8
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4
 
@@ -24,9 +26,8 @@ class DenseColumns:
         self._store = design.columns(chosen)
         self.count = len(chosen)
 
-    @property
-    def _matrix(self) -> Array:
-        return self._store[:, : self.count]
+    def _part(self, known: int = 0) -> DenseDesign:
+        return DenseDesign(self._store[:, known : self.count])
 
     def add(self, chosen: Chosen) -> None:
         """Take in more columns."""
@@ -39,59 +40,73 @@ class DenseColumns:
 
     def dot(self, w: Array) -> Array:
         """A w."""
-        return self._matrix @ w
+        return self._part().dot(w)
 
     def tdot(self, u: Array) -> Array:
         """A' u."""
-        return self._matrix.T @ u
+        return self._part().tdot(u)
 
-    def gram(self, curvatures: Array, known: int) -> Array:
-        """The columns from ``known`` on of A' diag(curvatures) A."""
-        A, out = self._matrix, np.empty((self.count, self.count - known))
-        scaled = A[:, known:] * curvatures[:, None]
+    def gram(self, curvatures: Array, known: int, out: Array) -> None:
+        """Write the columns from ``known`` on of A' diag(curvatures) A."""
+        new = self._part(known)
+        starts = list(range(0, known, CHUNK))
+        if len(curvatures) > TALL * self.count:
+            out[known:] = new.gram(curvatures)
+        else:
+            starts += range(known, self.count, CHUNK)
+        scaled = new.X * curvatures[:, None] if starts else new.X
 
         def run(start: int) -> None:
-            rows = slice(start, start + CHUNK)
+            stop = min(start + CHUNK, known if start < known else self.count)
             first = max(start - known, 0)
-            out[rows, first:] = A[:, rows].T @ scaled[:, first:]
+            block = self._store[:, start:stop].T @ scaled[:, first:]
+            out[start:stop, first:] = block
+            if start >= known:
+                out[stop:, start - known : stop - known] = block[:, stop - start :].T
 
-        in_threads(run, range(0, self.count, CHUNK))
-        below = np.tri(self.count - known, k=-1, dtype=bool)
-        out[known:][below] = out[known:].T[below]
-        return out
+        in_threads(run, starts)
 
 
 class SparseColumns:
-    """Columns of a sparse matrix, which stays as it is: the entries of other columns are passed over."""
+    """Columns of a sparse matrix, which stays as it is unless they hold few of its entries."""
 
     def __init__(self, design: SparseDesign, chosen: Chosen):
-        self._design = design
-        self._chosen = chosen
+        self._design, self._all = design, chosen
+        self._entries = np.bincount(design.by_row.indices, minlength=design.shape[1])
+        self._arrange()
+
+    def _arrange(self) -> None:
+        whole = self._design.by_row
+        if 4 * self._entries[self._all].sum() > whole.nnz:
+            self._matrix, self._places = whole, self._all
+        else:
+            self._matrix, self._places = self._design.by_column[:, self._all].tocsr(), np.arange(len(self._all))
 
     @property
     def count(self) -> int:
         """How many columns there are."""
-        return len(self._chosen)
+        return len(self._all)
 
     def add(self, chosen: Chosen) -> None:
         """Take in more columns."""
-        self._chosen = np.append(self._chosen, chosen)
+        self._all = np.append(self._all, chosen)
+        self._arrange()
 
     def dot(self, w: Array) -> Array:
         """A w."""
-        everywhere = np.zeros(self._design.shape[1])
-        everywhere[self._chosen] = w
-        return self._design.dot(everywhere)
+        scattered = np.zeros(self._matrix.shape[1])
+        scattered[self._places] = w
+        return self._matrix @ scattered
 
     def tdot(self, u: Array) -> Array:
         """A' u."""
-        return self._design.tdot(u)[self._chosen]
+        return (self._matrix.T @ u)[self._places]
 
-    def gram(self, curvatures: Array, known: int) -> Array:
-        """The columns from ``known`` on of A' diag(curvatures) A."""
-        matrix, size = self._design.by_row, self.count
-        places = np.full(self._design.shape[1], -1, dtype=np.intp)
-        places[self._chosen] = np.arange(size)
+    def gram(self, curvatures: Array, known: int, out: Array) -> None:
+        """Write the columns from ``known`` on of A' diag(curvatures) A."""
+        matrix, size = self._matrix, self.count
+        places = np.full(matrix.shape[1], -1, dtype=np.intp)
+        places[self._places] = np.arange(size)
 
         def run(share: int) -> Array:
             total = np.zeros((size, size))
@@ -102,4 +117,42 @@ class SparseColumns:
         total = np.add.reduce(in_threads(run, range(SHARES)))
         total += total.T
         total.flat[:: size + 1] /= 2
-        return total[:, known:]
+        out[:] = total[:, known:]
+
+
+class EveryColumn:
+    """All columns of a design, without a copy."""
+
+    def __init__(self, design: Design):
+        self._design = design
+        self.count = design.shape[1]
+        self.dot, self.tdot = design.dot, design.tdot
+
+    def gram(self, curvatures: Array, known: int, out: Array) -> None:
+        """Write the columns from ``known`` on of A' diag(curvatures) A."""
+        out[:] = self._design.gram(curvatures)[:, known:]
+
+
+Columns = DenseColumns | SparseColumns
+
+
+@singledispatch
+def columns_of(design: Design, chosen: Chosen) -> Columns:
+    """The chosen columns of a design."""
+    return DenseColumns(design, chosen)
+
+
+@columns_of.register
+def _(design: SparseDesign, chosen: Chosen) -> Columns:
+    return SparseColumns(design, chosen)
+
+
+@singledispatch
+def reading_cost(design: Design) -> float:
+    """What it costs to read one column by itself, in units of its share of reading all of them."""
+    return 2.0 if design.X.flags.f_contiguous else 20.0  # type: ignore[attr-defined]
+
+
+@reading_cost.register
+def _(design: SparseDesign) -> float:
+    return 4.0

@@ -10,13 +10,14 @@ from empirisk.certificate import Status
 from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.columns import Columns
+from empirisk.solvers.columns import Chosen
 from empirisk.solvers.prices import Prices
 from empirisk.solvers.restricted import State
 from empirisk.solvers.working_set import LARGEST, WorkingSet
 
 Array = NDArray[np.float64]
 PATIENCE = 3
+GA,GB,GR,GI=0.1,1e-3,2,0.9
 THINNING, FEW, ROUGH = 8, 1000, 1e-2
 
 
@@ -105,7 +106,7 @@ class Descent:
             threshold = state.l1
             goal = 0.1 * enough
             if len(new) > 0.02 * sum(map(len, self.sets)):
-                goal = max(goal, min(0.1 * gap, 1e-3 * state.value))
+                goal = max(goal, min(GA * gap, GB * state.value))
             before = state.value
             if self.descend(new, goal, watch):
                 return state.point()
@@ -123,7 +124,7 @@ class Descent:
         self.prices.prove(state.radius(self.prices.values), state.l1)
         return state.gap(self.prices.values)
 
-    def violators(self, threshold: float) -> Columns:
+    def violators(self, threshold: float) -> Chosen:
         """The columns to take in: those with weights, and the worst of those whose price exceeds the threshold."""
         state = self.state
         excess = np.abs(self.prices.values) - threshold
@@ -131,16 +132,16 @@ class Descent:
         for working in self.sets:
             excess[working.chosen] = 0.0
         over = np.flatnonzero(excess > 0)
-        room = int(max(2 * np.sqrt(len(state.w)), 0.5 * np.count_nonzero(state.w), np.isinf(excess).sum()))
+        room = int(max(GR * np.sqrt(len(state.w)), 0.5 * np.count_nonzero(state.w), np.isinf(excess).sum()))
         if state.l1 > 0 and len(over) > room:
             over = over[np.argpartition(-excess[over], room)[:room]]
         return over
 
-    def descend(self, new: Columns, goal: float, watch: Watch) -> bool:
+    def descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
         """Work on the sets until the models promise less than the goal; True if the watch says stop."""
         state = self.state
         gradient = self.prices.values if self.prices.complete else None
-        idle = (state.w == 0) & (np.abs(self.prices.values) < 0.9 * state.l1)
+        idle = (state.w == 0) & (np.abs(self.prices.values) < GI * state.l1)
         news = self.distribute(new)
         while True:
             promised = 0.0
@@ -154,7 +155,7 @@ class Descent:
             if promised <= goal or (state.problem.loss.quadratic and len(self.sets) == 1):
                 return False
 
-    def distribute(self, new: Columns) -> list[Columns]:
+    def distribute(self, new: Chosen) -> list[Chosen]:
         """Deal new columns to the sets, opening further ones where they are full."""
         news = []
         for working in self.sets:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from empirisk.certificate import EPSILON, Status, verify
+from empirisk.certificate import Status, verify
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
@@ -27,6 +27,7 @@ SMALL = 1 << 20
 EXACT = 1e-13
 RENEW = 4
 NEGLIGIBLE = 1e-8
+PATIENCE = 6
 TINY = np.finfo(float).tiny
 
 
@@ -54,17 +55,27 @@ class InteriorPoint(Solver):
             watch.status = Status.CONVERGED
             return problem.origin()
         state = State(problem)
-        least, stalls = np.inf, 0
+        least, stalls = np.full(3, np.inf), 0
         while True:
-            if (state.estimate() <= watch.tol or stalls) and watch.proves(problem, state.point()):
+            progress = state.progress()
+            if (progress[0] <= watch.tol or stalls) and watch.proves(problem, state.point()):
                 return self._polished(problem, state, watch)
-            stalls = 0 if state.merit() < 0.9 * least else stalls + 1
-            least = min(least, state.merit())
-            if stalls >= 10:
+            stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
+            least = np.minimum(least, progress)
+            if stalls >= PATIENCE:
                 watch.status = Status.STALLED
             if watch(state.point(), objective=state.primal) or not state.advance():
-                watch.status = watch.status or Status.STALLED
-                return state.point()
+                return self._last_resort(problem, state, watch)
+
+    @staticmethod
+    def _last_resort(problem: Problem, state: "State", watch: Watch) -> Point:
+        """Where the steps end for lack of digits, the exact solution of the corners may still be proven."""
+        stopped = watch.status or Status.STALLED
+        exact = crossover(problem, state.held()) if stopped == Status.STALLED else None
+        if exact is not None and watch.proves(problem, exact):
+            return exact
+        watch.status = stopped
+        return state.point()
 
     @staticmethod
     def _polished(problem: Problem, state: "State", watch: Watch) -> Point:
@@ -129,9 +140,9 @@ class State:
         """The mean complementarity."""
         return self.gap() / (2 * sum(kinks.size for kinks in self.every()))
 
-    def merit(self) -> float:
-        """What must fall for the method to be on its way: complementarity and residual."""
-        return self.gap() * (1e-12 + float(np.abs(self.residual).max()) + abs(self.imbalance))
+    def progress(self) -> Array:
+        """What must fall for the method to be on its way: the relative gap, complementarity and the residual."""
+        return np.array([self.estimate(), self.gap(), float(np.abs(self.residual).max()) + abs(self.imbalance)])
 
     def _differentiate(self) -> None:
         """The dual point u and the residual of stationarity."""
@@ -166,7 +177,7 @@ class State:
         """The relative gap that the iterate suggests, from complementarity and the residuals."""
         self.primal = self.problem.primal(Point(self.w, self.b), self.f)
         gap = self.gap() + float(np.abs(self.residual) @ np.abs(self.w)) + abs(self.imbalance * self.b)
-        return gap / max(abs(self.primal), 1e-6 * self.problem.origin_value, EPSILON)
+        return gap / self.problem.magnitude(self.primal)
 
     def advance(self) -> bool:
         """One predictor-corrector step; False if no progress is possible any more."""

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.linalg.joint import Coupling, JointColumns
-from empirisk.linalg.joint_gradients import JointGradients
+from empirisk.linalg.joint_gradients import Good, JointGradients
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.pause import must_stop
 from empirisk.solvers.search import line_search
+from empirisk.solvers.thinning import thinned
 
 Array = NDArray[np.float64]
 DIRECT = 1000
@@ -35,7 +36,7 @@ class JointNewton(Solver):
         return ""
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        state = State.at(problem, problem.origin() if start is None else start)
+        state = State.at(problem, self._thinned_start(problem, watch) if start is None else start)
         patience = 0
         while True:
             step = state.newton_step(problem, watch)
@@ -49,6 +50,15 @@ class JointNewton(Solver):
                 watch.status = Status.STALLED
             if watch(point, objective=state.value):
                 return point
+
+
+    def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
+        """A start from every eighth row, on long data."""
+        thin = thinned(problem)
+        if thin is None:
+            return problem.origin()
+        loose = Watch(tol=1e-2, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
+        return self.solve(thin, loose)
 
 
 @dataclass
@@ -70,13 +80,15 @@ class State:
     b: Array
     f: Array
     value: float
+    system: JointGradients | None
 
     @classmethod
     def at(cls, problem: Problem, point: Point) -> "State":
         """The state at a point, with weights and intercepts centred: their mean over classes is of no use."""
         w, b = (part - part.mean(axis=-1, keepdims=True) for part in (point.w, np.asarray(point.b)))
         f = problem.design.dot(w) + b
-        return cls(w, b, f, problem.primal(Point(w, b), f))
+        system = JointGradients(problem.design, problem.penalty.l2, problem.intercept) if w.size > DIRECT else None
+        return cls(w, b, f, problem.primal(Point(w, b), f), system)
 
     def newton_step(self, problem: Problem, watch: Watch) -> Step:
         """Solve the normal equations for the step; precisely enough for the certificate when it is the last."""
@@ -85,24 +97,28 @@ class State:
         constant = u.sum(axis=0)
         shares = u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
         coupling = Coupling(np.maximum(shares, 0.0))
-        if self.w.size <= DIRECT:
+        if self.system is None:
             stiffness = np.full(self.w.shape, problem.penalty.l2)
             w, b, change = JointColumns(problem.design, coupling, stiffness, problem.intercept).solve(-gradient, -constant)
             f = problem.design.dot(w) + b
         else:
-            w, b = self._iterate(problem, watch, coupling, -gradient, -constant)
+            self.system.renew(coupling)
+            w, b = self.system.solve(-gradient, -constant, self._good(problem, watch), lambda: must_stop(watch))
             f = problem.design.dot(w) + b
             change = coupling(f)
         return Step(w, b, f, u + change, -float(np.vdot(gradient, w) + constant @ b))
 
-    def _iterate(self, problem, watch, coupling, right, constant):
-        system = JointGradients(problem.design, coupling, problem.penalty.l2, problem.intercept)
-        l2 = problem.penalty.l2
-        goal = 0.2 * watch.tol * abs(self.value)
+    def _good(self, problem: Problem, watch: Watch) -> Good:
+        """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end."""
+        l2, value = problem.penalty.l2, abs(self.value)
 
-        def good(residual, share):
-            return share <= 0.01
-        return system.solve(right, constant, good, lambda: must_stop(watch))
+        def good(residual: Array, size: float, first: float) -> bool:
+            if size > 0.01 * min(1.0, first / value) * first and size > 0.1 * watch.tol * value:
+                return False
+            near = first <= 1e-3 * value and l2 > 0
+            return not near or 0.5 * float(np.vdot(residual, residual)) / l2 <= 0.1 * watch.tol * value
+
+        return good
 
     def move(self, problem: Problem, step: Step) -> float:
         """Go along the step as far as the line search says, which is returned."""

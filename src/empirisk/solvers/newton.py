@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
@@ -43,12 +44,15 @@ class Newton(Solver):
         patience = 0
         while True:
             state.differentiate(problem)
-            if state.dual_error(problem) <= watch.tol * abs(state.value) or patience:
+            if state.dual_error(problem) <= watch.tol * problem.magnitude(state.value) or patience:
                 point = Point(state.w, state.b, state.u)
                 if watch.proves(problem, point):
                     return point
             before = state.value
-            state.move(problem, state.newton_step(problem))
+            try:
+                state.move(problem, state.newton_step(problem))
+            except LinAlgError:  # the curvature has vanished to rounding
+                patience = 3
             patience = patience + 1 if before - state.value <= 1e-14 * abs(before) else 0
             if patience >= 3:
                 watch.status = Status.STALLED

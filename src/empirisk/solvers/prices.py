@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.design import Design
-from empirisk.solvers.columns import Array, correlate, reading_cost
+from empirisk.solvers.columns import Array, columns_of, reading_cost
 
 Mask = NDArray[np.bool_]
 #: Passes over all columns before their norms are worth a pass of their own.
@@ -59,7 +59,7 @@ class Prices:
             chosen = np.flatnonzero(needed | ((bounds >= l1) & ~self.zero))
             if self._cost * len(chosen) < len(bounds):
                 self.values, self._bounds, self.complete = self._known.copy(), bounds, False
-                self.values[chosen] = correlate(self._design, chosen, u)
+                self.values[chosen] = columns_of(self._design, chosen).tdot(u)
                 self._bounds[chosen] = np.abs(self.values[chosen])
                 return
         self.values = self._known = self._design.tdot(u)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.problem import Point, Problem
-from empirisk.solvers.columns import Array, Columns, select
+from empirisk.solvers.columns import Array, Chosen, columns_of
 from empirisk.solvers.coordinate_loops import slack
 from empirisk.solvers.quadratic import minimise
 from empirisk.solvers.working_set import WorkingSet
@@ -12,7 +12,7 @@ from empirisk.solvers.working_set import WorkingSet
 #: Bounds on curvatures, the lower one relative to the largest.
 FLATTEST, STEEPEST = 1e-10, 1e12
 #: Each model is solved to this share of the slack it starts with.
-FORCING = 1e-2
+FORCING = 5e-2
 SHORTEST = 1e-10
 #: A sum of slopes below this share of their sizes is zero.
 BALANCED = 1e-9
@@ -47,7 +47,7 @@ class State:
             return np.full(len(self.problem.y), self.b)
         if 2 * len(support) > len(self.w):
             return self.problem.design.dot(self.w) + self.b
-        return select(self.problem.design, support).dot(self.w[support]) + self.b
+        return columns_of(self.problem.design, support).dot(self.w[support]) + self.b
 
     def penalise(self, problem: Problem) -> None:
         """Take the strengths of the penalty and the scale of a problem that differs in C alone."""
@@ -107,7 +107,7 @@ class State:
         excess = np.maximum(np.abs(prices) - self.l1, 0.0)
         return self.penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(prices @ self.w)
 
-    def advance(self, working: WorkingSet, new: Columns, idle: NDArray[np.bool_], goal: float, prices: Array | None = None) -> float:
+    def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float, prices: Array | None = None) -> float:
         """Minimise a quadratic model over the working set and go there; returns the decrease that the model promised."""
         working.update(new, self.curvatures(), idle)
         old = self.w[working.chosen]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.certificate import EPSILON, Status, verify
+from empirisk.certificate import Status, verify
 from empirisk.linalg import blocks
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
@@ -76,7 +76,7 @@ class SmoothingNewton(Solver):
             state.step()
             if watch(state.point(), objective=state.primal):
                 return True
-            if state.dual_error() <= 0.1 * max(watch.tol * state.magnitude(), 0.1 * state.rounding()):
+            if state.dual_error() <= 0.1 * max(watch.tol * state.problem.magnitude(state.primal), 0.1 * state.rounding()):
                 break
         return False
 
@@ -137,10 +137,6 @@ class State:
     def point(self) -> Point:
         """The current weights and dual point."""
         return Point(self.w, self.b, self.u)
-
-    def magnitude(self) -> float:
-        """What gaps are compared with."""
-        return max(abs(self.primal), 1e-6 * self.problem.origin_value, EPSILON)
 
     def dual_error(self) -> float:
         """What the dual point loses for not being stationary."""
@@ -219,7 +215,7 @@ class State:
         else:
             bound -= float(np.abs(self.correlations) @ np.abs(self.w))
         gap = self.primal - bound + abs(self.imbalance * self.b)
-        return gap / self.magnitude()
+        return gap / problem.magnitude(self.primal)
 
     def sharpen(self) -> None:
         """Centre the kinks at the slopes found, and shrink the rounding."""

@@ -4,13 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.design import Design
-from empirisk.solvers.columns import Array, Columns, cross, join, select
+from empirisk.solvers.columns import Array, Chosen, Columns, EveryColumn, columns_of
 
 #: Curvatures may move by this share of their sum before the Gram matrix is made anew.
-REUSE = 0.1
-NARROW = 128
+#: Less for narrow sets, whose Gram matrix costs no more than a step.
+REUSE, REUSE_NARROW, NARROW = 0.15, 0.01, 128
 #: A centred diagonal below this share of the uncentred one is rounding: the column is constant.
 CONSTANT = 1e-13
+GS=3
 #: The most columns a set should have: above, time and memory go into the Gram matrix.
 LARGEST = 2048
 
@@ -37,9 +38,9 @@ class WorkingSet:
 
     def __init__(self, design: Design, intercept: bool):
         self._design, self._intercept = design, intercept
-        self._parts: list[Design] = []
+        self._columns: Columns | EveryColumn | None = None
         self._curvatures: Array | None = None
-        self.chosen: Columns = np.empty(0, dtype=np.intp)
+        self.chosen: Chosen = np.empty(0, dtype=np.intp)
         self.matrix = np.empty((0, 0))
         self.diagonal = self.means = np.empty(0)
         self.total = 0.0
@@ -49,69 +50,66 @@ class WorkingSet:
 
     def dot(self, w: Array) -> Array:
         """A w for weights of the chosen columns."""
-        ends = np.cumsum([part.shape[1] for part in self._parts])
-        return sum(part.dot(piece) for part, piece in zip(self._parts, np.split(w, ends[:-1]), strict=True))
+        return self._columns.dot(w)
 
     def tdot(self, u: Array) -> Array:
         """A' u for the chosen columns."""
-        return np.concatenate([part.tdot(u) for part in self._parts])
+        return self._columns.tdot(u)
 
-    def update(self, new: Columns, curvatures: Array, idle: NDArray[np.bool_]) -> None:
+    def update(self, new: Chosen, curvatures: Array, idle: NDArray[np.bool_]) -> None:
         """Take in more columns, and make G anew if the curvatures have moved by more than a little.
 
         ``idle`` tells which of all columns may leave the set when G is made anew.
         """
         known = len(self)
-        if self._curvatures is None or np.abs(curvatures - self._curvatures).sum() > self._allowance() * self.total:
+        if self._moved(curvatures):
             self._curvatures, self.total, known = curvatures, float(curvatures.sum()), 0
             self._shrink(idle[self.chosen])
-        everything = self._design.shape[1]
-        if len(new) and everything < min(2 * (len(self) + len(new)), LARGEST):
-            # More than half of the columns: the design itself will do, without a copy.
-            self.chosen, self._parts, known = np.arange(everything), [self._design], 0
-        elif len(new):
-            self.chosen = np.append(self.chosen, new)
-            self._parts.append(select(self._design, new))
+        if len(new):
+            known = self._take(new, known)
         if known < len(self):
-            self._fill(known, self._curvatures)
+            self._fill(known)
 
-    def _allowance(self) -> float:
-        return REUSE if len(self)>NARROW else 0.01
+    def _moved(self, curvatures: Array) -> bool:
+        if self._curvatures is None:
+            return True
+        allowed = REUSE if len(self) > NARROW else REUSE_NARROW
+        return float(np.abs(curvatures - self._curvatures).sum()) > allowed * self.total
 
     def _shrink(self, idle: NDArray[np.bool_]) -> None:
         """Drop idle columns if they are many: the Gram matrix is the dear part."""
-        if 3 * np.count_nonzero(idle) > len(idle):
+        if GS * np.count_nonzero(idle) > len(idle):
             self.chosen = self.chosen[~idle]
-            self._parts = [select(self._design, self.chosen)]
+            self._columns = columns_of(self._design, self.chosen) if len(self) else None
 
-    def _fill(self, known: int, curvatures: Array) -> None:
-        """The rows and columns of G from ``known`` on, which are those of the last part."""
+    def _take(self, new: Chosen, known: int) -> int:
+        """Take in new columns; returns for how many G is known."""
+        everything = self._design.shape[1]
+        if everything < min(2 * (len(self) + len(new)), LARGEST):
+            self.chosen, self._columns = np.arange(everything), EveryColumn(self._design)
+            return 0
+        self.chosen = np.append(self.chosen, new)
+        if self._columns is None:
+            self._columns = columns_of(self._design, new)
+        else:
+            self._columns.add(new)
+        return known
+
+    def _fill(self, known: int) -> None:
+        """The rows and columns of G from ``known`` on."""
         size = len(self)
         self._reserve(known)
-        while known == 0 and len(self._parts) > 1:
-            self._merge()
-        *old, last = self._parts
-        start = 0
-        for part in old:
-            stop = start + part.shape[1]
-            self.matrix[start:stop, known:size] = cross(part, curvatures, last)
-            start = stop
-        self.matrix[known:size, known:size] = last.gram(curvatures)
-        raw = self.matrix.diagonal()[known:size].copy()
-        means = last.tdot(curvatures) / self.total if self._intercept and self.total > 0 else np.zeros(size - known)
-        self.means = np.append(self.means[:known], means)
-        if means.any():
-            self.matrix[:size, known:size] -= np.outer(self.total * self.means, means)
-        self.matrix[known:size, :known] = self.matrix[:known, known:size].T
-        diagonal = self.matrix.diagonal()[known:size]
+        new = self.matrix[:size, known:size]
+        self._columns.gram(self._curvatures, known, new)
+        raw = new[known:].diagonal().copy()
+        self.means = np.zeros(size)
+        if self._intercept and self.total > 0:
+            self.means = self._columns.tdot(self._curvatures) / self.total
+        if self.means.any():
+            new -= np.outer(self.total * self.means, self.means[known:])
+        self.matrix[known:size, :known] = new[:known].T
+        diagonal = new[known:].diagonal()
         self.diagonal = np.append(self.diagonal[:known], np.where(diagonal > CONSTANT * raw, diagonal, 0.0))
-        while len(self._parts) > 1 and self._parts[-2].shape[1] <= 2 * self._parts[-1].shape[1]:
-            self._merge()
-
-    def _merge(self) -> None:
-        """Join the last two parts: done when the last is not much smaller, so that no column is copied often."""
-        right = self._parts.pop()
-        self._parts.append(join(self._parts.pop(), right))
 
     def _reserve(self, known: int) -> None:
         """Room in the matrix for every column, keeping the leading corner of ``known`` ones."""

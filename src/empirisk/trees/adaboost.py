@@ -18,7 +18,7 @@ from empirisk.machines.inputs import check_weights, class_weights, generator
 from empirisk.trees.arguments import check_count, check_number
 from empirisk.trees.categories import read_new, read_training
 from empirisk.trees.importance import Importances
-from empirisk.trees.members import check_table, check_target, take_rows
+from empirisk.trees.members import all_or_nothing, check_table, check_target, take_rows
 from empirisk.trees.tree import TreeClassifier, numbered
 from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 from empirisk.trees.weak import AnyLearner, Learner, TreeLearner, said_by_nodes, shares_columns
@@ -118,6 +118,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AdaBoostClassifier":
         """Fit the learners, round by round."""

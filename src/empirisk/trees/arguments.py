@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
 
@@ -73,3 +74,15 @@ def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArra
         raise EmpiriskError(f"monotone_constraints on {held}: categories have no order; drop the constraint.")
     signs[:] = given
     return signs
+
+
+def number_classes(y: NDArray, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray[np.intp]]:
+    """The sorted classes that have weight, and the class number of every row (-1 for a class without weight).
+
+    >>> number_classes(np.array(["b", "a", "c"]), np.array([1.0, 1.0, 0.0]))
+    (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1]))
+    """
+    check_classification_targets(y)
+    classes = np.unique(y[weights > 0])
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return classes, np.where(classes[codes] == y, codes, -1)

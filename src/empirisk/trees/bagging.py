@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from empirisk.errors import EmpiriskError
 from empirisk.machines.inputs import check_weights, class_weights
 from empirisk.trees.bagging_base import Bagging
-from empirisk.trees.members import check_table, check_target
+from empirisk.trees.members import all_or_nothing, check_table, check_target
 from empirisk.trees.tree import TreeClassifier, TreeRegressor, numbered
 
 Array = NDArray[np.float64]
@@ -89,6 +89,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self.max_time = max_time
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BaggingClassifier":
         """Fit the members."""
@@ -189,6 +190,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         self.max_time = max_time
         self.random_state = random_state
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BaggingRegressor":
         """Fit the members."""

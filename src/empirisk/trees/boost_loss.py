@@ -114,8 +114,8 @@ Objective = Separable | Canonical
 def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array) -> Objective:
     """The objective of a classification: cross-entropy, or one-vs-rest with any other loss of the margin."""
     _refuse(loss, "classification")
-    if loss.name() == "softmax" or loss.joint_form == "softmax":
-        return Canonical(codes, n_classes, weights)
+    if n_classes == 1 or _is_canonical(loss):
+        return Canonical(codes, n_classes, weights)  # of one class alone every loss thinks the same
     if loss.joint:
         raise Unsuitable(f"loss={loss!r} has no curvature that boosting could use; use 'softmax' or 'squared_hinge'.")
     hot = codes == 1 if n_classes == 2 else codes == np.arange(n_classes)[:, None]
@@ -132,7 +132,7 @@ def probabilities(loss: Loss, scores: Array, n_classes: int) -> Array:
     """Class probabilities of scores (n_rows, n_outputs), where the loss implies them."""
     if n_classes == 1:
         return np.ones((len(scores), 1))
-    canonical = loss.name() == "softmax" or loss.joint_form == "softmax"
+    canonical = _is_canonical(loss)
     if scores.shape[1] == 1:
         link = expit if canonical else loss.link
         return np.column_stack([link(-scores[:, 0]), link(scores[:, 0])])
@@ -140,6 +140,11 @@ def probabilities(loss: Loss, scores: Array, n_classes: int) -> Array:
         return softmax(scores, axis=1)
     p = loss.link(scores)
     return p / p.sum(axis=1, keepdims=True)
+
+
+def _is_canonical(loss: Loss) -> bool:
+    """Whether the loss is the cross-entropy, for two classes or for more."""
+    return "softmax" in (loss.name(), loss.joint_form)
 
 
 def _refuse(loss: Loss, task: str) -> None:

@@ -11,13 +11,15 @@ from empirisk.settings import settings
 from empirisk.trees.bins import BinnedRows, Binning
 from empirisk.trees.boost_loss import Objective
 from empirisk.trees.hist_grow import BinnedTree, Grower
-from empirisk.trees.hist_loops import add_leaf_values, add_values, take_columns
+from empirisk.trees.hist_loops import add_leaf_values, add_values, leaf_sums, take_columns
 from empirisk.trees.histogram import Limits, Table, pack, unit
 
 Array = NDArray[np.float64]
 
 BLOCK = 1 << 14  # rows of which gradients are computed at a time, so that they stay in near memory
 WATCHED = 1 << 14  # training rows on which the loss is reported
+COARSE = 1 << 20  # rows from which units are so coarse that the way of rounding matters
+MOST_ROWS = 1 << 28
 UNLIMITED = np.iinfo(np.int32).max
 SMOOTHING = 10.0  # rows added to a category where categories are ordered, so that rare ones stay near the middle
 
@@ -71,7 +73,12 @@ class Rounds:
         self.baseline = objective.start()
         self.scores = np.repeat(self.baseline[:, None], self.n_rows, axis=1)
         self._gradient, self._curvature = np.empty_like(self.scores), np.empty_like(self.scores)
-        self._weight = float(objective.weights.sum())
+        weights = objective.weights
+        self._weight = float(weights.sum())
+        # Whole weights are numbers of equal rows.
+        whole = self._weight < MOST_ROWS and bool((weights == np.rint(weights)).all())
+        self._times = weights.astype(np.int32) if whole else np.ones(self.n_rows, dtype=np.int32)
+        self._count = int(self._times.sum())
         # Trees of different outputs are independent: whole trees go to the threads, not parts of one.
         threads = settings().threads
         together = 1 if self.n_outputs == 1 else min(threads, self.n_outputs)
@@ -130,12 +137,13 @@ class Rounds:
     def _tree(
         self, grower: Grower, output: int, rows: NDArray[np.int32], features: NDArray[np.int32], sums: Array
     ) -> BinnedTree | None:
-        units = (unit(sums[0], self.n_rows), unit(sums[1], self.n_rows))
+        units = (unit(sums[0], self._count), unit(sums[1], self._count))
         gradient, curvature = self._gradient[output], self._curvature[output]
 
         def fill(start: int) -> None:
             part = slice(start, start + BLOCK)
-            pack(gradient[part], curvature[part], units, start, grower.growth.packed[part])
+            first = start if self._count > COARSE else -1
+            pack(gradient[part], curvature[part], units, self._times[part], first, grower.growth.packed[part])
 
         starts = range(0, self.n_rows, BLOCK)
         if len(self._growers) > 1:
@@ -153,13 +161,17 @@ class Rounds:
         return replace(tree, rows=tree.rows[:0])  # the grower will use that memory again
 
     def _values(self, tree: BinnedTree, output: int) -> Array:
-        """The value of each node: the Newton step, or in the leaves the best constant of the loss."""
-        if not self.objective.renews:
-            return tree.value
-        value = tree.value.copy()
-        for leaf in np.flatnonzero(tree.left < 0):
-            rows = np.sort(tree.rows[tree.start[leaf] : tree.stop[leaf]])
-            value[leaf] = self.objective.renew(output, rows, self.scores[output])
+        """The value of each leaf: the Newton step, or the best constant of the loss."""
+        leaves, value = np.flatnonzero(tree.left < 0), tree.value.copy()
+        start, stop = tree.start[leaves], tree.stop[leaves]
+        if self.objective.renews:
+            parts = [tree.rows[slice(*bounds)] for bounds in zip(start, stop, strict=True)]
+            steps = np.array([self.objective.renew(output, rows, self.scores[output]) for rows in parts])
+        else:
+            sums = leaf_sums(tree.rows, start, stop, self._gradient[output], self._curvature[output])
+            weight = sums[:, 1] + self.plan.l2
+            steps = np.divide(-sums[:, 0], weight, out=np.zeros(len(leaves)), where=weight > 0)
+        value[leaves] = np.clip(steps, tree.low[leaves], tree.high[leaves])
         return value
 
     def _update(self, tree: BinnedTree, output: int, every_row: bool) -> None:

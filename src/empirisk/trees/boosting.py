@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.model_selection import train_test_split
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses
@@ -18,13 +17,13 @@ from empirisk.losses.base import Loss
 from empirisk.machines.fitting import interruptible
 from empirisk.machines.inputs import check_weights, class_weights, generator
 from empirisk.machines.multiclass import winners
-from empirisk.trees.arguments import check_count, check_monotone, check_number, count_features
+from empirisk.trees.arguments import check_count, check_monotone, check_number, count_features, number_classes
 from empirisk.trees.bins import MAX_BINS, Binning
 from empirisk.trees.boost_fit import Held, boost
 from empirisk.trees.boost_loss import Objective, classes_objective, numbers_objective, probabilities
 from empirisk.trees.boost_rounds import Plan, Rounds
 from empirisk.trees.categories import read_new, read_training
-from empirisk.trees.ensemble_predict import Ensemble
+from empirisk.trees.ensemble_predict import Ensemble, ready
 from empirisk.trees.importance import Importances
 from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
@@ -112,15 +111,7 @@ class _Boosting(CallbackSupportMixin, Importances, BaseEstimator):
     # --- predicting -------------------------------------------------------------------------------------------------
 
     def _ensemble(self) -> Ensemble:
-        """The trees, ready to predict; made when first needed and not part of a pickle."""
-        ready = self.__dict__.get("_ready")
-        if ready is None or ready[0] is not self.nodes_:
-            ready = (self.nodes_, Ensemble(self.nodes_.pack(), len(self.baseline_)))
-            self._ready = ready
-        return ready[1]
-
-    def __getstate__(self):
-        return {name: value for name, value in super().__getstate__().items() if name != "_ready"}
+        return ready(self, self.nodes_, lambda: Ensemble(self.nodes_.pack(), len(self.baseline_)))
 
     def _scores(self, X: ArrayLike) -> Array:
         """baseline + sum of trees, (n_rows, n_outputs)."""
@@ -279,9 +270,8 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
             Weight of each row; weight 2 equals the row twice.
         """
         rows, labels = read_training(self, X, y, self.categorical_features)
-        check_classification_targets(labels)
         weights = check_weights(sample_weight, len(labels))
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes = number_classes(labels, weights)
         weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
         kept = slice(None) if (weights > 0).all() else weights > 0
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}

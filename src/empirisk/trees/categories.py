@@ -202,7 +202,10 @@ def _numbers(values: Any, column: int) -> Array:
     """A numeric column as floats."""
     try:
         if isinstance(values, nw.DataFrame):
-            return values[:, column].cast(nw.Float64).to_numpy().astype(np.float64)
+            series = values[:, column]
+            if isinstance(series.dtype, TEXT_TYPES + DATE_TYPES):
+                raise TypeError(f"{series.dtype} is no type of numbers")
+            return series.cast(nw.Float64).to_numpy().astype(np.float64)
         part = values[:, [column]].toarray().ravel() if issparse(values) else values[:, column]
         return np.asarray(part, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -5,15 +5,15 @@ after going right; the row's leaf is the first one that survives the masks of al
 comparison for many rows at a time costs less than following one row from node to node.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import in_threads
-from empirisk.trees.nodes import Nodes
 
 Array = NDArray[np.float64]
 
@@ -69,8 +69,7 @@ class Ensemble:
     Examples
     --------
     >>> from empirisk.trees.ensemble_predict import Ensemble
-    >>> from empirisk.trees.nodes import Nodes
-    >>> stump = Nodes.from_splits(feature=[0, -1, -1], threshold=[0.5, np.nan, np.nan], left=[1, -1, -1],
+    >>>     >>> stump = Nodes.from_splits(feature=[0, -1, -1], threshold=[0.5, np.nan, np.nan], left=[1, -1, -1],
     ...                           value=[[0.0], [-1.0], [1.0]], n_features=1)
     >>> Ensemble(Nodes.join([stump, stump]).pack(), 1).add(np.array([[0.0], [1.0]]), np.zeros((2, 1))).ravel()
     array([-2.,  2.])
@@ -97,6 +96,20 @@ class Ensemble:
 
         in_threads(run, range(0, len(X), TASK))
         return out
+
+
+_READY: WeakKeyDictionary[Any, tuple[Any, Ensemble]] = WeakKeyDictionary()
+
+
+def ready(machine: Any, trees: Any, make: Callable[[], Ensemble]) -> Ensemble:
+    """The ensemble of a fitted machine, made when first asked for and again when its ``trees`` are others.
+
+    It is kept beside the machine, not in it: predicting changes nothing in a machine, and files stay small.
+    """
+    kept = _READY.get(machine)
+    if kept is None or kept[0] is not trees:
+        kept = _READY[machine] = (trees, make())
+    return kept[1]
 
 
 def flatten(packed: Mapping[str, NDArray]) -> Flat:

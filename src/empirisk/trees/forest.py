@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.machines.fitting import interruptible
 from empirisk.machines.inputs import check_weights, class_weights, generator
 from empirisk.settings import settings
-from empirisk.trees.arguments import check_count, check_number, count_features
+from empirisk.trees.arguments import check_count, check_number, count_features, number_classes
 from empirisk.trees.bins import MAX_BINS, Binning
 from empirisk.trees.categories import read_new, read_training
 from empirisk.trees.criteria import CLASSIFICATION, ENTROPY
 from empirisk.trees.criteria import find as find_criterion
-from empirisk.trees.ensemble_predict import Ensemble
+from empirisk.trees.ensemble_predict import Ensemble, ready
 from empirisk.trees.forest_grow import GrownTree, Planter, Target, pack_trees
 from empirisk.trees.forest_loops import Rules
 from empirisk.trees.forest_outside import Outside, Training
@@ -156,17 +155,15 @@ class Forest(CallbackSupportMixin, Importances, BaseEstimator, ABC):
         return found
 
     def __getstate__(self):
-        # Training rows and ready-made prediction arrays stay in memory, not in files.
-        return {name: value for name, value in super().__getstate__().items() if name not in ("_ready", "_training")}
+        # Training rows stay in memory, not in files.
+        return {name: value for name, value in super().__getstate__().items() if name != "_training"}
 
     def _mean(self, X: ArrayLike, outputs: int) -> Array:
         """Mean answer of the trees."""
         check_is_fitted(self)
         X = read_new(self, X)
-        ready = self.__dict__.get("_ready")
-        if ready is None or ready[0] is not self.packed_:
-            ready = self._ready = (self.packed_, Ensemble(self.packed_, outputs))
-        return ready[1].add(X, np.zeros((len(X), outputs))) / self.n_estimators_
+        ensemble = ready(self, self.packed_, lambda: Ensemble(self.packed_, outputs))
+        return ensemble.add(X, np.zeros((len(X), outputs))) / self.n_estimators_
 
 
 def _in_order(plant: Callable, seeds: list[int], clock: Clock) -> Iterator[tuple[GrownTree, Array]]:
@@ -293,9 +290,8 @@ class ForestClassifier(ClassifierMixin, Forest):
             Weight of each row; weight 2 equals the row twice.
         """
         rows, labels = read_training(self, X, y, self.categorical_features)
-        check_classification_targets(labels)
         weights = check_weights(sample_weight, len(labels))
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, codes = number_classes(labels, weights)
         count, entropy = len(self.classes_), find_criterion(self.criterion, CRITERIA) == ENTROPY
         factors = class_weights(self.class_weight, self.classes_, codes, weights)[codes]
         target = Target.of_classes(codes, count, entropy)
@@ -322,6 +318,7 @@ class ForestClassifier(ClassifierMixin, Forest):
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes: the mean of the class shares in the leaves."""
+        check_is_fitted(self)
         shares = self._shares(self._mean(X, len(self.classes_) if len(self.classes_) > 2 else 1))
         return shares / shares.sum(axis=1, keepdims=True)
 
@@ -332,7 +329,8 @@ class ForestClassifier(ClassifierMixin, Forest):
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The most probable class of each row, the first of equals."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        chosen = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[chosen]
 
 
 class ForestRegressor(RegressorMixin, Forest):

@@ -37,8 +37,8 @@ class BinnedTree:
     """A tree in terms of bins. Arrays by node; the root is node 0, children are ``left`` and ``left + 1``.
 
     ``left`` is -1 in a leaf; ``bin`` the last bin that goes left in a numeric split; ``marks`` the bins that go left;
-    ``value`` the prediction; ``weight`` the curvature; ``gain`` the gain of the split; the training rows in node k are
-    ``rows[start[k] : stop[k]]``.
+    ``value`` the prediction, which monotone constraints bound by ``low`` and ``high``; ``gain`` the gain of the split
+    in packed units; the training rows in node k are ``rows[start[k] : stop[k]]``, in rising order in a leaf.
     """
 
     feature: NDArray[np.int32]
@@ -46,7 +46,8 @@ class BinnedTree:
     left: NDArray[np.int32]
     marks: NDArray[np.uint64]
     value: Array
-    weight: Array
+    low: Array
+    high: Array
     gain: Array
     start: NDArray[np.int32]
     stop: NDArray[np.int32]
@@ -74,7 +75,6 @@ class BinnedTree:
             category_start=starts,
             category_bits=np.concatenate(words),
             category_counts=binning.category_counts,
-            weight=self.weight,
             gain=self.gain,
         )
 
@@ -323,26 +323,26 @@ class _Run:
 
     def tree(self) -> BinnedTree:
         """The tree, its nodes in the order in which they entered it."""
-        growth = self.growth
+        growth, found = self.growth, self.growth.found
         child = growth.left[np.array(self.order, dtype=np.intp)]
         kept = np.concatenate([[0], np.column_stack([child, child + 1]).ravel()]).astype(np.intp)
         left = np.full(len(kept), -1, dtype=np.int32)
         place = {node: k for k, node in enumerate(kept.tolist())}
         left[[place[node] for node in self.order]] = 2 * np.arange(len(self.order)) + 1
-        sums = growth.sum[kept]
-        gradient, curvature = (sums >> 32).astype(float), (sums & 0xFFFFFFFF).astype(float)
-        weight = np.maximum(curvature + self.limits.l2, 1e-300)
-        value = np.clip(-gradient / weight, growth.low[kept], growth.high[kept]) * self.limits.value
-        found = growth.found
+        start, stop = growth.start[kept], growth.stop[kept]
+        for node in np.flatnonzero((left < 0) & (growth.left[kept] > 0)):
+            # Split ahead of time in vain: its rows are out of order, and sums would depend on that.
+            growth.rows[start[node] : stop[node]].sort()
         return BinnedTree(
-            found.feature[kept],
-            found.bin[kept],
-            left,
-            found.left[kept],
-            value,
-            curvature,
-            np.where(left >= 0, found.gain[kept], 0.0),
-            growth.start[kept],
-            growth.stop[kept],
-            growth.rows,
+            feature=found.feature[kept],
+            bin=found.bin[kept],
+            left=left,
+            marks=found.left[kept],
+            value=np.zeros(len(kept)),
+            low=growth.low[kept] * self.limits.value,
+            high=growth.high[kept] * self.limits.value,
+            gain=np.where(left >= 0, found.gain[kept], 0.0),
+            start=start,
+            stop=stop,
+            rows=growth.rows,
         )

@@ -228,6 +228,20 @@ def take_columns(by_row, columns):
 
 
 @njit(cache=True, nogil=True)
+def leaf_sums(rows, start, stop, gradient, curvature):
+    """Exact sums of gradient and curvature in each leaf, (n_leaves, 2)."""
+    sums = np.zeros((start.shape[0], 2), dtype=np.float64)
+    for leaf in range(start.shape[0]):
+        g, h = 0.0, 0.0
+        for k in range(start[leaf], stop[leaf]):
+            row = np.uint64(rows[k])
+            g += gradient[row]
+            h += curvature[row]
+        sums[leaf, 0], sums[leaf, 1] = g, h
+    return sums
+
+
+@njit(cache=True, nogil=True)
 def add_leaf_values(rows, start, stop, value, scores):
     """Add to the scores of the rows in each leaf its value."""
     for leaf in range(start.shape[0]):

@@ -91,17 +91,18 @@ def unit(total: float, rows: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def pack(gradient, curvature, units, first, packed):
+def pack(gradient, curvature, units, times, first, packed):
     """Round gradient and curvature to ``units`` (a pair) and pack them.
 
-    Rounding goes up or down by the row's number ``first + k`` so that errors cancel in sums: rounding to the nearest
-    would shift every row of a kind the same way. Whole numbers of units stay exact.
+    A row that stands for ``times`` equal rows is rounded as one of them, so it packs to the same sum as they do.
+    Many rows (``first`` >= 0) are rounded up or down by their number ``first + k``, so that errors cancel in sums:
+    with coarse units, rounding to the nearest would shift every row of a kind the same way.
     """
     for k in range(gradient.shape[0]):
-        offset = (((first + k) * GOLDEN) & 0xFFFF) / 65536.0
-        g = np.int64(np.floor(gradient[k] / units[0] + offset))
-        h = np.int64(np.floor(curvature[k] / units[1] + offset))
-        packed[k] = (g << HALF) + h
+        offset = 0.5 if first < 0 else (((first + k) * GOLDEN) & 0xFFFF) / 65536.0
+        g = np.int64(np.floor(gradient[k] / (units[0] * times[k]) + offset))
+        h = np.int64(np.floor(curvature[k] / (units[1] * times[k]) + offset))
+        packed[k] = ((g << HALF) + h) * times[k]
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -14,6 +14,7 @@ from empirisk.machines.inputs import check_weights, class_weights
 from empirisk.trees import criteria
 from empirisk.trees.categories import read_training
 from empirisk.trees.grow import Grower
+from empirisk.trees.members import all_or_nothing
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.tree_base import Tree
 
@@ -114,6 +115,7 @@ class TreeClassifier(ClassifierMixin, Tree):
         self.categorical_features = categorical_features
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeClassifier":
         """Grow the tree."""
         criteria.find(self.criterion, criteria.CLASSIFICATION)
@@ -206,6 +208,7 @@ class TreeRegressor(RegressorMixin, Tree):
         self.categorical_features = categorical_features
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeRegressor":
         """Grow the tree; ``y`` may have several columns with the squared criterion."""
         criterion = criteria.find(self.criterion, criteria.REGRESSION)

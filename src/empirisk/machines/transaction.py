@@ -1,0 +1,25 @@
+"""A fit that fails leaves the machine as it was."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """Method decorator: if ``fit`` raises, every attribute it set is put back."""
+
+    @wraps(fit)
+    def guarded(machine, *args, **kwargs):
+        before = dict(vars(machine))
+        try:
+            return fit(machine, *args, **kwargs)
+        except BaseException:
+            # scikit-learn closes its callbacks after us, from attributes of its own.
+            running = {name: value for name, value in vars(machine).items() if "callback" in name}
+            vars(machine).clear()
+            vars(machine).update(before | running)
+            raise
+
+    return guarded  # type: ignore[return-value]

@@ -1,0 +1,88 @@
+"""The path: a machine's solution at every C, each started where the one before ended."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from empirisk.certificate import Certificate, combine
+from empirisk.errors import EmpiriskError
+from empirisk.machines.choosing import along, grid, natural_range
+
+Array = NDArray[np.float64]
+REACH = 1e3
+
+
+@dataclass(frozen=True)
+class Path:
+    """Solutions along C.
+
+    Attributes
+    ----------
+    Cs : array of k
+        The values of C, increasing.
+    coefs : array, k x ... x d
+        ``coef_`` at each C.
+    intercepts : array, k x ...
+        ``intercept_`` at each C.
+    objectives : array of k
+        R(w) + C sum of losses at each C.
+    certificates : list of Certificate
+        The evidence at each C.
+    """
+
+    Cs: Array
+    coefs: Array
+    intercepts: Array
+    objectives: Array
+    certificates: list[Certificate]
+
+    def __len__(self) -> int:
+        return len(self.Cs)
+
+
+def path(machine: Any, X: ArrayLike, y: ArrayLike, Cs: int | ArrayLike = 100, sample_weight: ArrayLike | None = None) -> Path:
+    """Solve  R(w) + C sum_i c_i loss(y_i, f(x_i))  for every C of a grid.
+
+    Parameters
+    ----------
+    machine : Classifier or Regressor
+        An unfitted machine; its own C is not used, and it is left as it is.
+    X, y, sample_weight
+        As for ``machine.fit``.
+    Cs : int or array
+        The values of C, or how many: with an l1 penalty from where the first weight wakes up to a thousand times
+        that, else over eight decades.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> X, y = np.eye(3), np.array([3.0, 2.0, 1.0])
+    >>> found = er.selection.path(er.Lasso(fit_intercept=False), X, y, Cs=[0.2, 0.3, 1.0])
+    >>> (found.coefs != 0).sum(axis=1)
+    array([1, 2, 3])
+    >>> all(certificate.converged for certificate in found.certificates)
+    True
+    """
+    if not hasattr(machine, "_prepare"):
+        raise EmpiriskError(f"machine={machine!r} has no path over C; give an empirisk Classifier or Regressor.")
+    machine = clone(machine).set_params(C=1.0)
+    problems, _, _ = machine._prepare(X, y, sample_weight)
+    smallest, largest = natural_range(problems)
+    values = grid(Cs, smallest, REACH * smallest if problems[0].penalty.l1 > 0 else largest)
+    rows, certificates = [], []
+    for fits in along(problems, values, machine.solver, machine._limits()):
+        rows.append(machine._coefficients(problems, [fit.point for fit in fits]))
+        certificates.append(combine([fit.certificate for fit in fits]))
+    return Path(
+        values,
+        np.stack([row["coef_"] for row in rows]),
+        np.stack([row["intercept_"] for row in rows]),
+        np.array([certificate.primal for certificate in certificates]),
+        certificates,
+    )

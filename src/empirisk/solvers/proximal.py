@@ -1,0 +1,58 @@
+"""Proximal methods: every convex loss with every penalty, by products with the design and proxes alone."""
+
+import numpy as np
+
+from empirisk.certificate import Status
+from empirisk.problem import Point, Problem
+from empirisk.solvers.accelerated import ProximalGradient
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.metric import Metric
+from empirisk.solvers.primal_dual import PrimalDual
+
+
+class Proximal(Solver):
+    """Accelerated proximal gradient where the loss has bounded curvature, a primal-dual method elsewhere.
+
+    The proximal step of the l1 penalty is the soft threshold. Steps are divided by the sizes of the columns, so their
+    units do not matter. Needs two products with the design an iteration, and memory O(n + d) beside it.
+
+    Parameters
+    ----------
+    accelerated : bool, default True
+        Whether the gradient steps have momentum (FISTA) or not (ISTA).
+
+    >>> er.Lasso(solver=er.solvers.Proximal()).fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 3.0]).solver_
+    'proximal'
+    """
+
+    iteration_limit = 50_000
+
+    def __init__(self, accelerated: bool = True):
+        self.accelerated = accelerated
+
+    def refuses(self, problem: Problem) -> str:
+        return "" if problem.loss.convex else "the loss is not convex"
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        metric = Metric(problem)
+        begin = problem.origin() if start is None else start
+        method: ProximalGradient | PrimalDual = PrimalDual(metric, begin)
+        if problem.loss.curvature_bound < np.inf:
+            method = ProximalGradient(metric, begin, self.accelerated)
+        best, lowest, looked = begin, np.inf, 5
+        while True:
+            method.step()
+            point = method.point()
+            if method.objective <= lowest:
+                best, lowest = point, method.objective
+            steps = watch.iterations
+            near = method.unsettled <= 10 * watch.tol * max(abs(method.objective), 1e-6 * problem.origin_value)
+            # A look at the gap costs several products: when it may succeed, and now and then in any case.
+            if not method.moved or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
+                looked = max(steps, 5)
+                if watch.proves(problem, point):
+                    return point
+            if not method.moved:
+                watch.status = Status.STALLED
+            if watch(point, objective=method.objective):
+                return best

@@ -1,0 +1,100 @@
+"""Bad input gets one sentence that names the argument and the remedy, and damages nothing."""
+
+import numpy as np
+import pytest
+
+import empirisk as er
+
+random = np.random.default_rng(0)
+X, Y = random.normal(size=(20, 3)), random.normal(size=20)
+LABELS = (Y > 0).astype(int)
+NAN = np.where(np.arange(60).reshape(20, 3) == 7, np.nan, X)
+INF = np.where(np.arange(60).reshape(20, 3) == 7, np.inf, X)
+
+
+@pytest.mark.parametrize(
+    ("machine", "arguments", "message"),
+    [
+        (er.SVM(), (NAN, LABELS), "NaN"),
+        (er.SVM(), (INF, LABELS), "infinity"),
+        (er.SVM(), (X.astype(complex), LABELS), "[Cc]omplex"),
+        (er.SVM(), ([["a", "b"]] * 20, LABELS), "could not convert|dtype|numeric"),
+        (er.SVM(), ([[1.0, 2.0], [1.0]], [0, 1]), "inhomogeneous|sequence"),
+        (er.SVM(), (X, np.zeros(20)), "two classes in y.*check the target"),
+        (er.SVM(), (X, LABELS[:5]), "inconsistent numbers of samples"),
+        (er.SVM(), (np.empty((0, 3)), []), "0 sample"),
+        (er.SVM(), (X[:, :0], LABELS), "0 feature"),
+        (er.SVM(), (X[0], LABELS), "Expected 2D array"),
+        (er.SVM(), (X, Y), "Unknown label type|continuous"),
+        (er.SVM(C=-1.0), (X, LABELS), "C=-1.0 must be positive"),
+        (er.SVM(C=0), (X, LABELS), "C=0 must be positive"),
+        (er.SVM(C=np.nan), (X, LABELS), "C=nan must be positive"),
+        (er.SVM(C="best"), (X, LABELS), "C='best'.*'loo' or 'cv'"),
+        (er.SVM(C=[1.0]), (X, LABELS), "C=.*positive number"),
+        (er.LogisticRegression(C=np.inf), (X, LABELS), "must be finite"),
+        (er.Classifier(loss="hing"), (X, LABELS), "did you mean 'hinge'"),
+        (er.Classifier(loss="absolute"), (X, LABELS), "not a classification loss"),
+        (er.Classifier(loss="zero_one"), (X, LABELS), "cannot be minimised"),
+        (er.Classifier(loss=3), (X, LABELS), "loss=3 is neither a name"),
+        (er.Regressor(loss="hinge"), (X, Y), "not a regression loss"),
+        (er.SVM(penalty="l3"), (X, LABELS), "penalty='l3' is not known"),
+        (er.SVM(solver="magic"), (X, LABELS), "solver='magic' is not known"),
+        (er.SVM(solver="newton"), (X, LABELS), "the loss has corners.*solver='auto'"),
+        (er.Lasso(solver="closed_form"), (X, Y), "l1 penalty has no closed form"),
+        (er.SVM(multiclass="all"), (X, LABELS), "multiclass='all' is not known"),
+        (er.Classifier(loss="exponential", multiclass="joint"), (X, LABELS), "no meaning for Exponential"),
+        (er.Classifier(loss="softmax", multiclass="one_vs_rest"), (X, LABELS), "joint loss"),
+        (er.SVM(class_weight="even"), (X, LABELS), "class_weight='even'"),
+        (er.SVM(class_weight={7: 1.0}), (X, LABELS), "not in y: \\[7\\]"),
+        (er.SVM(class_weight={0: -1.0}), (X, LABELS), "zero or positive"),
+        (er.SVM(fit_intercept="yes"), (X, LABELS), "fit_intercept='yes'"),
+        (er.SVM(tol=-1), (X, LABELS), "tol=-1"),
+        (er.SVM(max_iter=0), (X, LABELS), "max_iter=0"),
+        (er.SVM(max_time=0), (X, LABELS), "max_time=0"),
+        (er.SVR(epsilon=-1), (X, Y), "epsilon=-1"),
+        (er.ElasticNet(ratio=2), (X, Y), "ratio=2"),
+        (er.Ridge(C="cv", rule="median"), (X, Y), "rule='median'"),
+        (er.Ridge(C="loo", Cs=1), (X, Y), "Cs=1"),
+        (er.Ridge(C="loo", Cs=[-1.0, 1.0]), (X, Y), "Cs must hold positive"),
+        (er.SVM(C="loo"), (X, LABELS), "squared loss with the l2 penalty only.*C='cv'"),
+        (er.SVM(), (X, LABELS, -np.ones(20)), "sample_weight contains negative"),
+        (er.SVM(), (X, LABELS, np.zeros(20)), "sample_weight is zero for every row"),
+        (er.SVM(), (X, LABELS, np.ones(7)), "sample_weight"),
+        (er.SVM(), (X, LABELS, np.full(20, np.nan)), "sample_weight contains NaN"),
+        (er.Ridge(), (X, np.where(np.arange(20) == 3, np.nan, Y)), "NaN"),
+        (er.maps.Periodic(harmonics=0), (X, Y), "harmonics=0"),
+        (er.maps.Periodic(period=-1.0), (X, Y), "period=-1.0"),
+    ],
+)
+def test_one_sentence(machine, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        machine.fit(*arguments)
+    assert "\n\n" not in str(caught.value).strip()
+
+
+def test_a_failed_fit_leaves_the_fitted_model_as_it_was():
+    machine = er.SVM().fit(X, LABELS)
+    before = machine.predict(X)
+    for bad in ((NAN, LABELS), (X, np.zeros(20)), (X, LABELS[:4]), (X[:, :2], np.zeros(20))):
+        with pytest.raises(ValueError, match="."):
+            machine.fit(*bad)
+        np.testing.assert_array_equal(machine.predict(X), before)
+    machine.set_params(C=-1)
+    with pytest.raises(ValueError, match="C=-1"):
+        machine.fit(X, LABELS)
+    np.testing.assert_array_equal(machine.predict(X), before)
+
+
+def test_unfitted_machines_say_so():
+    from sklearn.exceptions import NotFittedError
+
+    for machine in (er.SVM(), er.Ridge(), er.NearestCentroid(), er.maps.Periodic()):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            getattr(machine, "predict" if hasattr(machine, "predict") else "transform")(X)
+    with pytest.raises(TypeError, match="SVM: .*'kernel'"):
+        er.SVM(kernel="rbf")
+
+
+def test_memory_budget_is_kept():
+    with er.config(memory="1KB"), pytest.raises(er.errors.TooLarge, match="GB allowed by"):
+        er.Ridge().fit(random.normal(size=(100, 50)), random.normal(size=100))
