@@ -89,9 +89,12 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
     rows, columns = problem.design.shape
     if rows <= columns:
         projected = _null_space_part(problem, u)
-        return projected if np.all((projected >= low) & (projected <= high)) else np.zeros_like(u)
+        inside = np.all((projected >= low) & (projected <= high))
+        return projected if inside and _is_orthogonal(problem, projected) else np.zeros_like(u)
     for _ in range(30):
         room = _room(u, low, high, problem.scale)
+        if not room.any():
+            break
         system = NormalEquations(problem.design, room, np.zeros(columns), problem.intercept)
         moved = u
         for _ in range(3):
@@ -99,8 +102,17 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
             moved = moved - room * f
         u = np.clip(moved, low, high)
         if np.array_equal(u, moved):
-            return u
-    return np.zeros_like(u)
+            break
+    return u if _is_orthogonal(problem, u) else np.zeros_like(u)
+
+
+def _is_orthogonal(problem: Problem, u: Array) -> bool:
+    """Whether [A, 1]'u is zero up to rounding, column by column."""
+    size = float(np.linalg.norm(u))
+    sums = np.abs(problem.design.tdot(u))
+    allowed = ROUNDING * size * np.sqrt(problem.design.squared_columns())
+    balanced = not problem.intercept or abs(float(u.sum())) <= ROUNDING * size * np.sqrt(len(u))
+    return bool(np.all(sums <= allowed) and balanced)
 
 
 def _null_space_part(problem: Problem, u: Array) -> Array:

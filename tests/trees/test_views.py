@@ -33,7 +33,8 @@ def test_text_is_the_tree(table, answers):
     text = tree.text()
     assert len(text.splitlines()) == len(tree.nodes_) > 8
     assert text.startswith("income <= 0.31")
-    assert "city in {bern, oslo}" in text
+    assert "city in {" in text
+    assert " or missing  weight " in text
     assert text.count("yes: ") == text.count("no:  ") == tree.n_leaves_ - 1
     for node in np.flatnonzero(tree.nodes_.is_leaf):
         assert f"weight {tree.nodes_.weight[node]:g}" in text

@@ -35,6 +35,21 @@ def _couple(shares, sums, e, out):
         out[i, largest] = -total
 
 
+@njit(cache=True, nogil=True)
+def curve_rows(shares, sums, b, start, e, totals):
+    """e_i <- S (e_i + b) for rows of a block that begins at ``start``, added up in ``totals``."""
+    rows, classes = e.shape
+    for i in range(rows):
+        mean = 0.0
+        for k in range(classes):
+            e[i, k] += b[k]
+            mean += shares[start + i, k] * e[i, k]
+        mean /= sums[start + i]
+        for k in range(classes):
+            e[i, k] = shares[start + i, k] * (e[i, k] - mean)
+            totals[k] += e[i, k]
+
+
 class Coupling:
     """S = diag(t_i) - t_i t_i' / sum(t_i) on each row of K numbers: the curvature of softmax and of a barrier of max.
 

@@ -1,15 +1,33 @@
 """Solvers: how the equation is minimised. Each is usable by name; the default is picked by `choose`."""
 
 from empirisk.parts import by_name, resolve
+from empirisk.solvers.ascent import DualAscent
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed import ClosedForm
+from empirisk.solvers.coordinate import CoordinateDescent
 from empirisk.solvers.interior import InteriorPoint
+from empirisk.solvers.joint import JointNewton
 from empirisk.solvers.newton import Newton
+from empirisk.solvers.proximal import Proximal
 from empirisk.solvers.smoothing import SmoothingNewton
 
-__all__ = ["ClosedForm", "InteriorPoint", "Newton", "SmoothingNewton", "Solver", "Watch", "find"]
+__all__ = [
+    "ClosedForm",
+    "CoordinateDescent",
+    "DualAscent",
+    "InteriorPoint",
+    "JointNewton",
+    "Newton",
+    "Proximal",
+    "SmoothingNewton",
+    "Solver",
+    "Watch",
+    "find",
+]
 
-NAMES = by_name((ClosedForm, InteriorPoint, Newton, SmoothingNewton))
+NAMES = by_name(
+    (ClosedForm, CoordinateDescent, DualAscent, InteriorPoint, JointNewton, Newton, Proximal, SmoothingNewton)
+)
 
 
 def find(solver: str | Solver) -> Solver:

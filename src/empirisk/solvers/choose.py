@@ -5,10 +5,14 @@ from typing import NamedTuple
 
 from empirisk.problem import Problem
 from empirisk.settings import settings
+from empirisk.solvers.ascent import DualAscent
 from empirisk.solvers.base import Solver
 from empirisk.solvers.closed import ClosedForm
+from empirisk.solvers.coordinate import CoordinateDescent
 from empirisk.solvers.interior import InteriorPoint
+from empirisk.solvers.joint import JointNewton
 from empirisk.solvers.newton import Newton
+from empirisk.solvers.proximal import Proximal
 from empirisk.solvers.smoothing import SmoothingNewton
 
 MATRIX = 3000
@@ -37,9 +41,13 @@ class Row(NamedTuple):
 
 TABLE = (
     Row(ClosedForm, lambda p: True, "squared loss without l1: a linear system"),
+    Row(JointNewton, lambda p: True, "joint loss: Newton steps on all classes at once"),
     Row(Newton, lambda p: True, "smooth loss and penalty: Newton's method"),
+    Row(CoordinateDescent, lambda p: p.penalty.l1 > 0, "smooth loss with l1: coordinate descent on a working set"),
     Row(SmoothingNewton, long, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
+    Row(DualAscent, lambda p: True, "corners with l2, many rows and columns: dual coordinate ascent"),
+    Row(Proximal, lambda p: True, "no special structure: a proximal method"),
 )
 
 

@@ -17,7 +17,7 @@ from empirisk.solvers.working_set import LARGEST, WorkingSet
 
 Array = NDArray[np.float64]
 PATIENCE = 3
-GA,GB,GR,GI=0.1,1e-3,2,0.9
+GA,GB,GR,GI=0.3,0.03,2,0.98
 THINNING, FEW, ROUGH = 8, 1000, 1e-2
 
 
@@ -132,7 +132,7 @@ class Descent:
         for working in self.sets:
             excess[working.chosen] = 0.0
         over = np.flatnonzero(excess > 0)
-        room = int(max(GR * np.sqrt(len(state.w)), 0.5 * np.count_nonzero(state.w), np.isinf(excess).sum()))
+        room = int(max(GR * np.sqrt(len(state.w)), 0.5 * np.count_nonzero(state.w)) + np.isinf(excess).sum())
         if state.l1 > 0 and len(over) > room:
             over = over[np.argpartition(-excess[over], room)[:room]]
         return over

@@ -17,6 +17,7 @@ from empirisk.solvers.thinning import thinned
 Array = NDArray[np.float64]
 DIRECT = 1000
 LARGEST = 4000
+ROWS_PER_WEIGHT = 8
 
 
 class JointNewton(Solver):
@@ -55,7 +56,7 @@ class JointNewton(Solver):
     def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
         """A start from every eighth row, on long data."""
         thin = thinned(problem)
-        if thin is None:
+        if thin is None or len(thin.y) < ROWS_PER_WEIGHT * np.prod(problem.width):
             return problem.origin()
         loose = Watch(tol=1e-2, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
         return self.solve(thin, loose)
@@ -113,7 +114,7 @@ class State:
         l2, value = problem.penalty.l2, abs(self.value)
 
         def good(residual: Array, size: float, first: float) -> bool:
-            if size > 0.01 * min(1.0, first / value) * first and size > 0.1 * watch.tol * value:
+            if size > 0.5 * min(0.2, first / value) * first and size > 0.1 * watch.tol * value:
                 return False
             near = first <= 1e-3 * value and l2 > 0
             return not near or 0.5 * float(np.vdot(residual, residual)) / l2 <= 0.1 * watch.tol * value

@@ -11,7 +11,7 @@ from empirisk.solvers.columns import Array, Chosen, Columns, EveryColumn, column
 REUSE, REUSE_NARROW, NARROW = 0.15, 0.01, 128
 #: A centred diagonal below this share of the uncentred one is rounding: the column is constant.
 CONSTANT = 1e-13
-GS=3
+GS=10
 #: The most columns a set should have: above, time and memory go into the Gram matrix.
 LARGEST = 2048
 

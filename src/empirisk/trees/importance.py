@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
-from sklearn.inspection import permutation_importance
+from scipy.sparse import issparse
+from sklearn.metrics import check_scoring
 
+from empirisk.machines.inputs import generator
 from empirisk.trees.arguments import check_count
+from empirisk.trees.members import shuffled
 
 
 class Importances:
@@ -46,20 +50,24 @@ class Importances:
         polars.DataFrame
             Columns ``feature``, ``importance`` (mean fall of the score) and ``deviation`` (over the shuffles).
         """
-        found = permutation_importance(
-            self,
-            X,
-            y,
-            n_repeats=check_count("n_repeats", n_repeats),
-            scoring=scoring,
-            random_state=random_state,
-            sample_weight=None if sample_weight is None else np.asarray(sample_weight),
-        )
-        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(len(found.importances_mean))])
+        repeats, random = check_count("n_repeats", n_repeats), generator(random_state)
+        if not nw.dependencies.is_into_dataframe(X):
+            X = X.tocsr() if issparse(X) else np.asarray(X)
+        measure = check_scoring(self, scoring=scoring)
+        weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
+        before = measure(self, X, y, **weights)
+        falls = [
+            [
+                before - measure(self, shuffled(X, column, random.permutation(X.shape[0])), y, **weights)
+                for _ in range(repeats)
+            ]
+            for column in range(X.shape[1])
+        ]
+        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(X.shape[1])])
         return pl.DataFrame(
             {
                 "feature": [str(name) for name in names],
-                "importance": found.importances_mean,
-                "deviation": found.importances_std,
+                "importance": np.mean(falls, axis=1),
+                "deviation": np.std(falls, axis=1),
             }
         )
