@@ -159,8 +159,8 @@ def warn_unless_converged(certificate: Certificate, machine: str) -> None:
     if certificate.converged or certificate.status not in REMEDIES:
         return
     warnings.warn(
-        f"{machine} ended at the {certificate.status} after {certificate.iterations} iterations with a relative "
-        f"duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}.",
+        f"{machine} did not reach tol: {certificate.status} after {certificate.iterations} iterations with a "
+        f"relative duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}.",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from empirisk.problem import Point
 from empirisk.solvers.metric import Metric
+from empirisk.solvers.primal_dual import PrimalDual
 
 Array = NDArray[np.float64]
 
@@ -69,3 +70,9 @@ class ProximalGradient:
     def settled(self) -> bool:
         """Every point is as good a moment as any other to look at the gap."""
         return True
+
+    def successor(self) -> "ProximalGradient | PrimalDual":
+        """What goes on from here where many steps were not enough: for FISTA, the primal-dual method."""
+        if not self.accelerated:
+            return self
+        return PrimalDual(self.metric, self.metric.point(self.x, self.problem.slopes(self.f)))

@@ -17,7 +17,8 @@ from empirisk.solvers.working_set import LARGEST, WorkingSet
 
 Array = NDArray[np.float64]
 PATIENCE = 3
-GA,GB,GR,GI=0.3,0.03,2,0.98
+GA,GB,GR=0.3,0.03,2
+NEARLY=0.98
 THINNING, FEW, ROUGH = 8, 1000, 1e-2
 
 
@@ -119,9 +120,10 @@ class Descent:
         """Price every column at the current slopes; returns an estimate of the gap."""
         state = self.state
         if self._stale:
-            self.prices.update(state.u, state.l1, state.w != 0)
+            self.prices.update(state.v, state.l1, state.w != 0)
             self._stale = False
-        self.prices.prove(state.radius(self.prices.values), state.l1)
+            if self.prices.can_prove:
+                self.prices.prove(state.radius(self.prices.values), state.l1)
         return state.gap(self.prices.values)
 
     def violators(self, threshold: float) -> Chosen:
@@ -140,20 +142,23 @@ class Descent:
     def descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
         """Work on the sets until the models promise less than the goal; True if the watch says stop."""
         state = self.state
-        gradient = self.prices.values if self.prices.complete else None
-        idle = (state.w == 0) & (np.abs(self.prices.values) < GI * state.l1)
+        idle = (state.w == 0) & (np.abs(self.prices.values) < NEARLY * state.l1)
         news = self.distribute(new)
+        before = np.inf
+        self._stale = True
         while True:
             promised = 0.0
             for working, some in zip(self.sets, news, strict=True):
-                promised += state.advance(working, some, idle, goal, None if self._stale else gradient)
-                self._stale = True
+                promised += state.advance(working, some, idle, goal)
                 if watch(Point(state.w, state.b), objective=state.C * state.value):
                     return True
             news = [new[:0]] * len(self.sets)
             idle[:] = False
-            if promised <= goal or (state.problem.loss.quadratic and len(self.sets) == 1):
+            exact = state.problem.loss.quadratic and len(self.sets) == 1
+            # The next step would promise less than this one by as much as this one did.
+            if exact or promised * min(1.0, promised / before) <= goal:
                 return False
+            before = promised
 
     def distribute(self, new: Chosen) -> list[Chosen]:
         """Deal new columns to the sets, opening further ones where they are full."""

@@ -10,6 +10,7 @@ from empirisk.linalg.joint import Coupling, JointColumns
 from empirisk.linalg.joint_gradients import Good, JointGradients
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.joint_interior import interior_point
 from empirisk.solvers.pause import must_stop
 from empirisk.solvers.search import line_search
 from empirisk.solvers.thinning import thinned
@@ -37,6 +38,8 @@ class JointNewton(Solver):
         return ""
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        if problem.penalty.l1 > 0 or not np.isfinite(problem.loss.curvature_bound):
+            return interior_point(problem, watch)
         state = State.at(problem, self._thinned_start(problem, watch) if start is None else start)
         patience = 0
         while True:

@@ -30,8 +30,6 @@ class Prices:
     ----------
     values : array
         The prices, exact where they matter.
-    complete : bool
-        Whether every price is exact.
     zero : array of bool
         Columns proven to have zero weights at the solution.
     """
@@ -43,7 +41,6 @@ class Prices:
         self._norms: Array | None = None
         self._u = self._known = self._bounds = np.empty(0)
         self.values = np.empty(0)
-        self.complete = False
         self.forget()
 
     def forget(self) -> None:
@@ -58,18 +55,23 @@ class Prices:
             bounds = np.abs(self._known) + self._norms * np.linalg.norm(u - self._u)
             chosen = np.flatnonzero(needed | ((bounds >= l1) & ~self.zero))
             if self._cost * len(chosen) < len(bounds):
-                self.values, self._bounds, self.complete = self._known.copy(), bounds, False
+                self.values, self._bounds = self._known.copy(), bounds
                 self.values[chosen] = columns_of(self._design, chosen).tdot(u)
                 self._bounds[chosen] = np.abs(self.values[chosen])
                 return
         self.values = self._known = self._design.tdot(u)
-        self._u, self._bounds, self.complete = u, np.abs(self.values), True
+        self._u, self._bounds = u, np.abs(self.values)
         self._passes += 1
+
+    @property
+    def can_prove(self) -> bool:
+        """Whether the norms are known."""
+        return self._norms is not None
 
     def prove(self, radius: float, l1: float) -> None:
         """Mark the columns that are zero at a solution whose slopes are within ``radius`` of the last u.
 
         This is safe: |a_j'u*| <= |a_j'u| + |a_j| radius < l1 leaves no weight but zero.
         """
-        if self._norms is not None and np.isfinite(radius):
+        if np.isfinite(radius):
             self.zero |= self._bounds + self._norms * radius < l1

@@ -9,17 +9,20 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.metric import Metric
 from empirisk.solvers.primal_dual import PrimalDual
 
+HANDOVER = 5000  # steps after which FISTA gives way
+
 
 class Proximal(Solver):
     """Accelerated proximal gradient where the loss has bounded curvature, a primal-dual method elsewhere.
 
     The proximal step of the l1 penalty is the soft threshold. Steps are divided by the sizes of the columns, so their
-    units do not matter. Needs two products with the design an iteration, and memory O(n + d) beside it.
+    units do not matter. An iteration is one step: two products with the design. Memory O(n + d) beside the design.
 
     Parameters
     ----------
     accelerated : bool, default True
-        Whether the gradient steps have momentum (FISTA) or not (ISTA).
+        Whether the gradient steps have momentum (FISTA) or not (ISTA). With momentum, the primal-dual method takes
+        over where 5000 steps have not been enough.
 
     >>> er.Lasso(solver=er.solvers.Proximal()).fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 3.0]).solver_
     'proximal'
@@ -34,12 +37,8 @@ class Proximal(Solver):
         return "" if problem.loss.convex else "the loss is not convex"
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        metric = Metric(problem)
-        begin = problem.origin() if start is None else start
-        method: ProximalGradient | PrimalDual = PrimalDual(metric, begin)
-        if problem.loss.curvature_bound < np.inf:
-            method = ProximalGradient(metric, begin, self.accelerated)
-        best, lowest, looked = begin, np.inf, 5
+        best = problem.origin() if start is None else start
+        method, lowest, looked = self._method(problem, best), np.inf, 5
         while True:
             method.step()
             point = method.point()
@@ -56,3 +55,11 @@ class Proximal(Solver):
                 watch.status = Status.STALLED
             if watch(point, objective=method.objective):
                 return best
+            if steps == HANDOVER:
+                method = method.successor()
+
+    def _method(self, problem: Problem, start: Point) -> ProximalGradient | PrimalDual:
+        metric = Metric(problem)
+        if problem.loss.curvature_bound < np.inf:
+            return ProximalGradient(metric, start, self.accelerated)
+        return PrimalDual(metric, start)

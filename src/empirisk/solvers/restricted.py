@@ -30,6 +30,11 @@ class State:
         Weights, intercept and predictions.
     u : array
         The slopes weights_i loss'(y_i, f_i).
+    v : array
+        The slopes that the last model expects at its minimum. The model's constraints hold there, so that v is the
+        better dual point: its error is of second order in the last step, that of u of first.
+    curvature : array
+        The curvatures of the last model.
     loss, value : float
         The loss sum, and the objective.
     """
@@ -37,7 +42,8 @@ class State:
     def __init__(self, problem: Problem, start: Point):
         self.problem = problem
         self.w, self.b = start.w.astype(float), float(start.b)
-        self.settle(self._predict())
+        self._settle(self._predict(), None)
+        self.v, self.curvature = self.u, np.ones_like(self.u)
         self.penalise(problem)
 
     def _predict(self) -> Array:
@@ -49,95 +55,101 @@ class State:
             return self.problem.design.dot(self.w) + self.b
         return columns_of(self.problem.design, support).dot(self.w[support]) + self.b
 
-    def penalise(self, problem: Problem) -> None:
-        """Take the strengths of the penalty and the scale of a problem that differs in C alone."""
-        self.C = problem.C
-        self.l1, self.l2 = problem.penalty.l1 / problem.C, problem.penalty.l2 / problem.C
-        self.value = self.penalty(self.w) + self.loss
-
-    def penalty(self, w: Array) -> float:
-        """l1 |w|_1 + l2/2 |w|^2."""
-        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
-
-    def point(self) -> Point:
-        """A copy of the weights."""
-        return Point(self.w.copy(), self.b)
-
-    def loss_sum(self, f: Array) -> float:
-        """sum_i weights_i loss(y_i, f_i)."""
-        return float(self.problem.weights @ self.problem.loss.value(self.problem.y, f))
-
-    def settle(self, f: Array, loss: float | None = None) -> None:
+    def _settle(self, f: Array, loss: float | None) -> None:
         """Take new predictions, whose loss sum may be known."""
         self.f = f
-        self.loss = self.loss_sum(f) if loss is None else loss
+        self.loss = self._loss_sum(f) if loss is None else loss
         self.u = self.problem.weights * self.problem.loss.derivative(self.problem.y, f)
 
-    def curvatures(self) -> Array:
+    def _loss_sum(self, f: Array) -> float:
+        return float(self.problem.weights @ self.problem.loss.value(self.problem.y, f))
+
+    def _penalty(self, w: Array) -> float:
+        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+
+    def penalise(self, problem: Problem) -> None:
+        """Take the strengths of the penalty from a problem that differs in C alone."""
+        self.C = problem.C
+        self.l1, self.l2 = problem.penalty.l1 / problem.C, problem.penalty.l2 / problem.C
+        self.value = self._penalty(self.w) + self.loss
+
+    def point(self) -> Point:
+        """The point reached and its dual point, on the scale of the problem."""
+        return Point(self.w.copy(), self.b, None if self.v is self.u else self.C * self.v)
+
+    def gap(self, prices: Array) -> float:
+        """An estimate of the duality gap between the weights and v, given the prices A'v."""
+        # The loss and its conjugate, to second order.
+        mismatch = 0.0 if self.v is self.u else 0.5 * float(((self.v - self.u) ** 2 / self.curvature).sum())
+        return mismatch + (self._fenchel(prices) if self.l2 > 0 else slack(self.w, prices, self.l1, self.l2))
+
+    def radius(self, prices: Array) -> float:
+        """How far v may be from the slopes at the solution, in the 2-norm; infinite where nothing is known.
+
+        An objective within delta of its minimum has slopes u with  sum_i (u_i - u*_i)^2 / (2 weights_i bound) <= delta
+        where ``bound`` is the largest curvature of the loss.
+        """
+        problem = self.problem
+        bound = problem.loss.curvature_bound * problem.weights.max()
+        imbalance = abs(float(self.v.sum())) if problem.intercept else 0.0
+        if not (np.isfinite(bound) and self.l1 > 0) or imbalance > BALANCED * float(np.abs(self.v).sum()):
+            return np.inf
+        mismatch = self.loss + float(problem.weights @ problem.loss.conjugate(problem.y, self.v / problem.weights))
+        delta = mismatch - float(self.v @ self.f) + imbalance * float(np.abs(self.f).max())
+        if self.l2 > 0:
+            delta += self._fenchel(prices)
+        else:
+            excess = max(float(np.abs(prices).max()) - self.l1, 0.0)
+            # |w*|_1 <= value / l1, since no solution costs more than the current point.
+            delta += self._penalty(self.w) + float(prices @ self.w) + excess * self.value / self.l1
+        rounding = np.finfo(float).eps * len(self.f) * (self.value + abs(mismatch))
+        return float(np.linalg.norm(self.v - self.u) + np.sqrt(2 * bound * (max(delta, 0.0) + rounding)))
+
+    def _fenchel(self, prices: Array) -> float:
+        """R(w) + R*(-A'v) + <A'v, w>."""
+        excess = np.maximum(np.abs(prices) - self.l1, 0.0)
+        return self._penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(prices @ self.w)
+
+    def _curvatures(self) -> Array:
         """weights_i loss''(y_i, f_i), kept away from zero and infinity."""
         weights = self.problem.weights
         bends = weights * np.minimum(self.problem.loss.curvature(self.problem.y, self.f), STEEPEST)
         largest = bends.max()
         return np.maximum(bends, FLATTEST * largest) if largest > 0 else weights
 
-    def gap(self, prices: Array) -> float:
-        """An estimate of the duality gap, given the prices of all columns."""
-        return self._fenchel(prices) if self.l2 > 0 else slack(self.w, prices, self.l1, self.l2)
-
-    def radius(self, prices: Array) -> float:
-        """How far the slopes may be from those of the solution, in the 2-norm; infinite where nothing is known.
-
-        An objective within delta of its minimum has slopes u with  sum_i (u_i - u*_i)^2 / (2 weights_i bound) <= delta
-        where the curvature of the loss is bounded.
-        """
-        bound = self.problem.loss.curvature_bound * self.problem.weights.max()
-        imbalance = abs(float(self.u.sum())) if self.problem.intercept else 0.0
-        if not (np.isfinite(bound) and self.l1 > 0) or imbalance > BALANCED * float(np.abs(self.u).sum()):
-            return np.inf
-        excess = max(float(np.abs(prices).max()) - self.l1, 0.0)
-        # |w*|_1 <= value / l1, since no solution costs more than the current point.
-        delta = self._fenchel(prices) if self.l2 > 0 else self._complementarity(prices) + excess * self.value / self.l1
-        return float(np.sqrt(2 * bound * (delta + imbalance * np.abs(self.f).max())))
-
-    def _complementarity(self, prices: Array) -> float:
-        return float(self.l1 * np.abs(self.w).sum() + prices @ self.w)
-
-    def _fenchel(self, prices: Array) -> float:
-        """R(w) + R*(-A'u) + <A'u, w>."""
-        excess = np.maximum(np.abs(prices) - self.l1, 0.0)
-        return self.penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(prices @ self.w)
-
-    def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float, prices: Array | None = None) -> float:
-        """Minimise a quadratic model over the working set and go there; returns the decrease that the model promised."""
-        working.update(new, self.curvatures(), idle)
+    def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float) -> float:
+        """Minimise a quadratic model on the working set and go there; returns the decrease that the model promised."""
+        working.update(new, self._curvatures(), idle)
         old = self.w[working.chosen]
         w = old.copy()
         constant = float(self.u.sum()) if self.problem.intercept else 0.0
-        correlations = working.tdot(self.u) if prices is None else prices[working.chosen]
-        gradient = correlations - constant * working.means
+        gradient = working.tdot(self.u) - constant * working.means
         target = goal
         if not self.problem.loss.quadratic:
             target = max(0.3 * goal, FORCING * slack(w, gradient, self.l1, self.l2))
         minimise(working.matrix, working.diagonal, w, gradient, self.l1, self.l2, target)
         step = w - old
         rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
-        return self._search(working, step, rise)
-
-    def _search(self, working: WorkingSet, step: Array, rise: float) -> float:
-        """Go along a step of the weights and the intercept as far as the objective falls in proportion."""
-        old = self.w[working.chosen]
         df = working.dot(step) + rise
-        before, rest = self.value, self.penalty(self.w) - self.penalty(old)
-        promise = self.penalty(old) - self.penalty(old + step) - float(self.u @ df)
+        self.v, self.curvature = self.u + working.curvatures * df, working.curvatures
+        return self._search(working.chosen, step, rise, df)
+
+    def _search(self, chosen: Chosen, step: Array, rise: float, df: Array) -> float:
+        """Go along a step as far as the objective falls in proportion."""
+        old = self.w[chosen]
+        rest = self._penalty(self.w) - self._penalty(old)
+        promise = self._penalty(old) - self._penalty(old + step) - float(self.u @ df)
         t = 1.0
         while t >= SHORTEST:
             w, f = old + t * step, self.f + t * df
-            loss = self.loss_sum(f)
-            value = rest + self.penalty(w) + loss
-            if value <= before - 0.01 * t * promise:
-                self.w[working.chosen], self.b, self.value = w, self.b + t * rise, value
-                self.settle(f, loss)
+            loss = self._loss_sum(f)
+            value = rest + self._penalty(w) + loss
+            if value <= self.value - 0.01 * t * promise:
+                self.w[chosen], self.b, self.value = w, self.b + t * rise, value
+                self._settle(f, loss)
+                if self.problem.loss.quadratic:
+                    self.v = self.u
                 return promise
-            drop = 0.5 * promise * t / (value - before + promise * t) if np.isfinite(value) else 0.0
+            drop = 0.5 * promise * t / (value - self.value + promise * t) if np.isfinite(value) else 0.0
             t *= min(max(drop, 0.1), 0.5)
         return 0.0

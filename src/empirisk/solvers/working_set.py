@@ -32,14 +32,14 @@ class WorkingSet:
         The diagonal of G, exactly zero for columns that are constant but for rounding.
     means : array
         m, zero without an intercept.
-    total : float
-        t.
+    curvatures, total : array, float
+        What G was made with, and t.
     """
 
     def __init__(self, design: Design, intercept: bool):
         self._design, self._intercept = design, intercept
         self._columns: Columns | EveryColumn | None = None
-        self._curvatures: Array | None = None
+        self.curvatures = np.empty(0)
         self.chosen: Chosen = np.empty(0, dtype=np.intp)
         self.matrix = np.empty((0, 0))
         self.diagonal = self.means = np.empty(0)
@@ -63,7 +63,7 @@ class WorkingSet:
         """
         known = len(self)
         if self._moved(curvatures):
-            self._curvatures, self.total, known = curvatures, float(curvatures.sum()), 0
+            self.curvatures, self.total, known = curvatures, float(curvatures.sum()), 0
             self._shrink(idle[self.chosen])
         if len(new):
             known = self._take(new, known)
@@ -71,10 +71,10 @@ class WorkingSet:
             self._fill(known)
 
     def _moved(self, curvatures: Array) -> bool:
-        if self._curvatures is None:
+        if not len(self.curvatures):
             return True
         allowed = REUSE if len(self) > NARROW else REUSE_NARROW
-        return float(np.abs(curvatures - self._curvatures).sum()) > allowed * self.total
+        return float(np.abs(curvatures - self.curvatures).sum()) > allowed * self.total
 
     def _shrink(self, idle: NDArray[np.bool_]) -> None:
         """Drop idle columns if they are many: the Gram matrix is the dear part."""
@@ -100,11 +100,11 @@ class WorkingSet:
         size = len(self)
         self._reserve(known)
         new = self.matrix[:size, known:size]
-        self._columns.gram(self._curvatures, known, new)
+        self._columns.gram(self.curvatures, known, new)
         raw = new[known:].diagonal().copy()
         self.means = np.zeros(size)
         if self._intercept and self.total > 0:
-            self.means = self._columns.tdot(self._curvatures) / self.total
+            self.means = self._columns.tdot(self.curvatures) / self.total
         if self.means.any():
             new -= np.outer(self.total * self.means, self.means[known:])
         self.matrix[known:size, :known] = new[:known].T

@@ -1,0 +1,71 @@
+"""One interface for dense, shifted and sparse data: every product is that of the plain matrix."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from empirisk.linalg.blocks import groups
+from empirisk.linalg.design import DenseDesign, SparseDesign, design_of
+from empirisk.settings import config
+
+
+def designs():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(700, 40)) + 3
+    shift = random.normal(size=40)
+    thin = X * (random.random(X.shape) < 0.2)
+    with_duplicates = sparse.csr_matrix((np.ones(4), np.array([1, 1, 0, 2]), np.array([0, 3, 4])), shape=(2, 3))
+    return {
+        "dense": (DenseDesign(X), X),
+        "fortran": (DenseDesign(np.asfortranarray(X)), X),
+        "single": (DenseDesign(X.astype(np.float32)), X.astype(np.float32).astype(float)),
+        "shifted": (DenseDesign(X, shift), X - shift),
+        "csr": (SparseDesign(sparse.csr_matrix(thin)), thin),
+        "csc": (SparseDesign(sparse.csc_array(thin)), thin),
+        "duplicate entries": (SparseDesign(with_duplicates), with_duplicates.toarray()),
+    }
+
+
+@pytest.mark.parametrize("name", designs())
+def test_products_are_those_of_the_matrix(name):
+    design, A = designs()[name]
+    n, d = A.shape
+    random = np.random.default_rng(1)
+    w, W, u, U = random.normal(size=d), random.normal(size=(d, 3)), random.normal(size=n), random.normal(size=(n, 3))
+    rows, columns = random.random(n) * (random.random(n) < 0.7), random.random(d)
+    close = {"rtol": 1e-5 if name == "single" else 1e-10, "atol": 1e-3 if name == "single" else 1e-9}
+    np.testing.assert_allclose(design.dot(w), A @ w, **close)
+    np.testing.assert_allclose(design.dot(W), A @ W, **close)
+    np.testing.assert_allclose(design.tdot(u), A.T @ u, **close)
+    np.testing.assert_allclose(design.tdot(U), A.T @ U, **close)
+    np.testing.assert_allclose(design.gram(), A.T @ A, **close)
+    np.testing.assert_allclose(design.gram(rows), A.T @ (rows[:, None] * A), **close)
+    few = np.where(np.arange(n) % 5 == 0, rows, 0.0)
+    np.testing.assert_allclose(design.gram(few), A.T @ (few[:, None] * A), **close)
+    np.testing.assert_allclose(design.outer(), A @ A.T, **close)
+    np.testing.assert_allclose(design.outer(columns), (A * columns) @ A.T, **close)
+    np.testing.assert_allclose(design.row_products, A @ A.T, **close)
+    np.testing.assert_allclose(design.squared_columns(rows), (rows[:, None] * A**2).sum(axis=0), **close)
+    np.testing.assert_allclose(design.squared_rows(), (A**2).sum(axis=1), **close)
+    chosen = np.array([d - 1, 0])
+    np.testing.assert_allclose(design.columns(chosen), A[:, chosen], **close)
+    part = np.arange(0, n, 2)
+    np.testing.assert_allclose(design.rows(part).dot(w), A[part] @ w, **close)
+
+
+def test_centring_shifts_dense_data_only():
+    X = np.arange(12.0).reshape(4, 3)
+    np.testing.assert_allclose(design_of(X, centre=True).tdot(np.ones(4)), 0, atol=1e-12)
+    assert design_of(X, centre=False).shift is None
+    assert design_of(sparse.csr_matrix(X), centre=True).shift is None
+
+
+def test_blocks_do_not_depend_on_threads():
+    for threads in (1, 2, 7):
+        with config(threads=threads):
+            parts = groups(10_000, 800)
+    assert parts == groups(10_000, 800)
+    flat = [block for group in parts for block in group]
+    assert flat[0].start == 0
+    assert flat[-1].stop == 10_000
+    assert all(a.stop == b.start for a, b in zip(flat, flat[1:], strict=False))

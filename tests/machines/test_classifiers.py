@@ -1,0 +1,201 @@
+"""Classifiers: labels of any type, several classes, weights, geometry, the hard margin."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
+from sklearn.preprocessing import StandardScaler
+
+import empirisk as er
+
+SCHEMES = ("one_vs_rest", "one_vs_one", "error_correcting", "joint")
+
+
+@pytest.mark.row("E5")
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_every_multiclass_scheme_learns(scheme, loss):
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    machine = er.Classifier(loss=loss, multiclass=scheme, random_state=0).fit(X, names)
+    assert machine.score(X, names) > 0.93
+    assert machine.decision_function(X).shape == (150, 3)
+    assert set(machine.predict(X)) <= set(names)
+    machines = {"one_vs_rest": 3, "one_vs_one": 3, "error_correcting": 3, "joint": 3}[scheme]
+    assert machine.coef_.shape == (machines, 4)
+
+
+@pytest.mark.row("E5")
+def test_codes_separate_many_classes():
+    X, y = make_blobs(400, centers=12, n_features=5, random_state=0)
+    machine = er.SVM(multiclass="error_correcting", random_state=0).fit(X, y)
+    assert len(machine.codes_) == 36
+    assert machine.score(X, y) > 0.9
+    assert er.SVM(multiclass="one_vs_one").fit(X, y).coef_.shape == (66, 5)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [-1.0, 1.0], ["b", "a"], [True, False], [10, 20]])
+def test_labels_of_any_type(labels):
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    y = np.array([labels[0], labels[0], labels[1], labels[1]])
+    machine = er.SVM(C=10).fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), y)
+    assert machine.classes_.dtype == np.unique(y).dtype
+    assert machine.decision_function(X).shape == (4,)
+
+
+@pytest.mark.row("L8")
+def test_logistic_regression_is_sklearns():
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = er.LogisticRegression(C=0.3, tol=1e-10).fit(X, y)
+    theirs = LogisticRegression(C=0.3, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.row("L9")
+def test_softmax_is_sklearns():
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = er.LogisticRegression(C=0.3, tol=1e-10).fit(X, y)
+    theirs = LogisticRegression(C=0.3, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.row("L11")
+def test_svm_is_libsvms_linear_machine():
+    from sklearn.svm import SVC
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = er.SVM(C=0.1).fit(X, y)
+    theirs = SVC(kernel="linear", C=0.1, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+    support = er.Hyperplane.of(ours).support(X, y, ours.classes_)
+    np.testing.assert_array_equal(support, np.sort(theirs.support_))
+
+
+@pytest.mark.row("L14")
+def test_least_squares_classifier_is_one_hot_regression():
+    X, y = load_iris(return_X_y=True)
+    ours = er.LeastSquaresClassifier().fit(X, y)
+    regression = er.LeastSquares().fit(X, np.eye(3)[y])
+    np.testing.assert_allclose(ours.coef_, 2 * regression.coef_, atol=1e-8)
+    np.testing.assert_array_equal(ours.predict(X), regression.predict(X).argmax(axis=1))
+
+
+@pytest.mark.row("L1")
+def test_nearest_centroid_is_the_nearest_mean():
+    X, y = load_iris(return_X_y=True)
+    machine = er.NearestCentroid().fit(X, y)
+    means = np.stack([X[y == k].mean(axis=0) for k in range(3)])
+    nearest = ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(machine.predict(X), nearest)
+    two = er.NearestCentroid().fit(X[:100], y[:100])
+    np.testing.assert_allclose(two.coef_[0], 2 * (means[1] - means[0]))
+    np.testing.assert_allclose(two.intercept_, means[0] @ means[0] - means[1] @ means[1])
+
+
+@pytest.mark.row("L2")
+def test_perceptron_stops_when_separable():
+    X, y = make_blobs(100, centers=[[-3, -3], [3, 3]], random_state=0)
+    for average in (False, True):
+        machine = er.Perceptron(average=average, random_state=0).fit(X, y)
+        assert machine.score(X, y) == 1.0
+    assert machine.certificate_.converged
+    assert machine.certificate_.primal == 0
+
+
+@pytest.mark.row("L10")
+def test_hard_margin_is_the_widest_street():
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 0.0], [2.0, 1.0], [5.0, 5.0]])
+    y = np.array([0, 0, 1, 1, 1])
+    machine = er.SVM(C=np.inf).fit(X, y)
+    np.testing.assert_allclose(machine.coef_, [[1.0, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(machine.intercept_, [-1.0], atol=1e-6)
+    assert machine.C_ == np.inf
+    plane = er.Hyperplane.of(machine)
+    assert plane.margins(X, y, machine.classes_).min() == pytest.approx(1, abs=1e-6)
+    np.testing.assert_array_equal(plane.support(X, y, machine.classes_), [0, 1, 2, 3])
+
+
+@pytest.mark.row("L10")
+def test_hard_margin_names_the_evidence_where_there_is_none():
+    X = np.array([[0.0], [2.0], [1.0], [3.0], [9.0]])
+    y = np.array([0, 0, 1, 1, 1])
+    with pytest.raises(er.errors.NotSeparable, match="no hyperplane separates.*rows.*use a finite C") as caught:
+        er.SVM(C=np.inf).fit(X, y)
+    assert {1, 2} <= set(caught.value.rows)
+    random = np.random.default_rng(0)
+    with pytest.raises(er.errors.NotSeparable):
+        er.SVM(C=np.inf).fit(random.normal(size=(200, 3)), random.integers(2, size=200))
+
+
+@pytest.mark.row("E7")
+def test_hyperplane_geometry():
+    plane = er.Hyperplane(np.array([3.0, 4.0]), 5.0)
+    X = np.array([[1.0, 2.0], [-3.0, 0.5]])
+    np.testing.assert_allclose(plane.decision(X), X @ plane.w + 5)
+    np.testing.assert_allclose(plane.distance(X), (X @ plane.w + 5) / 5)
+    np.testing.assert_allclose(plane.decision(plane.project(X)), 0, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(X - plane.project(X), axis=1), np.abs(plane.distance(X)))
+    low, high = plane.supporting
+    np.testing.assert_allclose(low.decision(X), plane.decision(X) + 1)
+    np.testing.assert_allclose(high.decision(X), plane.decision(X) - 1)
+    with pytest.raises(ValueError, match="not zero"):
+        er.Hyperplane(np.zeros(2))
+    with pytest.raises(ValueError, match="outside the 1"):
+        er.Hyperplane.of(er.SVM().fit(X, [0, 1]), index=3)
+    with pytest.raises(ValueError, match="labels other than"):
+        plane.margins(X, [1, 7])
+
+
+def test_class_weights_are_sample_weights():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    by_class = er.SVM(class_weight={0: 3.0}).fit(X, y)
+    by_row = er.SVM().fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0))
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-7)
+    balanced = er.LogisticRegression(class_weight="balanced").fit(X, y)
+    factors = len(y) / (2 * np.bincount(y))
+    np.testing.assert_allclose(balanced.coef_, er.LogisticRegression().fit(X, y, factors[y]).coef_, atol=1e-6)
+
+
+@pytest.mark.row("L12")
+def test_l1_machines_are_sparse():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    for machine in (er.SVM(penalty="l1", C=0.02), er.LogisticRegression(penalty="l1", C=0.02)):
+        weights = machine.fit(X, y).coef_
+        assert 0 < (np.abs(weights) > 1e-9).sum() < 15
+        assert machine.score(X, y) > 0.9
+        assert machine.certificate_.converged
+
+
+@pytest.mark.row("L15")
+def test_joint_svm_beats_nothing_but_agrees_with_its_objective():
+    X, y = load_iris(return_X_y=True)
+    machine = er.SVM(multiclass="joint").fit(X, y)
+    F = machine.decision_function(X)
+    own = F[np.arange(150), y]
+    loss = (F + (np.arange(3) != y[:, None]) - own[:, None]).max(axis=1)
+    assert machine.certificate_.primal == pytest.approx(0.5 * (machine.coef_**2).sum() + loss.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize(
+    "machine",
+    [er.SVM(), er.LogisticRegression(), er.Perceptron(random_state=0), er.LeastSquaresClassifier(), er.NearestCentroid()],
+    ids=repr,
+)
+def test_no_warning_at_defaults_on_bundled_data(machine, load, standardised):
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X) if standardised else X
+    assert machine.fit(X, y).score(X, y) > 0.6

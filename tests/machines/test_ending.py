@@ -1,0 +1,143 @@
+"""Fits end: limits, interrupts, early stopping, progress."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.exceptions import ConvergenceWarning
+
+import empirisk as er
+
+
+def hard_problem(n=4000, d=300):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d)) * np.logspace(-2, 2, d)
+    return X, (X[:, 0] + random.normal(size=n) > 0).astype(int)
+
+
+def test_iteration_limit_warns_with_the_gap_and_a_remedy():
+    X, y = hard_problem(500, 20)
+    with pytest.warns(ConvergenceWarning, match=r"iteration limit after 2 .*gap of .*raise max_iter"):
+        machine = er.SVM(max_iter=2).fit(X, y)
+    assert not machine.certificate_.converged
+    assert machine.certificate_.status == "iteration limit"
+    assert machine.predict(X).shape == y.shape
+
+
+def test_time_limit():
+    X, y = hard_problem()
+    start = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        machine = er.SVM(solver="gradient_descent", max_iter=10**9, max_time=0.3).fit(X, y)
+    assert time.perf_counter() - start < 5
+    assert machine.certificate_.status == "time limit"
+    assert machine.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("solver", ["gradient_descent", "proximal", "dual_ascent", "sgd"])
+def test_interrupt_leaves_a_usable_model(solver):
+    X, y = hard_problem()
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    machine = er.SVM(solver=solver, max_iter=10**9, tol=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        start = time.perf_counter()
+        machine.fit(X, y)
+    assert machine.certificate_.status == "interrupted"
+    assert time.perf_counter() - start < 5
+    assert machine.predict(X).shape == y.shape
+    assert np.isfinite(machine.coef_).all()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.row("E8")
+def test_early_stopping_on_a_validation_part():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 50))
+    y = (X[:, 0] + random.normal(size=300) > 0).astype(int)
+    solver = er.solvers.SGD(early_stopping=True, validation_fraction=0.3, patience=3, random_state=0)
+    machine = er.LogisticRegression(C=100.0, solver=solver, max_iter=500).fit(X, y)
+    assert "early" in machine.certificate_.status
+    assert machine.n_iter_ < 500
+
+
+@pytest.mark.row("E8")
+@pytest.mark.parametrize("machine", [er.LogisticRegression(), er.SVM(), er.Lasso(), er.Ridge()], ids=repr)
+def test_history_of_the_objective(machine):
+    X, y = hard_problem(300, 10)
+    machine.fit(X, y if not isinstance(machine, er.Regressor) else y + X[:, 0])
+    objective = machine.history_["objective"]
+    assert len(objective) >= 1
+    assert np.isfinite(objective).all()
+    assert objective[-1] <= objective[0] * (1 + 1e-9)
+    assert len(machine.history_["seconds"]) == len(objective)
+    assert np.all(np.diff(machine.history_["seconds"]) >= 0)
+
+
+def test_progress_bar_and_monitor():
+    X, y = hard_problem(300, 5)
+    monitor = ScoringMonitor(scoring="accuracy")
+    machine = er.LogisticRegression().set_callbacks(monitor, ProgressBar()).fit(X, y)
+    assert machine.score(X, y) > 0.5
+    several = er.SVM().set_callbacks(ProgressBar()).fit(X, np.arange(300) % 3)
+    assert several.coef_.shape == (3, 5)
+
+
+def test_callbacks_see_every_iteration_and_may_stop_the_fit():
+    class Stopper:
+        """Counts iterations and asks to stop after two."""
+
+        def __init__(self):
+            self.ended, self.scores = 0, []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator, X, y):
+            if context.task_name != "iteration":
+                return False
+            self.ended += 1
+            self.scores.append(fitted_estimator.score(X, y))
+            return self.ended == 2
+
+    X, y = hard_problem(300, 5)
+    stopper = Stopper()
+    machine = er.SVM().set_callbacks(stopper).fit(X, y)
+    assert stopper.ended == 2
+    assert all(0 <= score <= 1 for score in stopper.scores)
+    assert "early" in machine.certificate_.status
+
+
+def test_same_bits_for_any_number_of_threads():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 30))
+    y = X[:, 0] + random.normal(size=20_000)
+    for make, target in ((er.LogisticRegression, y > 0), (er.SVM, y > 0), (er.Ridge, y), (er.LeastAbsolute, y)):
+        found = []
+        for threads in (1, 2, 3):
+            with er.config(threads=threads):
+                found.append(make().fit(X, target).coef_)
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_float32_data_are_kept_and_agree():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 5))
+    y = X[:, 0] + random.normal(size=500)
+    for make, target in ((er.LogisticRegression, y > 0), (er.SVM, y > 0), (er.Ridge, y), (er.Lasso, y)):
+        single, double = make().fit(X.astype(np.float32), target), make().fit(X, target)
+        assert single.certificate_.converged
+        np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-4)

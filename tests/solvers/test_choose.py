@@ -1,0 +1,135 @@
+"""The table of solvers, line searches, and solvers asked for by name."""
+
+import numpy as np
+import pytest
+
+import empirisk as er
+from empirisk import losses, penalties, solvers
+from empirisk.linalg.design import design_of
+from empirisk.machines.fitting import Limits, run
+from empirisk.problem import Problem
+from empirisk.solvers.choose import TABLE, choose
+from empirisk.solvers.search import line_search
+from tests.cases import make
+
+LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "shape", "expected"),
+    [
+        ("squared", "l2", (50, 5), "closed_form"),
+        ("squared", "none", (50, 5), "closed_form"),
+        ("squared", "l1", (50, 5), "coordinate_descent"),
+        ("logistic", "l2", (50, 5), "newton"),
+        ("logistic", "elastic_net", (50, 5), "coordinate_descent"),
+        ("hinge", "l2", (50, 5), "interior_point"),
+        ("hinge", "l1", (50, 5), "interior_point"),
+        ("hinge", "l2", (20_000, 10), "smoothing_newton"),
+        ("absolute", "none", (20_000, 10), "smoothing_newton"),
+        ("hinge", "l2", (6000, 5000), "dual_ascent"),
+        ("hinge", "l1", (6000, 5000), "proximal"),
+    ],
+)
+def test_the_table_picks_what_suits(loss, penalty, shape, expected):
+    X = np.zeros(shape, dtype=np.float32)
+    y = np.where(np.arange(shape[0]) % 2, 1.0, -1.0)
+    problem = Problem(losses.find(loss), penalties.find(penalty), 1.0, design_of(X, False), y, np.ones(shape[0]))
+    solver, reason = choose(problem)
+    assert solver.name() == expected
+    assert reason in {row.reason for row in TABLE}
+
+
+@pytest.mark.parametrize("name", sorted(solvers.NAMES))
+def test_every_solver_has_a_problem_it_can_do_and_says_what_it_cannot(name):
+    solver = solvers.find(name)
+    assert solver.name() == name
+    refusals = []
+    for loss in ("squared", "logistic", "hinge", "softmax", er.losses.Power(1.3)):
+        for penalty in ("l2", "l1", "none"):
+            problem, _ = make(loss, penalty, 0.1)
+            refusals.append(solver.refuses(problem))
+    assert "" in refusals
+    assert all(isinstance(reason, str) for reason in refusals)
+
+
+@pytest.mark.row("S10")
+@pytest.mark.parametrize("name", ["newton", "proximal", "gradient_descent"])
+def test_solvers_by_name_agree_on_a_smooth_problem(name):
+    problem, _ = make("logistic", "l2", 0.5)
+    best = run([problem], "newton", Limits(1e-12, None, None))[0].certificate.primal
+    found = run([problem], name, LIMITS)[0].certificate
+    assert found.solver == name
+    assert found.converged
+    assert found.primal <= best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["interior_point", "smoothing_newton", "dual_ascent", "proximal"])
+def test_solvers_by_name_agree_on_a_cornered_problem(name):
+    problem, _ = make("hinge", "l2", 0.5)
+    best = run([problem], "auto", Limits(1e-10, None, None))[0].certificate.primal
+    found = run([problem], name, LIMITS)[0].certificate
+    assert found.solver == name
+    assert found.converged
+    assert found.primal <= best * (1 + 1e-6)
+
+
+@pytest.mark.row("S8")
+@pytest.mark.parametrize("method", ["auto", "cholesky", "svd"])
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_closed_forms_agree(method, shape):
+    problem, _ = make("squared", "l2", 0.5, shape)
+    exact = run([problem], solvers.ClosedForm(method), LIMITS)[0]
+    assert exact.certificate.relative_gap < 1e-10
+    with pytest.raises(ValueError, match="method='qr'"):
+        run([problem], solvers.ClosedForm("qr"), LIMITS)
+
+
+def test_line_search_finds_minima_and_respects_infinity():
+    t, value = line_search(lambda t: ((t - 30.0) ** 2, 2 * (t - 30.0)), 900.0, -60.0)
+    assert value < 100
+    t, value = line_search(lambda t: (np.inf, np.inf) if t > 1e-3 else ((t - 1) ** 2, 2 * (t - 1)), 1.0, -2.0)
+    assert 0 < t <= 1e-3
+    assert value < 1
+    assert line_search(lambda t: (t, 1.0), 0.0, 1.0) == (0.0, 0.0)
+
+
+def test_newton_by_conjugate_gradients(monkeypatch):
+    from empirisk.solvers import newton
+
+    problem, _ = make("logistic", "l2", 0.5)
+    direct = run([problem], "newton", LIMITS)[0].certificate.primal
+    monkeypatch.setattr(newton, "DIRECT", 0)
+    found = run([problem], "newton", LIMITS)[0].certificate
+    assert found.converged
+    assert found.primal == pytest.approx(direct, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "epsilon_insensitive", "squared_absolute", "perceptron"])
+@pytest.mark.parametrize("penalty", ["l2", "none"])
+@pytest.mark.parametrize("kind", ["plain", "badly scaled", "sparse"])
+def test_newton_on_rounded_corners_is_interior_point(loss, penalty, kind):
+    problem, _ = make(loss, penalty, 0.7, "tall", kind)
+    exact = run([problem], "interior_point", LIMITS)[0].certificate
+    found = run([problem], "smoothing_newton", LIMITS)[0].certificate
+    assert found.converged
+    assert found.primal == pytest.approx(exact.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+def test_long_data_start_on_every_eighth_row(loss):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40_000, 30))
+    f = X[:, 0] + random.normal(size=40_000)
+    problem = Problem(
+        losses.find(loss),
+        penalties.L2(),
+        0.01,
+        design_of(X, True),
+        np.sign(f) if loss == "hinge" else f,
+        np.ones(40_000),
+    )
+    fit = run([problem], "auto", LIMITS)[0]
+    assert fit.certificate.solver == "smoothing_newton"
+    assert fit.certificate.converged
+    assert len(fit.history["objective"]) < 60
