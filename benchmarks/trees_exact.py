@@ -1,6 +1,7 @@
 """Exact trees, bagging and AdaBoost against scikit-learn: time at equal error, growth, and the error of a bag."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -74,7 +75,7 @@ def growth() -> None:
             start = perf_counter()
             er.TreeClassifier(max_depth=10).fit(X, y)
             seconds.append(perf_counter() - start)
-        ratios = ", ".join(f"{b / a:.1f} x" for a, b in zip(seconds, seconds[1:], strict=False))
+        ratios = ", ".join(f"{b / a:.1f} x" for a, b in pairwise(seconds))
         print(
             f"{'tree, depth 10, ' + name + ' doubled':<36} | " + ", ".join(f"{s:.3g}s" for s in seconds) + f": {ratios}"
         )

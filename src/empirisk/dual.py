@@ -4,15 +4,23 @@ A solver's dual point may leave the domain of the conjugates by rounding, miss t
 intercept, or miss |A'u|_inf <= l1. Each is repaired here with small moves, largest where the point has most room.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.factor import Cholesky, NormalEquations
 from empirisk.linalg.joint import Coupling, JointColumns
+from empirisk.linalg.joint_gradients import JointGradients
 from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-10
+SIMPLEX_ROUNDING = 1e-14
+INTERIOR = 1e-9
+EXACT = 1e-26
+ROUNDS = 30
+DIRECT = 3000
 
 
 def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
@@ -126,30 +134,74 @@ def _null_space_part(problem: Problem, u: Array) -> Array:
 
 
 def _repair_joint(problem: Problem, u: Array) -> Array:
-    """Rows into the simplex, then columns to zero sum, by steps in the metric diag(p) - p p'/s."""
+    """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
     scale = problem.scale[:, None]
     u = scale * problem.loss.shrink(problem.y, u / scale)
     if not (problem.intercept or is_flat(problem)):
         return u
-    onehot = problem.loss.onehot(problem.y, problem.classes)
-    for _ in range(30):
-        p = u + scale * onehot
-        moved = u
-        for _ in range(3):
-            moved = moved - _metric_step(problem, p, moved)
-        u = scale * problem.loss.shrink(problem.y, moved / scale)
-        if np.all(moved + scale * onehot >= 0):
+    if is_flat(problem) and problem.design.shape[0] <= problem.design.shape[1]:
+        moved = _null_space_part(problem, u)
+        return moved if _is_jointly_feasible(problem, moved) else np.zeros_like(u)
+    shares = problem.loss.simplex_point(problem.y, u / scale)
+    frequencies = np.bincount(problem.y.astype(int), problem.weights, problem.classes) / problem.weights.sum()
+    for interior in (0.0, INTERIOR):
+        # The class frequencies on every row are balanced: a little of them gives room where shares are zero.
+        moved = _rebalance(problem, (1 - interior) * shares + interior * frequencies)
+        if _is_jointly_feasible(problem, moved):
             return moved
     return np.zeros_like(u)
 
 
-def _metric_step(problem: Problem, p: Array, u: Array) -> Array:
-    """The move S(A t + t0) with S_i = diag(p_i) - p_i p_i'/s_i that takes [A, 1]'u to zero."""
-    scale = problem.scale[:, None]
+def _rebalance(problem: Problem, shares: Array) -> Array:
+    """Multiply p = s * shares by e^f, f = A t + t0, and bring the rows back to sum s, until [A, 1]'u = 0.
+
+    The last moves are linear, S f with S = diag(p) - p p'/s on each row, and therefore exact.
+    """
+    scale, onehot = problem.scale[:, None], problem.loss.onehot(problem.y, problem.classes)
+    for _ in range(ROUNDS):
+        coupling = Coupling(scale * shares)
+        restore = _sum_equations(problem, coupling)
+        u = scale * (shares - onehot)
+        f = restore(u)
+        change = coupling(f)
+        if np.all(change >= -coupling.shares):
+            u = u + change
+            return u + coupling(restore(u))
+        shares = np.maximum(shares + change / scale, 0.0)
+        shares = shares / shares.sum(axis=1, keepdims=True)
+    return u
+
+
+def _sum_equations(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
+    """The map from u to the f with [A, 1]'(u + S f) = 0, where f = t0 alone unless A'u counts too."""
     if not is_flat(problem):
-        matrix = np.diag(p.sum(axis=0)) - p.T @ (p / scale)
-        t0 = Cholesky(matrix).solve(u.sum(axis=0))
-        return p * (t0 - (p @ t0)[:, None] / scale)
-    coupling = Coupling(p)
-    system = JointColumns(problem.design, coupling, np.zeros(problem.width), problem.intercept)
-    return system.solve(problem.design.tdot(u), u.sum(axis=0))[2]
+        total = coupling.total()
+        factor = Cholesky(total + total.diagonal().mean() / len(total))
+        return lambda u: np.broadcast_to(factor.solve(-u.sum(axis=0)), u.shape)
+    design = problem.design
+    if np.prod(problem.width) <= DIRECT:
+        columns = JointColumns(design, coupling, np.zeros(problem.width), problem.intercept)
+        solve = columns.solve
+    else:
+        gradients = JointGradients(design, 0.0, problem.intercept)
+        gradients.renew(coupling)
+
+        def solve(right: Array, constant: Array) -> tuple[Array, ...]:
+            return gradients.solve(right, constant, lambda _, size, first: size <= EXACT * first, lambda: False)
+
+    def restore(u: Array) -> Array:
+        t, t0, *_ = solve(-design.tdot(u), -u.sum(axis=0))
+        return design.dot(t) + t0
+
+    return restore
+
+
+def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
+    """Whether the rows of u lie in the simplex and the sums [A, 1]'u are zero, both up to rounding."""
+    inside = problem.loss.simplex_point(problem.y, u / problem.scale[:, None]).min() >= -SIMPLEX_ROUNDING
+    sizes = ROUNDING * np.linalg.norm(u, axis=0)
+    balanced = not problem.intercept or np.all(np.abs(u.sum(axis=0)) <= sizes * np.sqrt(len(u)))
+    if not (inside and balanced and is_flat(problem)):
+        return bool(inside and balanced)
+    columns = np.sqrt(problem.design.squared_columns())
+    return bool(np.all(np.abs(problem.design.tdot(u)) <= np.outer(columns, sizes)))

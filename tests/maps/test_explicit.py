@@ -9,7 +9,7 @@ import empirisk as er
 
 @pytest.mark.row("F1")
 def test_polynomial_is_the_monomials_without_the_constant():
-    X = np.random.default_rng(0).normal(size=(10, 3))
+    X = np.random.default_rng(0).normal(size=(60, 3))
     np.testing.assert_array_equal(
         er.maps.Polynomial(3).fit_transform(X), PolynomialFeatures(3, include_bias=False).fit_transform(X)
     )

@@ -16,7 +16,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.choose import choose
+from empirisk.solvers.choose import choose, ranked
 
 Progress = Callable[[int, Point], bool]
 
@@ -75,10 +75,11 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def pick(solver: str | Solver, problem: Problem) -> tuple[Solver, str]:
-    """The solver asked for, or the one that suits the problem, with the reason."""
+def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]:
+    """The solver asked for; or those that suit the problem, best first, each with the reason."""
     if isinstance(solver, str) and solver == "auto":
-        return choose(problem)
+        yield from ranked(problem)
+        return
     chosen = find(solver)
     refusal = chosen.refuses(problem)
     if refusal:
@@ -87,7 +88,7 @@ def pick(solver: str | Solver, problem: Problem) -> tuple[Solver, str]:
             f"solver={solver!r} cannot minimise {problem.loss!r} with {problem.penalty!r}: {refusal}; "
             f"use solver='auto', which takes {suggestion.name()!r} here."
         )
-    return chosen, "asked for by name"
+    yield chosen, "asked for by name"
 
 
 def run(
@@ -104,19 +105,23 @@ def run(
     shared: dict = {}
     with interruptible() as interrupted:
         for number, problem in enumerate(problems):
-            chosen, reason = pick(solver, problem)
-            watch = Watch(
-                tol=limits.tol,
-                max_iter=limits.max_iter or chosen.iteration_limit,
-                deadline=np.inf if limits.max_time is None else begin + limits.max_time,
-                interrupted=interrupted,
-                progress=None if progress is None else progress(number),
-                shared=shared,
-            )
-            start = None if starts is None else starts[number]
-            with np.errstate(over="ignore", under="ignore"):
-                point = chosen.solve(problem, watch, start)
-                fits.append(_certify(problem, point, watch, chosen, reason))
+            for chosen, reason in pick(solver, problem):
+                watch = Watch(
+                    tol=limits.tol,
+                    max_iter=limits.max_iter or chosen.iteration_limit,
+                    deadline=np.inf if limits.max_time is None else begin + limits.max_time,
+                    interrupted=interrupted,
+                    progress=None if progress is None else progress(number),
+                    shared=shared,
+                )
+                start = None if starts is None else starts[number]
+                with np.errstate(over="ignore", under="ignore"):
+                    point = chosen.solve(problem, watch, start)
+                    fit = _certify(problem, point, watch, chosen, reason)
+                # Where one method ends for lack of digits, the next in the table may still get there.
+                if fit.certificate.status != Status.STALLED:
+                    break
+            fits.append(fit)
     return fits
 
 

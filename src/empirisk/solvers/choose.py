@@ -1,6 +1,6 @@
 """Which solver for which problem: one table, read from the top; the first row that fits is taken."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from empirisk.problem import Problem
@@ -51,10 +51,14 @@ TABLE = (
 )
 
 
-def choose(problem: Problem) -> tuple[Solver, str]:
-    """The first solver in the table that fits the problem and does not refuse it."""
+def ranked(problem: Problem) -> Iterator[tuple[Solver, str]]:
+    """The solvers of the table that fit the problem and do not refuse it, best first."""
     for row in TABLE:
         solver = row.solver()
         if not solver.refuses(problem) and row.fits(problem):
-            return solver, row.reason
-    raise AssertionError("the last row of the table takes every convex problem")
+            yield solver, row.reason
+
+
+def choose(problem: Problem) -> tuple[Solver, str]:
+    """The first of `ranked`; the last row of the table takes every convex problem."""
+    return next(ranked(problem))

@@ -16,6 +16,8 @@ CHUNK = 128
 TALL = 8
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4
+#: Sparse matrices with fewer columns are never cut.
+NARROW = 1000
 
 
 class DenseColumns:
@@ -72,15 +74,17 @@ class SparseColumns:
 
     def __init__(self, design: SparseDesign, chosen: Chosen):
         self._design, self._all = design, chosen
-        self._entries = np.bincount(design.by_row.indices, minlength=design.shape[1])
         self._arrange()
 
     def _arrange(self) -> None:
         whole = self._design.by_row
-        if 4 * self._entries[self._all].sum() > whole.nnz:
+        if whole.shape[1] <= NARROW or 4 * self._entries() > whole.nnz:
             self._matrix, self._places = whole, self._all
         else:
             self._matrix, self._places = self._design.by_column[:, self._all].tocsr(), np.arange(len(self._all))
+
+    def _entries(self) -> int:
+        return int(np.diff(self._design.by_column.indptr)[self._all].sum())
 
     @property
     def count(self) -> int:
@@ -105,7 +109,7 @@ class SparseColumns:
     def gram(self, curvatures: Array, known: int, out: Array) -> None:
         """Write the columns from ``known`` on of A' diag(curvatures) A."""
         matrix, size = self._matrix, self.count
-        places = np.full(matrix.shape[1], -1, dtype=np.intp)
+        places = np.full(matrix.shape[1], -1, dtype=np.int32)
         places[self._places] = np.arange(size)
 
         def run(share: int) -> Array:
@@ -121,7 +125,7 @@ class SparseColumns:
 
 
 class EveryColumn:
-    """All columns of a design, without a copy."""
+    """All columns of a design, without a copy; there are none to add."""
 
     def __init__(self, design: Design):
         self._design = design

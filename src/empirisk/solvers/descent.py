@@ -1,18 +1,13 @@
 """Gradient descent, and the subgradient method where there are corners."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.metric import typical_step
+from empirisk.solvers.steps import Backtracking, BoldDriver, Decreasing, Exact, Line, Rule
 
-Array = NDArray[np.float64]
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
 
@@ -26,7 +21,7 @@ class GradientDescent(Solver):
     Parameters
     ----------
     step : str, default "auto"
-        "backtracking": t is shrunk until the objective falls by half of what the slope promises;
+        "backtracking": t is shrunk until the objective still falls at the end of the step;
         "exact": t minimises the objective along the line;
         "fixed": t stays the same;
         "decreasing", "decreasing_root": t falls as 1/k or 1/sqrt(k) over the iterations k;
@@ -35,7 +30,7 @@ class GradientDescent(Solver):
         there is one, else as 1/sqrt(k).
     rate : float or None
         The (first) step size for the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
-        samples. None takes 1 / curvature for fixed steps, else a step that undoes the loss of a typical sample.
+        samples. None takes 1 / curvature for fixed steps, else Polyak's step P / |gradient|^2 at the start.
     grow, shrink : float, default 1.1 and 0.5
         Factors of the bold driver; ``shrink`` is also that of backtracking.
 
@@ -62,22 +57,25 @@ class GradientDescent(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self._check()
-        state = State(problem, problem.origin() if start is None else start)
-        rule = self._rule(problem)
-        best, lowest, looked = state.point(), state.value, 5
+        line = Line(problem, problem.origin() if start is None else start)
+        rule = self._rule(line)
+        best, lowest, looked, moved = line.point(), line.value, 5, True
         while True:
-            state.differentiate()
             steps = watch.iterations
-            if steps >= 2 * looked or (state.unsettled() <= watch.tol * abs(state.value) and steps >= 1.1 * looked):
+            near = line.unsettled() <= watch.tol * abs(line.value) and steps >= 1.1 * looked
+            if near or not moved or steps >= 2 * looked:
                 looked = max(steps, 5)
                 if watch.proves(problem, best):
                     return best
-            if not rule.move(state, steps + 1):
-                watch.status = Status.STALLED
-            if state.value <= lowest:
-                best, lowest = state.point(), state.value
-            if watch(state.point(), objective=state.value):
+                if not moved:
+                    watch.status = Status.STALLED
+                    return best
+            moved = rule.move(line, steps + 1)
+            if line.value <= lowest:
+                best, lowest = line.point(), line.value
+            if watch(line.point(), objective=line.value):
                 return best
+            line.differentiate()
 
     def _check(self) -> None:
         if self.step not in STEPS:
@@ -88,3 +86,49 @@ class GradientDescent(Solver):
             raise EmpiriskError(
                 f"grow={self.grow!r} and shrink={self.shrink!r} of GradientDescent must be above 1, and between 0 and 1."
             )
+
+    def _rule(self, line: Line) -> Rule:
+        """The step rule, with its first step size."""
+        problem = line.problem
+        if self.rate is not None:
+            first = self.rate / float(problem.scale.sum())
+        else:
+            first = line.value / line.steepness if 0 < line.value < np.inf and line.steepness > 0 else 1.0
+        step = self.step
+        if step == "auto":
+            step = "backtracking" if not has_corners(problem) else "decreasing_root"
+            if step == "decreasing_root" and problem.penalty.l2 > 0:
+                return Decreasing(first, 1.0, max(1.0, 1.0 / (first * problem.penalty.l2)))
+        if step == "fixed":
+            return Decreasing(first if self.rate is not None else 1.0 / curvature(problem), 0.0)
+        rules: dict[str, Rule] = {
+            "backtracking": Backtracking(first, self.shrink),
+            "exact": Exact(first),
+            "decreasing": Decreasing(first, 1.0),
+            "decreasing_root": Decreasing(first, 0.5),
+            "bold_driver": BoldDriver(first, self.grow, self.shrink),
+        }
+        return rules[step]
+
+
+def has_corners(problem: Problem) -> bool:
+    """Whether the objective has points without a gradient."""
+    loss = problem.loss
+    # Joint losses list no corners: those without a bound on their curvature have them.
+    return problem.penalty.l1 > 0 or bool(loss.corners) or (loss.joint and loss.curvature_bound == np.inf)
+
+
+def curvature(problem: Problem) -> float:
+    """The largest curvature of the objective, by the power method; a few per cent more, to be safe."""
+    design, scale = problem.design, problem.scale
+    w, b, largest = np.random.default_rng(0).standard_normal(design.shape[1]), 1.0, 0.0
+    for _ in range(200):
+        norm = float(np.sqrt(w @ w + b * b))
+        if norm == 0:
+            break
+        u = scale * (design.dot(w / norm) + (b / norm if problem.intercept else 0.0))
+        w, b = design.tdot(u), float(u.sum()) if problem.intercept else 0.0
+        before, largest = largest, float(np.sqrt(w @ w + b * b))
+        if largest - before <= 1e-4 * largest:
+            break
+    return 1.05 * problem.loss.curvature_bound * largest + problem.penalty.l2 or 1.0

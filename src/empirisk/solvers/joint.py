@@ -44,7 +44,7 @@ class JointNewton(Solver):
         patience = 0
         while True:
             step = state.newton_step(problem, watch)
-            small = 0.5 * step.decrement <= 0.1 * np.sqrt(watch.tol) * abs(state.value)
+            small = 0.5 * step.decrement <= 0.1 * np.sqrt(watch.tol) * problem.magnitude(state.value)
             before, t = state.value, state.move(problem, step)
             point = Point(state.w, state.b, step.u if t == 1 else None)
             if (small or patience) and watch.proves(problem, point):
@@ -114,7 +114,7 @@ class State:
 
     def _good(self, problem: Problem, watch: Watch) -> Good:
         """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end."""
-        l2, value = problem.penalty.l2, abs(self.value)
+        l2, value = problem.penalty.l2, problem.magnitude(self.value)
 
         def good(residual: Array, size: float, first: float) -> bool:
             if size > 0.5 * min(0.2, first / value) * first and size > 0.1 * watch.tol * value:

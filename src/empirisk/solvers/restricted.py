@@ -126,7 +126,8 @@ class State:
         gradient = working.tdot(self.u) - constant * working.means
         target = goal
         if not self.problem.loss.quadratic:
-            target = max(0.3 * goal, FORCING * slack(w, gradient, self.l1, self.l2))
+            start = slack(w, gradient, self.l1, self.l2)
+            target = max(0.3 * goal, start * FORCING * min(1.0, start / self.value))
         minimise(working.matrix, working.diagonal, w, gradient, self.l1, self.l2, target)
         step = w - old
         rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0

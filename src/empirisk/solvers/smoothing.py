@@ -57,7 +57,8 @@ class SmoothingNewton(Solver):
         state = self._start(problem, watch, start)
         least, stalls = np.inf, 0
         while True:
-            if self._round(state, watch):
+            done = self._round(state, watch)
+            if watch.status:
                 return state.point()
             gap = state.estimate()
             if (gap <= watch.tol or stalls) and watch.proves(problem, state.point()):
@@ -67,17 +68,18 @@ class SmoothingNewton(Solver):
             if stalls >= 8:
                 watch.status = Status.STALLED
                 return state.point()
-            state.sharpen()
+            if done:
+                state.sharpen()
 
     @staticmethod
     def _round(state: "State", watch: Watch) -> bool:
-        """Newton steps at one sharpness; True if the watch says stop."""
+        """Newton steps at one sharpness; True if they found the minimum."""
         for _ in range(STEPS_A_ROUND):
             state.step()
             if watch(state.point(), objective=state.primal):
-                return True
+                return False
             if state.dual_error() <= 0.1 * max(watch.tol * state.problem.magnitude(state.primal), 0.1 * state.rounding()):
-                break
+                return True
         return False
 
     def _start(self, problem: Problem, watch: Watch, start: Point | None) -> "State":
@@ -89,7 +91,7 @@ class SmoothingNewton(Solver):
         quiet = Watch(tol=watch.tol, deadline=watch.deadline, interrupted=watch.interrupted)
         goal = 0.1 * thin.design.shape[1] / thin.design.shape[0]
         for _ in range(ROUNDS_ON_THIN_DATA):
-            if self._round(state, quiet) or state.estimate() <= goal:
+            if not self._round(state, quiet) or state.estimate() <= goal:
                 break
             state.sharpen()
         return State(problem, Point(state.w, state.b), state.tau)

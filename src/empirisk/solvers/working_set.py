@@ -8,12 +8,11 @@ from empirisk.solvers.columns import Array, Chosen, Columns, EveryColumn, column
 
 #: Curvatures may move by this share of their sum before the Gram matrix is made anew.
 #: Less for narrow sets, whose Gram matrix costs no more than a step.
-REUSE, REUSE_NARROW, NARROW = 0.15, 0.01, 128
+REUSE, REUSE_NARROW, NARROW = 0.15, 0.03, 128
 #: A centred diagonal below this share of the uncentred one is rounding: the column is constant.
 CONSTANT = 1e-13
-GS=10
 #: The most columns a set should have: above, time and memory go into the Gram matrix.
-LARGEST = 2048
+LARGEST = 4096
 
 
 class WorkingSet:
@@ -38,9 +37,9 @@ class WorkingSet:
 
     def __init__(self, design: Design, intercept: bool):
         self._design, self._intercept = design, intercept
-        self._columns: Columns | EveryColumn | None = None
         self.curvatures = np.empty(0)
         self.chosen: Chosen = np.empty(0, dtype=np.intp)
+        self._columns: Columns | EveryColumn = columns_of(design, self.chosen)
         self.matrix = np.empty((0, 0))
         self.diagonal = self.means = np.empty(0)
         self.total = 0.0
@@ -78,9 +77,9 @@ class WorkingSet:
 
     def _shrink(self, idle: NDArray[np.bool_]) -> None:
         """Drop idle columns if they are many: the Gram matrix is the dear part."""
-        if GS * np.count_nonzero(idle) > len(idle):
+        if 10 * np.count_nonzero(idle) > len(idle):
             self.chosen = self.chosen[~idle]
-            self._columns = columns_of(self._design, self.chosen) if len(self) else None
+            self._columns = columns_of(self._design, self.chosen)
 
     def _take(self, new: Chosen, known: int) -> int:
         """Take in new columns; returns for how many G is known."""
@@ -89,10 +88,7 @@ class WorkingSet:
             self.chosen, self._columns = np.arange(everything), EveryColumn(self._design)
             return 0
         self.chosen = np.append(self.chosen, new)
-        if self._columns is None:
-            self._columns = columns_of(self._design, new)
-        else:
-            self._columns.add(new)
+        self._columns.add(new)
         return known
 
     def _fill(self, known: int) -> None:

@@ -79,11 +79,12 @@ class Rounds:
         whole = self._weight < MOST_ROWS and bool((weights == np.rint(weights)).all())
         self._times = weights.astype(np.int32) if whole else np.ones(self.n_rows, dtype=np.int32)
         self._count = int(self._times.sum())
+        several = self._times if self._count > self.n_rows else self._times[:0]
         # Trees of different outputs are independent: whole trees go to the threads, not parts of one.
         threads = settings().threads
         together = 1 if self.n_outputs == 1 else min(threads, self.n_outputs)
         self._growers = [
-            Grower(self.table, plan.max_features, self._most_leaves(), max(1, threads // together), stop)
+            Grower(self.table, several, plan.max_features, self._most_leaves(), max(1, threads // together), stop)
             for _ in range(together)
         ]
 
@@ -185,8 +186,8 @@ class Rounds:
     def _most_leaves(self) -> int:
         """No tree has more leaves than this."""
         limits = [self.n_rows, self.plan.max_leaves or UNLIMITED]
-        if self.objective.bounded and self.plan.min_samples_leaf > 0:
-            limits.append(int(self._weight / self.plan.min_samples_leaf))
+        if self.plan.min_samples_leaf >= 1:
+            limits.append(int(self._count / self.plan.min_samples_leaf))
         if self.plan.max_depth is not None and self.plan.max_depth < 31:
             limits.append(1 << self.plan.max_depth)
         return max(1, min(limits))
@@ -195,7 +196,7 @@ class Rounds:
         plan, whole = self.plan, self.objective.whole / units[1]
         return Limits(
             l2=plan.l2 / units[1],
-            leaf=max(1, int(np.ceil(plan.min_samples_leaf * whole * (1 - 1e-9)))),
+            leaf=plan.min_samples_leaf * (1 - 1e-9),
             gain=2.0 * plan.min_gain * self._weight * units[1] / units[0] ** 2,
             smoothing=SMOOTHING * whole,
             depth=UNLIMITED if plan.max_depth is None else plan.max_depth,

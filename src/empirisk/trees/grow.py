@@ -30,6 +30,7 @@ from empirisk.trees.expand import (
 from empirisk.trees.nodes import Nodes, gather_sets
 from empirisk.trees.offers import OFFER, Search, Sorted, scan_columns
 from empirisk.trees.presort import LARGE_NODE, MISSING, presort
+from empirisk.trees.scan import EXACT
 
 Array = NDArray[np.float64]
 
@@ -113,9 +114,17 @@ class Grower:
 
 
 def whole_weights(weights: Array) -> tuple[Array, float]:
-    """Weights as whole numbers whose sum is below 2^BITS, and the unit that turns them back."""
-    exponent = BITS - int(np.frexp(weights.sum())[1])
-    return np.rint(np.ldexp(weights, exponent)), float(np.ldexp(1.0, -exponent))
+    """Weights as whole numbers, and the unit that turns them back.
+
+    Their sum is at most `EXACT` where that loses nothing, as for counts of rows, else below 2^BITS.
+    """
+    for bits in (EXACT.bit_length() - 1, BITS):
+        exponent = bits - int(np.frexp(weights.sum())[1])
+        scaled = np.ldexp(weights, exponent)
+        whole = np.rint(scaled)
+        if np.array_equal(whole, scaled):
+            break
+    return whole, float(np.ldexp(1.0, -exponent))
 
 
 def _rules(limits: Limits, counts: NDArray[np.int32], unit: float, weights: Array) -> Rules:

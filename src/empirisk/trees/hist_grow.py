@@ -13,6 +13,7 @@ from empirisk.settings import settings
 from empirisk.trees.bins import MISSING, WIDTH, Binning
 from empirisk.trees.hist_loops import (
     SCRATCH,
+    count_rows,
     evaluate,
     evaluate_root,
     expand,
@@ -86,6 +87,8 @@ class Grower:
     ----------
     table : Table
         The binned columns.
+    times : array of int32
+        For how many equal rows each row stands; empty if each stands for itself.
     n_features : int
         The number of columns that each tree looks at.
     max_leaves : int
@@ -96,7 +99,15 @@ class Grower:
         Asked before each task; true ends the growth without a tree.
     """
 
-    def __init__(self, table: Table, n_features: int, max_leaves: int, threads: int, stop: Callable[[], bool]):
+    def __init__(
+        self,
+        table: Table,
+        times: NDArray[np.int32],
+        n_features: int,
+        max_leaves: int,
+        threads: int,
+        stop: Callable[[], bool],
+    ):
         self.table = table
         self.stop = stop
         self.max_splits = max_leaves - 1
@@ -106,7 +117,7 @@ class Grower:
         histogram = n_features * WIDTH * 8
         kept = min(splits + 1, max(2, min(POOL, settings().memory // 4) // histogram))
         self.slots = list(range(SCRATCH * threads + kept))
-        self.growth = new_growth(len(table.by_row), 2 * splits + 1, n_features, len(self.slots))
+        self.growth = new_growth(len(table.by_row), times, 2 * splits + 1, n_features, len(self.slots))
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def close(self) -> None:
@@ -125,7 +136,7 @@ class Grower:
         growth.rows[: len(rows)] = rows
         growth.start[0], growth.stop[0], growth.left[0], growth.depth[0] = 0, len(rows), 0, 0
         growth.low[0], growth.high[0] = -np.inf, np.inf
-        growth.sum[0] = total(growth.packed, rows)
+        growth.sum[0], growth.count[0] = total(growth.packed, rows), count_rows(growth, 0, len(rows))
         growth.slot[0] = self.slots[SCRATCH * self.threads]
         run = _Run(self, self.table._replace(by_row=by_row), features, limits)
         run.start()

@@ -17,14 +17,16 @@ class Growth(NamedTuple):
     """A tree while it grows. Nodes are numbered so that the split with number p makes the nodes 2p + 1 and 2p + 2.
 
     ``rows`` holds the rows of node k between ``start[k]`` and ``stop[k]``; ``packed`` the gradient and curvature of
-    each row of the table; ``histograms`` a pool, of which node k owns number ``slot[k]`` (-1: none). ``sum`` is the
-    packed sum, ``low`` and ``high`` bound the value, ``left`` is the left child (0: not split), ``found`` the best
-    splits, whose places after those of the nodes serve parts of a search.
+    each row of the table, ``times`` for how many equal rows it stands (nothing where each stands for itself);
+    ``histograms`` a pool, of which node k owns number ``slot[k]`` (-1: none). ``sum`` is the packed sum, ``count`` the
+    number of rows, ``low`` and ``high`` bound the value, ``left`` is the left child (0: not split), ``found`` the
+    best splits, whose places after those of the nodes serve parts of a search.
     """
 
     rows: NDArray[np.int32]
     spare: NDArray[np.int32]
     packed: NDArray[np.int64]
+    times: NDArray[np.int32]
     histograms: NDArray[np.int64]
     start: NDArray[np.int32]
     stop: NDArray[np.int32]
@@ -32,20 +34,23 @@ class Growth(NamedTuple):
     slot: NDArray[np.int32]
     left: NDArray[np.int32]
     sum: NDArray[np.int64]
+    count: NDArray[np.int64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     found: Found
 
 
-def new_growth(rows: int, nodes: int, features: int, slots: int) -> Growth:
+def new_growth(rows: int, times: NDArray[np.int32], nodes: int, features: int, slots: int) -> Growth:
     """Room for a tree with ``nodes`` nodes on ``rows`` rows and ``features`` columns."""
     ints = [np.zeros(nodes, dtype=np.int32) for _ in range(5)]
     return Growth(
         np.empty(rows, dtype=np.int32),
         np.empty(rows, dtype=np.int32),
         np.empty(rows, dtype=np.int64),
+        times,
         np.empty((slots, features, WIDTH), dtype=np.int64),
         *ints,
+        np.zeros(nodes, dtype=np.int64),
         np.zeros(nodes, dtype=np.int64),
         np.zeros(nodes),
         np.zeros(nodes),
@@ -75,10 +80,21 @@ def part_rows(column, rows, spare, start, stop, marks):
 
 
 @njit(cache=True, nogil=True)
+def count_rows(growth, start, stop):
+    """Number of rows between two places, those that stand for several counted so often."""
+    if growth.times.shape[0] == 0:
+        return np.int64(stop - start)
+    count = np.int64(0)
+    for k in range(start, stop):
+        count += growth.times[growth.rows[k]]
+    return count
+
+
+@njit(cache=True, nogil=True)
 def may_split(growth, limits, node):
     """Whether depth and leaf size leave room for a split."""
-    rows = growth.stop[node] - growth.start[node]
-    return rows > 1 and growth.depth[node] < limits.depth and curvature_of(growth.sum[node]) >= 2 * limits.leaf
+    enough = growth.count[node] >= 2 * limits.leaf and curvature_of(growth.sum[node]) > 1
+    return enough and growth.stop[node] - growth.start[node] > 1 and growth.depth[node] < limits.depth
 
 
 @njit(cache=True, nogil=True)
@@ -91,6 +107,7 @@ def open_children(table, growth, limits, node, split, slot):
     feature = found.feature[node]
     start, stop = growth.start[node], growth.stop[node]
     middle = part_rows(table.by_column[feature], growth.rows, growth.spare, start, stop, found.left[node])
+    on_left = count_rows(growth, start, middle)
     growth.left[node] = child
     low, high = growth.low[node], growth.high[node]
     left_sum, right_sum = found.left_sum[node], growth.sum[node] - found.left_sum[node]
@@ -100,6 +117,7 @@ def open_children(table, growth, limits, node, split, slot):
         growth.start[child + side] = start if side == 0 else middle
         growth.stop[child + side] = middle if side == 0 else stop
         growth.sum[child + side] = left_sum if side == 0 else right_sum
+        growth.count[child + side] = on_left if side == 0 else growth.count[node] - on_left
         growth.depth[child + side] = growth.depth[node] + 1
         growth.left[child + side] = 0
         # Under a constraint the children keep to their own sides of the cut, and so do all nodes below them.
@@ -144,7 +162,8 @@ def evaluate(table, features, growth, limits, node, subtracting, part, scratch):
         if live:
             bounds = (growth.low[side], growth.high[side])
             source = histogram if k == 0 else other
-            search(source, table, columns, limits, growth.sum[side], bounds, growth.found, place)
+            about = (growth.sum[side], growth.count[side])
+            search(source, table, columns, limits, about, bounds, growth.found, place)
 
 
 @njit(cache=True, nogil=True)
@@ -155,7 +174,8 @@ def evaluate_root(table, features, growth, limits, part):
     rows = growth.rows[growth.start[0] : growth.stop[0]]
     accumulate(table.by_row, growth.packed, rows, first, histogram)
     bounds = (growth.low[0], growth.high[0])
-    search(histogram, table, features[first:last], limits, growth.sum[0], bounds, growth.found, place)
+    about = (growth.sum[0], growth.count[0])
+    search(histogram, table, features[first:last], limits, about, bounds, growth.found, place)
 
 
 @njit(cache=True, nogil=True)

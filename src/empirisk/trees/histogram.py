@@ -41,13 +41,13 @@ class Table(NamedTuple):
 class Limits(NamedTuple):
     """What a split must respect, in packed units.
 
-    ``l2`` is added to the curvature of a child, whose curvature must reach ``leaf``; the gain must exceed ``gain``;
+    ``l2`` is added to the curvature of a child, whose number of rows must reach ``leaf``; the gain must exceed ``gain``;
     ``smoothing`` is added to the curvature of a category where categories are ordered; nodes at ``depth`` stay whole;
     ``value`` turns gradient units over curvature units into a prediction.
     """
 
     l2: float
-    leaf: int
+    leaf: float
     gain: float
     smoothing: float
     depth: int

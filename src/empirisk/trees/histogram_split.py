@@ -38,12 +38,15 @@ def bounded_score(left, right, limits, low, high, sign):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def scan(bins, last, node, missing, limits, low, high, sign):
+def scan(bins, last, node, missing, limits, leaf, bounds, sign):
     """Best numeric split after one of the bins 0..last, with ``missing`` (a packed sum) on the left.
+
+    ``leaf`` is the least curvature of a child.
 
     Returns the score, the bin and the packed sum of the left child; score 0 if no split is allowed.
     """
     best, best_bin, best_left = 0.0, -1, np.int64(0)
+    low, high = bounds
     bounded = sign != 0 or low > -np.inf or high < np.inf
     left = missing
     all_gradient, all_curvature = gradient_of(node), curvature_of(node)
@@ -52,9 +55,9 @@ def scan(bins, last, node, missing, limits, low, high, sign):
             continue
         left += bins[b]
         curvature = curvature_of(left)
-        if curvature < limits.leaf:
+        if curvature < leaf:
             continue
-        if all_curvature - curvature < limits.leaf:
+        if all_curvature - curvature < leaf:
             break
         if bounded:
             score = bounded_score(left, node - left, limits, low, high, sign)
@@ -86,13 +89,15 @@ def order_categories(bins, limits, order):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def search(histogram, table, features, limits, node, bounds, found, place):
-    """Write into ``found`` at ``place`` the best split of a node with packed sum ``node``; gain 0 where there is none.
+def search(histogram, table, features, limits, about, bounds, found, place):
+    """Write into ``found`` at ``place`` the best split of a node; gain 0 where there is none.
 
-    Of equal splits the one in the first column, with the lowest bin and missing values on the right, wins.
+    ``about`` is the packed sum of the node and its number of rows. How many rows a child has is not in the histogram;
+    it is taken to be in proportion to the curvature, which is exact where all rows have the same. Of equal splits the one in the first column, with the lowest bin and missing values on the right, wins.
     """
-    low, high = bounds
-    value = best_value(node, limits, low, high)
+    node, rows = about
+    leaf = max(1, np.int64(np.ceil(limits.leaf * curvature_of(node) / rows)))
+    value = best_value(node, limits, bounds[0], bounds[1])
     own = score_at(node, limits, value)
     best = own + max(limits.gain, NOISE * own)
     found.gain[place] = 0.0
@@ -105,7 +110,7 @@ def search(histogram, table, features, limits, node, bounds, found, place):
             count = order_categories(bins, limits, order)
             for k in range(count):
                 ordered[k] = bins[order[k]]
-            score, k, left = scan(ordered, count - 2, node, np.int64(0), limits, low, high, 0)
+            score, k, left = scan(ordered, count - 2, node, np.int64(0), limits, leaf, bounds, 0)
             if score > best:
                 best = score
                 keep(found, place, score - own, f, k, left)
@@ -115,14 +120,14 @@ def search(histogram, table, features, limits, node, bounds, found, place):
         # Present values on the left against missing ones on the right is a split too.
         last = table.counts[f] - (2 if missing == 0 else 1)
         sign = np.int64(table.monotone[f])
-        score, b, left = scan(bins, last, node, np.int64(0), limits, low, high, sign)
+        score, b, left = scan(bins, last, node, np.int64(0), limits, leaf, bounds, sign)
         if score > best:
             best = score
             keep(found, place, score - own, f, b, left)
             heavier = missing == 0 and curvature_of(left) * 2 > curvature_of(node)
             found.bin[place] = mark_numbers(bins, b, table.counts[f], heavier, found.left[place])
         if missing != 0:
-            score, b, left = scan(bins, last - 1, node, missing, limits, low, high, sign)
+            score, b, left = scan(bins, last - 1, node, missing, limits, leaf, bounds, sign)
             if score > best:
                 best = score
                 keep(found, place, score - own, f, b, left)

@@ -8,10 +8,11 @@ from numba.core import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from empirisk.trees.criteria import GINI
 from empirisk.trees.describe import lacks
 from empirisk.trees.deviation import scan_absolute
 from empirisk.trees.presort import MISSING, ROW
-from empirisk.trees.scan import HEAVIER, NO_SPLIT, scan_sums, scan_variance
+from empirisk.trees.scan import EXACT, HEAVIER, NO_SPLIT, scan_squares, scan_sums, scan_variance
 from empirisk.trees.subsets import subset_by_mean, subset_by_median, subset_by_sums
 
 #: A column's best split; see `empirisk.trees.scan`.
@@ -107,9 +108,13 @@ def _best_cut(target, keys, present, start, total, missing, limits):
         return lambda target, keys, present, start, total, missing, limits: scan_variance(
             keys[:present], target.rows, total, missing, limits
         )
-    return lambda target, keys, present, start, total, missing, limits: scan_sums(
-        target.criterion, keys[:present], target.rows, target.slots, total, missing, limits
-    )
+
+    def by_sums(target, keys, present, start, total, missing, limits):
+        if target.criterion == GINI and present == len(keys) and total[0] <= EXACT:
+            return scan_squares(keys, target.rows, target.slots, total, limits)
+        return scan_sums(target.criterion, keys[:present], target.rows, target.slots, total, missing, limits)
+
+    return by_sums
 
 
 def best_subset(target, search, child, column, keys, present, start, missing):

@@ -10,11 +10,12 @@ that ties go to the lowest threshold although sums of different rows are rounded
 import numpy as np
 from numba import njit
 
-from empirisk.trees.criteria import purity
+from empirisk.trees.criteria import GINI, purity
 from empirisk.trees.presort import MISSING, ROW
 
 RIGHT, LEFT, HEAVIER = 0, 1, 2  # where missing rows go; HEAVIER: there were none, so with the heavier child
 NO_SPLIT = -1.0
+EXACT = 1 << 26  # weight up to which the squares of whole-number sums are exact
 
 
 @njit(cache=True, nogil=True)
@@ -96,6 +97,39 @@ def scan_sums(criterion, keys, rows, slots, total, missing, limits):
         if gain > best + slack:
             best, cut, upper, side = gain, previous, np.int64(MISSING), np.int64(RIGHT)
     return max(best, 0.0) if best > -np.inf else NO_SPLIT, cut, upper, side
+
+
+@njit(cache=True, nogil=True)
+def scan_squares(keys, rows, slots, total, limits):
+    """`scan_sums` for gini and several classes, with no row missing and a weight of at most `EXACT`.
+
+    Squares of sums are then exact, so that each row changes their total in one step, however many the classes.
+    """
+    least, slack = limits[0], limits[1]
+    before = purity(GINI, total[1:], total[0])
+    left, right = np.zeros(len(total)), total.copy()
+    squares_left, squares_right = 0.0, 0.0
+    for amount in total[1:]:
+        squares_right += amount * amount
+    best, cut, upper = -np.inf, np.int64(-1), np.int64(-1)
+    previous = keys[0] >> 32
+    for key in keys:
+        rank = key >> 32
+        if rank != previous:
+            if left[0] >= least and right[0] >= least:
+                gain = squares_left / left[0] + squares_right / right[0] - before
+                if gain > best + slack:
+                    best, cut, upper = gain, previous, rank
+            previous = rank
+        row = key & ROW
+        weight, slot = rows[row, 0], 1 + slots[row, 0]
+        squares_left += weight * (2.0 * left[slot] + weight)
+        squares_right -= weight * (2.0 * right[slot] - weight)
+        left[0] += weight
+        right[0] -= weight
+        left[slot] += weight
+        right[slot] -= weight
+    return max(best, 0.0) if best > -np.inf else NO_SPLIT, cut, upper, np.int64(HEAVIER)
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,226 @@
+"""Mini-batch stochastic gradient descent, and the classical perceptron as its simplest case."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError
+from empirisk.losses.base import Ramp
+from empirisk.problem import Point, Problem
+from empirisk.solvers import perceptron
+from empirisk.solvers import stochastic_loops as loops
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.metric import typical_step
+from empirisk.solvers.pause import must_stop
+from empirisk.solvers.rows import rows_of
+from empirisk.solvers.schedules import ADAPTATIONS, SCHEDULES, Pace
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+ADAPTIVE_RATE = 0.05
+
+
+class SGD(Solver):
+    """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
+
+    The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
+    samples; the l1 penalty is a soft threshold after every step; at corners of the loss a subgradient serves. An
+    iteration is an epoch. With ``batch=1, schedule="constant", rate=1.0`` on the perceptron loss without penalty this
+    is the classical perceptron: it adds y_i x_i wherever y_i f(x_i) <= 0, and ends with an epoch without a mistake.
+
+    Parameters
+    ----------
+    batch : int, default 32
+        Samples in a step.
+    schedule : {"inverse", "inverse_root", "inverse_regularised", "constant"}
+        How the rate falls: as 1 / epochs, as 1 / sqrt(epochs), as 1 / (lambda t) over the steps t with lambda the l2
+        strength of the mean, or not at all.
+    rate : float or None
+        The first step size. None takes the step that undoes the loss of a typical sample, or 0.05 with ``adapt``.
+    adapt : {None, "adagrad", "rmsprop", "adam"}
+        Divides the step of each weight by the size of its gradients so far.
+    average : bool, default False
+        Whether to return the average of the weights over the steps; later steps count more (for the perceptron, all
+        count the same).
+    validation_fraction : float, default 0
+        Share of the rows held out. Training then stops when their loss has not improved for ``patience`` epochs, and
+        the best point on them is returned.
+    patience : int, default 5
+        Epochs to wait for an improvement.
+    shuffle : bool, default True
+        Whether every epoch visits the samples in a new random order.
+    random_state : int or None, default 0
+        Seed of the order and of the held-out rows.
+
+    >>> er.SVM(solver=er.solvers.SGD(batch=1), tol=0.5).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).solver_
+    'sgd'
+    """
+
+    iteration_limit = 200
+
+    def __init__(
+        self,
+        batch: int = 32,
+        schedule: str = "inverse",
+        rate: float | None = None,
+        adapt: str | None = None,
+        average: bool = False,
+        validation_fraction: float = 0.0,
+        patience: int = 5,
+        shuffle: bool = True,
+        random_state: int | None = 0,
+    ):
+        self.batch = batch
+        self.schedule = schedule
+        self.rate = rate
+        self.adapt = adapt
+        self.average = average
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def refuses(self, problem: Problem) -> str:
+        if not problem.loss.convex:
+            return "the loss is not convex"
+        if self.schedule == "inverse_regularised" and problem.penalty.l2 == 0:
+            return "schedule='inverse_regularised' needs a penalty with an l2 part; schedule='inverse' does not"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        self._check()
+        generator = np.random.default_rng(self.random_state)
+        if self._is_perceptron(problem):
+            rate = 1.0 if self.rate is None else self.rate
+            return perceptron.run(problem, watch, start, rate, generator if self.shuffle else None, self.average)
+        held_out, rows = self._split(len(problem.y), generator)
+        training = Training(problem, self, problem.origin() if start is None else start, len(rows))
+        judge = Judge(problem, held_out, self.patience)
+        looked = 1
+        while True:
+            training.epoch(generator.permutation(rows) if self.shuffle else rows, watch)
+            point = training.point()
+            objective = problem.primal(point)
+            judge.note(point, objective, watch)
+            if watch(point, objective=objective) or not np.isfinite(objective):
+                watch.status = watch.status or Status.STALLED
+                return judge.best
+            if watch.iterations >= 1.5 * looked:
+                looked = watch.iterations
+                if watch.proves(problem, judge.best):
+                    return judge.best
+
+    def _check(self) -> None:
+        if not (isinstance(self.batch, Integral) and self.batch >= 1):
+            raise EmpiriskError(f"batch={self.batch!r} of SGD must be a whole number, at least 1.")
+        if self.schedule not in SCHEDULES:
+            raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {sorted(SCHEDULES)}.")
+        if self.adapt not in ADAPTATIONS:
+            raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
+        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
+            raise EmpiriskError(f"rate={self.rate!r} of SGD must be a positive number, or None.")
+        if not 0 <= self.validation_fraction < 1:
+            raise EmpiriskError(f"validation_fraction={self.validation_fraction!r} of SGD must lie in [0, 1).")
+        if not self.patience >= 1:
+            raise EmpiriskError(f"patience={self.patience!r} of SGD must be at least 1 epoch.")
+
+    def _is_perceptron(self, problem: Problem) -> bool:
+        """Whether the parameters say: add y_i x_i at every mistake."""
+        plain = self.batch == 1 and self.schedule == "constant" and self.adapt is None and not self.validation_fraction
+        free = problem.penalty.l1 == 0 and problem.penalty.l2 == 0
+        return plain and free and problem.loss.corners == (Ramp(-1.0, 0.0),)
+
+    def _split(self, rows: int, generator: np.random.Generator) -> tuple[Indices, Indices]:
+        """Rows held out for validation, and rows to train on."""
+        if not self.validation_fraction:
+            return np.arange(0), np.arange(rows)
+        count = max(1, round(self.validation_fraction * rows))
+        if count >= rows:
+            raise EmpiriskError(
+                f"validation_fraction={self.validation_fraction!r} of SGD leaves none of {rows} rows to train on."
+            )
+        order = generator.permutation(rows)
+        return np.sort(order[:count]), np.sort(order[count:])
+
+
+class Training:
+    """The weights on their way, one batch at a time."""
+
+    def __init__(self, problem: Problem, solver: SGD, start: Point, rows: int):
+        self.problem, self.batch, self.averaged = problem, int(solver.batch), solver.average
+        self.rows = rows_of(problem.design)
+        total, penalty = float(problem.scale.sum()), problem.penalty
+        self.relative = problem.scale * (len(problem.y) / total)
+        self.schedule, self.adaptation = SCHEDULES[solver.schedule], ADAPTATIONS[solver.adapt]
+        rate = solver.rate
+        if rate is None:
+            rate = ADAPTIVE_RATE if self.adaptation.gain else usual_rate(problem)
+        self.pace = Pace(float(rate), -(-rows // self.batch), penalty.l2 / total)
+        weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
+        self.buffers = loops.Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
+        self.numbers = np.zeros(loops.NUMBERS)
+        self.numbers[loops.L1], self.numbers[loops.L2] = penalty.l1 / total, penalty.l2 / total
+        self.predictions = np.empty((self.batch, len(weights)))
+        self.steps = 0
+
+    def epoch(self, order: Indices, watch: Watch) -> None:
+        """One pass over the rows in the given order, unless the watch says stop."""
+        y, relative = self.problem.y[order], self.relative[order]
+        for begin in range(0, len(order), self.batch):
+            if must_stop(watch):
+                return
+            end = min(begin + self.batch, len(order))
+            self._step(order[begin:end], y[begin:end], relative[begin:end] / (end - begin))
+
+    def _step(self, chosen: Indices, y: Array, factors: Array) -> None:
+        f = self.predictions[: len(chosen)]
+        loops.predict(self.rows, chosen, self.buffers.weights, f)
+        if self.problem.classes:
+            slopes = factors[:, None] * self.problem.loss.derivative(y, f)
+        else:
+            slopes = (factors * self.problem.loss.derivative(y, f[:, 0]))[:, None]
+        self.numbers[loops.RATE] = self.schedule(self.pace, self.steps)
+        self.steps += 1
+        self.numbers[loops.SHARE] = 2.0 / (self.steps + 1) if self.averaged else 0.0
+        self.adaptation.write(self.numbers, self.steps)
+        loops.step(self.rows, chosen, slopes, self.buffers, self.numbers, self.problem.intercept)
+
+    def point(self) -> Point:
+        """The weights, or their average."""
+        weights = (self.buffers.average if self.averaged else self.buffers.weights).copy()
+        if self.problem.classes:
+            return Point(np.ascontiguousarray(weights[:, :-1].T), weights[:, -1])
+        return Point(weights[0, :-1], float(weights[0, -1]))
+
+
+class Judge:
+    """Keeps the best point: by the objective, or by the loss of held-out rows."""
+
+    def __init__(self, problem: Problem, held_out: Indices, patience: int):
+        self.part = None
+        if len(held_out):
+            design, weights = problem.design.rows(held_out), problem.weights[held_out]
+            self.part = replace(problem, design=design, y=problem.y[held_out], weights=weights, C=1.0, rows=None)
+        self.patience, self.waited = patience, 0
+        self.best, self.lowest = problem.origin(), np.inf
+
+    def note(self, point: Point, objective: float, watch: Watch) -> None:
+        """Look at the point of one epoch; without improvement for too long, the watch is told to stop."""
+        score = objective
+        if self.part is not None:
+            score = self.part.loss_sum(self.part.predict(point)) / float(self.part.weights.sum())
+            watch.record(validation=score)
+        if score < self.lowest:
+            self.best, self.lowest, self.waited = point, score, 0
+            return
+        self.waited += 1
+        if self.part is not None and self.waited >= self.patience and not watch.status:
+            watch.status = Status.EARLY
+
+
+def usual_rate(problem: Problem) -> float:
+    """The step on one sample of typical size that would undo its loss."""
+    return typical_step(problem) / (1.0 + float(problem.design.squared_rows().mean()))
