@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from empirisk.machines.base import Classifier, Regressor
     from empirisk.machines.centroid import NearestCentroid
     from empirisk.machines.geometry import Hyperplane
-    from empirisk.machines.margin import SVM, LeastSquaresClassifier, LogisticRegression, Perceptron
+    from empirisk.machines.margin import SVM, LeastSquaresClassifier, LogisticRegression
+    from empirisk.machines.perceptron import Perceptron
     from empirisk.machines.regression import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
     from empirisk.settings import config
     from empirisk.trees.adaboost import AdaBoostClassifier
@@ -78,7 +79,7 @@ _HOMES = {
     "LeastSquaresClassifier": "empirisk.machines.margin",
     "LogisticRegression": "empirisk.machines.margin",
     "NearestCentroid": "empirisk.machines.centroid",
-    "Perceptron": "empirisk.machines.margin",
+    "Perceptron": "empirisk.machines.perceptron",
     "Regressor": "empirisk.machines.base",
     "Ridge": "empirisk.machines.regression",
     "SVM": "empirisk.machines.margin",

@@ -18,7 +18,8 @@ class Status:
     TIME = "time limit"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
-    EARLY = "stopped early on the validation part"
+    EARLY = "stopped early"
+    PASSES = "all passes done"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A solver's dual point may leave the domain of the conjugates by rounding, miss t
 intercept, or miss |A'u|_inf <= l1. Each is repaired here with small moves, largest where the point has most room.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,13 @@ from empirisk.linalg.joint_gradients import JointGradients
 from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
+Sums = Callable[[Problem, Coupling], Callable[[Array], Array]]
 ROUNDING = 1e-10
 SIMPLEX_ROUNDING = 1e-14
-INTERIOR = 1e-9
+TRACE = 1e-9
 EXACT = 1e-26
-ROUNDS = 30
+ROUNDS = 10
+BALANCE_ROUNDS = 40
 DIRECT = 3000
 
 
@@ -137,51 +139,76 @@ def _repair_joint(problem: Problem, u: Array) -> Array:
     """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
     scale = problem.scale[:, None]
     u = scale * problem.loss.shrink(problem.y, u / scale)
-    if not (problem.intercept or is_flat(problem)):
+    if not problem.intercept and not is_flat(problem):
         return u
-    if is_flat(problem) and problem.design.shape[0] <= problem.design.shape[1]:
-        moved = _null_space_part(problem, u)
-        return moved if _is_jointly_feasible(problem, moved) else np.zeros_like(u)
-    shares = problem.loss.simplex_point(problem.y, u / scale)
-    frequencies = np.bincount(problem.y.astype(int), problem.weights, problem.classes) / problem.weights.sum()
-    for interior in (0.0, INTERIOR):
-        # The class frequencies on every row are balanced: a little of them gives room where shares are zero.
-        moved = _rebalance(problem, (1 - interior) * shares + interior * frequencies)
+    for moved in _jointly_orthogonal(problem, u) if is_flat(problem) else _jointly_balanced(problem, u):
         if _is_jointly_feasible(problem, moved):
             return moved
     return np.zeros_like(u)
 
 
-def _rebalance(problem: Problem, shares: Array) -> Array:
-    """Multiply p = s * shares by e^f, f = A t + t0, and bring the rows back to sum s, until [A, 1]'u = 0.
+def _jointly_orthogonal(problem: Problem, u: Array) -> Iterator[Array]:
+    """Candidates with [A, 1]'u = 0: u itself, and u moved by A t + t0, cutting off what would become negative."""
+    yield u
+    if problem.design.shape[0] <= problem.design.shape[1]:
+        yield _null_space_part(problem, u)
+        return
+    shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
+    yield _restored(problem, shares, _all_sums, _cut, ROUNDS)
 
-    The last moves are linear, S f with S = diag(p) - p p'/s on each row, and therefore exact.
+
+def _jointly_balanced(problem: Problem, u: Array) -> Iterator[Array]:
+    """Candidates whose columns sum to zero: each class moved by its own t0, as a factor e^t0 where that is much."""
+    shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
+    frequencies = np.bincount(problem.y.astype(int), problem.weights, problem.classes) / problem.weights.sum()
+    for trace in (0.0, TRACE):
+        # The class frequencies on every row are balanced: a trace of them gives room where shares are zero.
+        mixed = (1 - trace) * shares + trace * frequencies
+        yield _restored(problem, mixed, _column_sums, _multiplied, BALANCE_ROUNDS)
+
+
+def _cut(shares: Array, f: Array) -> Array:
+    return shares * np.maximum(1 + f, 0.0)
+
+
+def _multiplied(shares: Array, f: Array) -> Array:
+    return shares * np.exp(f / max(1.0, np.abs(f).max()))
+
+
+def _restored(problem: Problem, shares: Array, sums: Sums, bend: Callable[[Array, Array], Array], rounds: int) -> Array:
+    """u = s (shares - onehot) moved by S f, S = diag(p) - p p'/s on each row, so that its sums vanish.
+
+    The last two moves are linear and therefore exact; where a linear move would leave the simplex, ``bend`` makes
+    another of it.
     """
     scale, onehot = problem.scale[:, None], problem.loss.onehot(problem.y, problem.classes)
-    for _ in range(ROUNDS):
+    u = scale * (shares - onehot)
+    for _ in range(rounds):
         coupling = Coupling(scale * shares)
-        restore = _sum_equations(problem, coupling)
-        u = scale * (shares - onehot)
+        restore = sums(problem, coupling)
         f = restore(u)
         change = coupling(f)
         if np.all(change >= -coupling.shares):
             u = u + change
             return u + coupling(restore(u))
-        shares = np.maximum(shares + change / scale, 0.0)
+        shares = bend(shares, f - (shares * f).sum(axis=1, keepdims=True))
         shares = shares / shares.sum(axis=1, keepdims=True)
+        u = scale * (shares - onehot)
     return u
 
 
-def _sum_equations(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
-    """The map from u to the f with [A, 1]'(u + S f) = 0, where f = t0 alone unless A'u counts too."""
-    if not is_flat(problem):
-        total = coupling.total()
-        factor = Cholesky(total + total.diagonal().mean() / len(total))
-        return lambda u: np.broadcast_to(factor.solve(-u.sum(axis=0)), u.shape)
+def _column_sums(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
+    """The map from u to the f, one number for each class, with 1'(u + S f) = 0."""
+    total = coupling.total()
+    factor = Cholesky(total + total.diagonal().mean() / len(total))
+    return lambda u: np.tile(factor.solve(-u.sum(axis=0)), (len(u), 1))
+
+
+def _all_sums(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
+    """The map from u to the f = A t + t0 with [A, 1]'(u + S f) = 0."""
     design = problem.design
     if np.prod(problem.width) <= DIRECT:
-        columns = JointColumns(design, coupling, np.zeros(problem.width), problem.intercept)
-        solve = columns.solve
+        solve = JointColumns(design, coupling, np.zeros(problem.width), problem.intercept).solve
     else:
         gradients = JointGradients(design, 0.0, problem.intercept)
         gradients.renew(coupling)
@@ -199,9 +226,9 @@ def _sum_equations(problem: Problem, coupling: Coupling) -> Callable[[Array], Ar
 def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
     """Whether the rows of u lie in the simplex and the sums [A, 1]'u are zero, both up to rounding."""
     inside = problem.loss.simplex_point(problem.y, u / problem.scale[:, None]).min() >= -SIMPLEX_ROUNDING
-    sizes = ROUNDING * np.linalg.norm(u, axis=0)
-    balanced = not problem.intercept or np.all(np.abs(u.sum(axis=0)) <= sizes * np.sqrt(len(u)))
+    size = ROUNDING * float(np.linalg.norm(u))
+    balanced = not problem.intercept or np.abs(u.sum(axis=0)).max() <= size * np.sqrt(len(u))
     if not (inside and balanced and is_flat(problem)):
         return bool(inside and balanced)
-    columns = np.sqrt(problem.design.squared_columns())
-    return bool(np.all(np.abs(problem.design.tdot(u)) <= np.outer(columns, sizes)))
+    sums = np.abs(problem.design.tdot(u)).max(axis=1)
+    return bool(np.all(sums <= size * np.sqrt(problem.design.squared_columns())))

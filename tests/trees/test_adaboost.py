@@ -59,11 +59,11 @@ def test_every_round_follows_the_equations(classes, learner):
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_the_training_error_never_exceeds_the_bound(classes):
-    for seed in range(6):
+    for seed in range(3):
         X, y = noisy(seed, classes)
         for learner in (None, er.TreeClassifier(max_depth=3), LogisticRegression()):
             for rate in (1.0, 0.3):
-                boost = er.AdaBoostClassifier(learner, 30, learning_rate=rate).fit(X, y)
+                boost = er.AdaBoostClassifier(learner, 15, learning_rate=rate).fit(X, y)
                 assert (boost.training_errors_ <= boost.bound_ + 1e-12).all()
                 assert boost.training_errors_[-1] == pytest.approx(np.mean(boost.predict(X) != y))
 

@@ -105,6 +105,7 @@ def run(
     shared: dict = {}
     with interruptible() as interrupted:
         for number, problem in enumerate(problems):
+            attempts: list[Fit] = []
             for chosen, reason in pick(solver, problem):
                 watch = Watch(
                     tol=limits.tol,
@@ -117,11 +118,11 @@ def run(
                 start = None if starts is None else starts[number]
                 with np.errstate(over="ignore", under="ignore"):
                     point = chosen.solve(problem, watch, start)
-                    fit = _certify(problem, point, watch, chosen, reason)
+                    attempts.append(_certify(problem, point, watch, chosen, reason))
                 # Where one method ends for lack of digits, the next in the table may still get there.
-                if fit.certificate.status != Status.STALLED:
+                if attempts[-1].certificate.status != Status.STALLED:
                     break
-            fits.append(fit)
+            fits.append(min(attempts, key=lambda fit: fit.certificate.gap))
     return fits
 
 
@@ -133,6 +134,8 @@ def _certify(problem: Problem, point: Point, watch: Watch, solver: Solver, reaso
         status = Status.CONVERGED
     elif status == Status.CONVERGED:
         status = Status.STALLED
+    elif status == Status.ITERATIONS and not solver.aims_at_tol:
+        status = Status.PASSES
     certificate = replace(
         certificate,
         converged=converged,

@@ -1,6 +1,5 @@
 """What classifiers and regressors share: the map, the solver, the certificate."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from empirisk.machines import choosing, fitting
 from empirisk.machines.hard import hard_problems
 from empirisk.machines.inputs import check_C
 from empirisk.machines.mapping import MapsFeatures
+from empirisk.machines.progress import Reporter
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
@@ -86,44 +86,19 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, problems: list[Problem], X, y: NDArray) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
-        context = self._init_callback_context(max_subtasks=len(problems))
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        reporter = Reporter(self, X, y, problems, lambda points: self._coefficients(problems, points))
         if not choosing.is_given(self.C):
             self.choice_ = choosing.choose_C(self, problems, y)
             problems = [problem.with_C(self.choice_.C) for problem in problems]
         problems = hard_problems(problems, self._limits())
-        progress = self._progress(context, problems, X, y) if hasattr(self, "_skl_callbacks") else None
-        fits = fitting.run(problems, self.solver, self._limits(), progress)
+        fits = fitting.run(problems, self.solver, self._limits(), reporter.progress)
         self.C_ = float(self.C) if choosing.is_given(self.C) else self.choice_.C
         self.certificate_, self.history_ = fitting.summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
         for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
             setattr(self, name, value)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes={})
+        reporter.end()
         fitting.warn_unless_converged(self.certificate_, type(self).__name__)
-
-    def _progress(self, context, problems: list[Problem], X, y) -> Callable[[int], fitting.Progress]:
-        """What reports each iteration of each problem to scikit-learn's callbacks."""
-        points = [problem.origin() for problem in problems]
-
-        def begin(number: int) -> fitting.Progress:
-            task = context.subcontext(task_name="problem", max_subtasks=None)
-            task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-
-            def report(iteration: int, point: Point) -> bool:
-                points[number] = point
-                step = task.subcontext(task_name="iteration")
-                step.call_on_fit_task_begin(estimator=self, X=X, y=y)
-                return step.call_on_fit_task_end(
-                    estimator=self,
-                    X=X,
-                    y=y,
-                    reconstruction_attributes=lambda: self._coefficients(problems, points),
-                )
-
-            return report
-
-        return begin
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """coef_ and intercept_ in the coordinates of the mapped data."""

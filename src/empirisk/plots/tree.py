@@ -66,7 +66,6 @@ def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
         raise EmpiriskError(f"The tree has more than {MOST} leaves to draw; give a smaller max_depth.")
     boxes, rows = _arranged(labels, depth)
     figure = Figure()
-    FigureCanvasAgg(figure)
     widths = _column_widths(figure, boxes)
     left = np.concatenate([[0.0], np.cumsum([width + GAP for width in widths])])
     width, height = left[-1] - GAP + 2 * PAD, rows * ROW + 2 * PAD
@@ -128,7 +127,7 @@ def _shortened(text: str, most: int = 48) -> str:
 def _column_widths(figure: Figure, boxes: list[_Box]) -> list[float]:
     """Note the width of each label in inches, as it will be drawn; return the widest at each depth."""
     widths = [0.0] * (1 + max(box.depth for box in boxes))
-    renderer = figure.canvas.get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()
     for box in boxes:
         text = figure.text(0, 0, box.text, fontsize=FONT)
         extent = text.get_window_extent(renderer).width / figure.dpi

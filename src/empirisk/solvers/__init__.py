@@ -10,8 +10,10 @@ from empirisk.solvers.joint import JointNewton
 from empirisk.solvers.newton import Newton
 from empirisk.solvers.proximal import Proximal
 from empirisk.solvers.smoothing import SmoothingNewton
+from empirisk.solvers.stochastic import SGD
 
 __all__ = [
+    "SGD",
     "ClosedForm",
     "CoordinateDescent",
     "DualAscent",
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 NAMES = by_name(
-    (ClosedForm, CoordinateDescent, DualAscent, InteriorPoint, JointNewton, Newton, Proximal, SmoothingNewton)
+    (ClosedForm, CoordinateDescent, DualAscent, InteriorPoint, JointNewton, Newton, Proximal, SGD, SmoothingNewton)
 )
 
 

@@ -8,8 +8,8 @@ from empirisk.problem import Point, Problem
 from empirisk.solvers import ascent_loops as loops
 from empirisk.solvers.ascent_loops import Iterate, Shape, Terms
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.rows import rows_of
 from empirisk.solvers.pause import must_stop
+from empirisk.solvers.rows import rows_of
 
 Array = NDArray[np.float64]
 SLICE = 1 << 22
@@ -113,7 +113,7 @@ class State:
         self.primal = problem.primal(Point(self._weights(), b))
         unbalanced = b * float(iterate.memory[loops.SUM])
         gap = self.primal - problem.dual(iterate.u, -iterate.p) - unbalanced + abs(unbalanced)
-        return gap / max(abs(self.primal), 1e-6 * problem.origin_value, np.finfo(float).tiny)
+        return gap / problem.magnitude(self.primal)
 
 
 def _terms(problem: Problem, curvature: Array) -> tuple[Terms, float]:

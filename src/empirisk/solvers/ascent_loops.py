@@ -49,8 +49,7 @@ PLACES = 8
 
 
 def row_dot_shrunk(rows, i, p, l1):
-    """<a_i, sign(p) max(0, |p| - l1)>."""
-    raise NotImplementedError
+    """<a_i, sign(p) max(0, |p| - l1)>; inside compiled loops only."""
 
 
 @overload(row_dot_shrunk)

@@ -80,6 +80,8 @@ class Watch:
 class Solver(Part):
     """Base of the solvers: `refuses` says what a solver cannot do, `solve` does the rest."""
 
+    #: Whether reaching ``tol`` is the aim; else ending after all iterations is no failure.
+    aims_at_tol: ClassVar[bool] = True
     #: Iterations allowed where ``max_iter`` is None.
     iteration_limit: ClassVar[int] = 1000
 

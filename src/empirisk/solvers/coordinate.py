@@ -1,6 +1,5 @@
 """Coordinate descent with working sets and screening, for smooth losses and penalties with an l1 part."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +19,8 @@ THINNING, ENOUGH_ROWS, ROUGH = 8, 1000, 1e-2
 #: Columns with zero weights and prices below this share of l1 may leave a working set.
 NEARLY = 0.98
 PATIENCE = 3
+#: What must be the same for a descent to go on at another C.
+SAME = ("loss", "penalty", "design", "y", "weights", "intercept")
 
 
 class CoordinateDescent(Solver):
@@ -43,24 +44,16 @@ class CoordinateDescent(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         with single_threaded_blas():
-            if start is None:
-                start = self._thinned_start(problem, watch)
-            return Descent(problem, start).run(problem, watch)
+            return self._descent(problem, watch, start).run(problem, watch)
 
-    def solve_path(self, problem: Problem, Cs: Iterable[float], watches: Callable[[], Watch]) -> list[Point]:
-        """The solutions at one C after another, each from the one before; fewer if the user or the clock stops it.
-
-        What is known of the columns, Gram matrices above all, is kept along the path.
-        """
-        points: list[Point] = []
-        with single_threaded_blas():
-            descent = Descent(problem, problem.origin())
-            for C in Cs:
-                watch = watches()
-                points.append(descent.run(problem.with_C(C), watch))
-                if watch.status in (Status.INTERRUPTED, Status.TIME):
-                    break
-        return points
+    def _descent(self, problem: Problem, watch: Watch, start: Point | None) -> "Descent":
+        """The descent that ended at the start, if it was on the same problem but for C; otherwise a new one."""
+        known = watch.shared.get(Descent)
+        if known is None or not known.continues(problem, start):
+            watch.shared.pop(Descent, None)
+            known = Descent(problem, self._thinned_start(problem, watch) if start is None else start)
+            watch.shared[Descent] = known
+        return known
 
     def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
         """A start from every eighth row, where enough remain; the one model of a quadratic loss needs none."""
@@ -89,6 +82,12 @@ class Descent:
         self._sets = [self._empty_set()]
         self._priced = False
         self._promised = 0.0
+        self._ended: Point | None = None
+
+    def continues(self, problem: Problem, start: Point | None) -> bool:
+        """Whether the problem differs in C alone, and is to be started where this descent ended."""
+        mine = self._state.problem
+        return start is self._ended and all(getattr(mine, part) is getattr(problem, part) for part in SAME)
 
     def _empty_set(self) -> WorkingSet:
         problem = self._state.problem
@@ -96,6 +95,10 @@ class Descent:
 
     def run(self, problem: Problem, watch: Watch) -> Point:
         """Minimise at the C of the problem until the watch says stop."""
+        self._ended = self._run(problem, watch)
+        return self._ended
+
+    def _run(self, problem: Problem, watch: Watch) -> Point:
         state = self._state
         before = state.l1
         state.penalise(problem)
@@ -107,8 +110,9 @@ class Descent:
         while True:
             gap = self._price()
             enough = watch.tol * max(state.value, floor)
-            if (gap <= enough or patience) and watch.proves(problem, state.point()):
-                return state.point()
+            point = state.point()
+            if (gap <= enough or patience) and watch.proves(problem, point):
+                return point
             new = self._violators(threshold)
             threshold = state.l1
             goal = 0.1 * enough

@@ -62,7 +62,7 @@ class GradientDescent(Solver):
         best, lowest, looked, moved = line.point(), line.value, 5, True
         while True:
             steps = watch.iterations
-            near = line.unsettled() <= watch.tol * abs(line.value) and steps >= 1.1 * looked
+            near = line.unsettled() <= watch.tol * problem.magnitude(line.value) and steps >= 1.1 * looked
             if near or not moved or steps >= 2 * looked:
                 looked = max(steps, 5)
                 if watch.proves(problem, best):
@@ -84,7 +84,7 @@ class GradientDescent(Solver):
             raise EmpiriskError(f"rate={self.rate!r} of GradientDescent must be a positive number, or None.")
         if not (self.grow > 1 and 0 < self.shrink < 1):
             raise EmpiriskError(
-                f"grow={self.grow!r} and shrink={self.shrink!r} of GradientDescent must be above 1, and between 0 and 1."
+                f"grow={self.grow!r} and shrink={self.shrink!r} of GradientDescent must be above 1 and inside (0, 1)."
             )
 
     def _rule(self, line: Line) -> Rule:

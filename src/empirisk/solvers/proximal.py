@@ -45,7 +45,7 @@ class Proximal(Solver):
             if method.objective <= lowest:
                 best, lowest = point, method.objective
             steps = watch.iterations
-            near = method.unsettled <= 10 * watch.tol * max(abs(method.objective), 1e-6 * problem.origin_value)
+            near = method.unsettled <= 10 * watch.tol * problem.magnitude(method.objective)
             # A look at the gap costs several products: when it may succeed, and now and then in any case.
             if not method.moved or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
                 looked = max(steps, 5)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.design import Design
 
+
 class Dense(NamedTuple):
     """Rows X_i - shift."""
 
@@ -49,13 +50,11 @@ def shifted_dot(x, shift, w):
 
 
 def row_dot(rows, i, w):
-    """<a_i, w>."""
-    raise NotImplementedError
+    """<a_i, w>; inside compiled loops only."""
 
 
 def row_add(rows, i, factor, total):
-    """total += factor a_i."""
-    raise NotImplementedError
+    """total += factor a_i; inside compiled loops only."""
 
 
 @overload(row_dot)

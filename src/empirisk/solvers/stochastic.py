@@ -35,8 +35,8 @@ class SGD(Solver):
     ----------
     batch : int, default 32
         Samples in a step.
-    schedule : {"inverse", "inverse_root", "inverse_regularised", "constant"}
-        How the rate falls: as 1 / epochs, as 1 / sqrt(epochs), as 1 / (lambda t) over the steps t with lambda the l2
+    schedule : {"inverse_root", "inverse", "inverse_regularised", "constant"}
+        How the rate falls: as 1 / sqrt(epochs), as 1 / epochs, as 1 / (lambda t) over the steps t with lambda the l2
         strength of the mean, or not at all.
     rate : float or None
         The first step size. None takes the step that undoes the loss of a typical sample, or 0.05 with ``adapt``.
@@ -60,11 +60,12 @@ class SGD(Solver):
     """
 
     iteration_limit = 200
+    aims_at_tol = False
 
     def __init__(
         self,
         batch: int = 32,
-        schedule: str = "inverse",
+        schedule: str = "inverse_root",
         rate: float | None = None,
         adapt: str | None = None,
         average: bool = False,

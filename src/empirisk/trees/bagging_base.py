@@ -1,7 +1,7 @@
 """What the two bagging machines share: bootstrap samples, members on threads, out-of-bag judgement."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -73,19 +73,21 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
 
     def _fit(self, X: Any, y: NDArray, weights: Array, factors: Array | None) -> None:
         """Fit the members; ``factors`` multiply the chances of the rows without counting as rows."""
-        count = check_count("n_estimators", self.n_estimators)
+        check_count("n_estimators", self.n_estimators)
         part = check_number("max_samples", self.max_samples, 0, 1, above=True)
         if self.max_time is not None:
             check_number("max_time", self.max_time, 0, above=True)
         random = generator(self.random_state)
         groups = Groups.of(X, y, weights, factors)
-        samples = [(self._sample(groups, part, y, random), int(random.integers(2**31))) for _ in range(count)]
+        samples = [
+            (self._sample(groups, part, y, random), int(random.integers(2**31))) for _ in range(self.n_estimators)
+        ]
         answers, seen = None, np.zeros(len(y))
         self.estimators_, importances = [], []
-        watch = Watch(self, count, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
+        watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
-            members = _in_order(lambda sample: self._member(groups, *sample, X, y), samples)
+            members = _in_order(lambda sample: self._member(groups, sample[0], sample[1], X, y), samples)
             for member in members:
                 watch.begin("machine")
                 self.estimators_.append(member.machine)
@@ -157,7 +159,7 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
         return tags
 
 
-def _in_order(function: Callable, tasks: list) -> Iterator:
+def _in_order(function: Callable, tasks: list) -> Generator:
     """Results of the tasks in their order, computed on threads; closing it cancels those that have not begun.
 
     Each task keeps to one thread: the threads are shared out here.

@@ -84,7 +84,7 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     codes = dense(codes)
     names = getattr(estimator, "feature_names_in_", [f"x{column}" for column in range(codes.shape[1])])
     categories = [_found(values, column) if chosen[column] else None for column in range(codes.shape[1])]
-    estimator.columns_ = Columns(tuple(map(str, names)), tuple(categories), np.isnan(codes).any(axis=0))
+    estimator.columns_ = Columns(tuple(map(str, names)), tuple(categories), np.asarray(np.isnan(codes).any(axis=0)))
     return codes, y
 
 
@@ -144,7 +144,7 @@ def _categorical(values: Any, wanted: Any) -> NDArray[np.bool_]:
     return mask
 
 
-def _kind(frame: nw.DataFrame, column: int) -> bool:
+def _kind(frame: Any, column: int) -> bool:
     """Whether a column of a frame holds categories; dates are refused."""
     name = frame.columns[column]
     if isinstance(frame.schema[name], DATE_TYPES):

@@ -8,7 +8,7 @@ weight, is less than what sums of floats lose.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -52,7 +52,7 @@ class Target(NamedTuple):
     ordered: NDArray[np.float64] | None = None
 
 
-def lacks(target: types.Type, field: str) -> bool:
+def lacks(target: Any, field: str) -> bool:
     """Whether a target's field is None, as compiled code sees its type."""
     return isinstance(target.types[target.fields.index(field)], types.NoneType)
 
@@ -181,7 +181,7 @@ def _median(keys, rows, y, half):
     return y[keys[len(keys) - 1] & ROW, 0]
 
 
-def describe(target, keys, start, total, limits, value):
+def describe(target, keys, start, total, limits, value) -> Any:
     """Describe a node by the keys of its rows, the first of which is number ``start``; see `describe_classes`."""
     raise TypeError("describe is for compiled code only.")
 

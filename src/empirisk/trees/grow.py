@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ class Grower:
 
     def _grow(self, target: Target, n_sums: int, n_values: int, weights: Array) -> Nodes:
         keys = self._presorted.keys
-        if target.ordered is not None:
+        if target.ordered is not None and target.y is not None:
             keys = np.vstack([keys, presort(target.y).keys])
         elif self._limits.max_depth != 1:
             keys = keys.copy()  # they are divided in place as the tree grows
@@ -174,7 +175,7 @@ class _Growth:
                 self._scan(tree, search)
         return tree
 
-    def _divide(self, node: np.void) -> None:
+    def _divide(self, node: Any) -> None:
         """Divide the columns of a large node that was split."""
         rows = slice(node["start"], node["stop"])
 

@@ -50,7 +50,8 @@ class Importances:
         polars.DataFrame
             Columns ``feature``, ``importance`` (mean fall of the score) and ``deviation`` (over the shuffles).
         """
-        repeats, random = check_count("n_repeats", n_repeats), generator(random_state)
+        check_count("n_repeats", n_repeats)
+        random = generator(random_state)
         if not nw.dependencies.is_into_dataframe(X):
             X = X.tocsr() if issparse(X) else np.asarray(X)
         measure = check_scoring(self, scoring=scoring)
@@ -59,7 +60,7 @@ class Importances:
         falls = [
             [
                 before - measure(self, shuffled(X, column, random.permutation(X.shape[0])), y, **weights)
-                for _ in range(repeats)
+                for _ in range(n_repeats)
             ]
             for column in range(X.shape[1])
         ]

@@ -1,6 +1,6 @@
 """What each column offers a node: its best split."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -60,7 +60,7 @@ def scan_columns(columns, target, search, child, start, stop, chosen):
         offer.gain, offer.cut, offer.upper, offer.side = gain, cut, upper, side
 
 
-def sum_rows(target, keys, sums):
+def sum_rows(target, keys, sums) -> Any:
     """Write the weight and the sums of some rows."""
     raise TypeError("sum_rows is for compiled code only.")
 
@@ -87,7 +87,7 @@ def _sum_rows(target, keys, sums):
     return sum_several
 
 
-def best_cut(target, keys, present, start, total, missing, limits):
+def best_cut(target, keys, present, start, total, missing, limits) -> Any:
     """Best split of a numeric column, by the scan that the target asks for; the missing rows follow the present."""
     raise TypeError("best_cut is for compiled code only.")
 
@@ -117,7 +117,7 @@ def _best_cut(target, keys, present, start, total, missing, limits):
     return by_sums
 
 
-def best_subset(target, search, child, column, keys, present, start, missing):
+def best_subset(target, search, child, column, keys, present, start, missing) -> Any:
     """Best split of a categorical column; see `empirisk.trees.subsets`."""
     raise TypeError("best_subset is for compiled code only.")
 

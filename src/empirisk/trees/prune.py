@@ -155,7 +155,7 @@ def removed(labels: Labels, cuts: NDArray[np.bool_]) -> pl.DataFrame:
     splits = np.flatnonzero(gone & ~nodes.is_leaf)
     table = {
         "node": splits,
-        "condition": [labels.condition(node) for node in splits],
+        "condition": [labels.condition(int(node)) for node in splits],
         "weight": nodes.weight[splits],
         "gain": nodes.gain[splits],
     }

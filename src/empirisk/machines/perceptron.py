@@ -1,0 +1,74 @@
+"""The perceptron: the oldest machine, which learns from its mistakes alone."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.losses.base import Loss
+from empirisk.machines.base import Classifier
+from empirisk.machines.compose import composed
+from empirisk.machines.inputs import generator
+from empirisk.problem import Problem
+from empirisk.solvers import SGD
+
+MOST_VISITS = 10
+
+
+@composed(
+    {"loss": "perceptron", "penalty": "none", "C": 1.0, "solver": None, "rule": "best", "Cs": 20, "cv": 5},
+    average=False,
+    random_state=0,
+)
+class Perceptron(Classifier):
+    """The perceptron: visit the rows in turn, and add y_i x_i to w, y_i to b, wherever y_i f(x_i) <= 0.
+
+    Stochastic gradient descent with rate 1 on the sum of max(0, -y_i f(x_i)). It ends with the first epoch without a
+    mistake, which comes if the classes are separable; else after ``max_iter`` epochs, with the best epoch's weights.
+    Rows are visited in an order drawn from their content and ``random_state``, a row of weight c about c times in
+    turn, so that the order of the data does not matter and weight 2 equals the row twice.
+
+    Parameters
+    ----------
+    average : bool
+        Whether to return the average of the weights after every visit, which generalises better.
+    features, multiclass, class_weight, fit_intercept, tol, max_iter, max_time, random_state
+        As for `Classifier`.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, certificate_, history_, n_iter_, solver_
+        As for `Classifier`; ``history_["mistakes"]`` counts the mistakes of each epoch.
+
+    Examples
+    --------
+    >>> machine = er.Perceptron().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> machine.predict([[0.2], [2.7]])
+    array([0, 1])
+    >>> int(machine.history_["mistakes"][-1])
+    0
+    """
+
+    @property
+    def solver(self) -> SGD:
+        """Stochastic gradient descent, one row at a time, with rate 1."""
+        return SGD(batch=1, schedule="constant", rate=1.0, average=self.average, shuffle=False)
+
+    def _problems(self, loss: Loss, mapped, targets: list[NDArray], weights: NDArray, classes: int = 0) -> list[Problem]:
+        problems = super()._problems(loss, mapped, targets, weights, classes)
+        return [_in_order_of_visits(problem, generator(self.random_state)) for problem in problems]
+
+
+def _in_order_of_visits(problem: Problem, random: np.random.Generator) -> Problem:
+    """The rows sorted by a random projection, each repeated as often as its weight says."""
+    keys = problem.design.dot(random.normal(size=problem.design.shape[1]))
+    order = np.lexsort((problem.y, keys))
+    unit = max(1.0, float(problem.weights.sum()) / (MOST_VISITS * len(order)))
+    weights = problem.weights[order] / unit
+    times = np.ceil(weights).astype(int)
+    visits = np.repeat(order, times)
+    # The last visit of a row has what is left of its weight.
+    amounts = np.ones(len(visits))
+    amounts[np.cumsum(times) - 1] = weights - (times - 1)
+    rows = visits if problem.rows is None else problem.rows[visits]
+    return replace(problem, design=problem.design.rows(visits), y=problem.y[visits], weights=amounts * unit, rows=rows)
