@@ -62,15 +62,15 @@ def test_check_estimator_passes_with_nothing_skipped(estimator):
     assert len(results) > 40
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+# Not for C="loo": leaving out one of two equal rows is not leaving out both.
+@pytest.mark.parametrize("machine", [m for m in MACHINES if m.get_params().get("C") != "loo"], ids=repr)
 def test_weight_two_is_the_row_twice(machine):
     X, y = data(machine)
     twice = np.arange(len(y)) % 3 == 0
     weighted = clone(machine).set_params(**({"random_state": 0} if "random_state" in machine.get_params() else {}))
     repeated = clone(weighted).fit(np.concatenate([X, X[twice]]), np.concatenate([y, y[twice]]))
     weighted.fit(X, y, sample_weight=1.0 + twice)
-    if not isinstance(machine, er.Perceptron):  # the perceptron goes through the rows in their order
-        np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
@@ -151,8 +151,8 @@ def test_metadata_routing():
 
     with sklearn.config_context(enable_metadata_routing=True):
         X, y = data(er.Ridge())
-        machine = er.Ridge().set_fit_request(sample_weight=True)
-        search = GridSearchCV(machine, {"C": [0.1, 1.0]}, cv=3, scoring="r2")
+        machine = er.Ridge().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        search = GridSearchCV(machine, {"C": [0.1, 1.0]}, cv=3)
         search.fit(X, y, sample_weight=np.linspace(0.1, 2, len(y)))
         direct = clone(search.best_estimator_).fit(X, y, sample_weight=np.linspace(0.1, 2, len(y)))
         np.testing.assert_allclose(search.best_estimator_.coef_, direct.coef_)

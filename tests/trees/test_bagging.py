@@ -1,11 +1,14 @@
 """Bagging: bootstrap samples, honest out-of-bag judgement, any machine, weights as repeated rows."""
 
+from time import perf_counter, sleep
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import make_classification, make_regression
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -194,6 +197,26 @@ def test_time_ends_a_fit_with_the_members_that_are_there(classes):
         bag.fit(X, y)
     assert 1 <= len(bag.estimators_) < 500
     assert bag.predict(X).shape == y.shape
+
+
+class Slow(DummyClassifier):
+    """The first two copies fit at once, all others take their time."""
+
+    copies = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Slow.copies += 1
+        if Slow.copies > 2:
+            sleep(4)
+        return super().fit(X, y, sample_weight)
+
+
+def test_time_does_not_wait_for_a_slow_member(classes):
+    start = perf_counter()
+    with pytest.warns(ConvergenceWarning, match="after 2 of 9 machines"):
+        bag = er.BaggingClassifier(Slow(), n_estimators=9, max_time=0.3).fit(*classes)
+    assert perf_counter() - start < 3
+    assert len(bag.estimators_) == 2
 
 
 class Recorder:

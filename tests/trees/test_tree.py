@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn import tree as rival
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.trees import tree_base
 from empirisk.trees.criteria import GINI
 from empirisk.trees.grow import Grower, Limits
 from tests.trees import naive_tree
@@ -412,6 +414,16 @@ def test_a_tree_that_is_stopped_is_a_smaller_tree():
     assert nodes.weight[nodes.is_leaf].sum() == 20_000
     counted = np.bincount(nodes.predict_leaf(X)[:, 0], minlength=len(nodes))
     assert np.array_equal(counted[nodes.is_leaf], nodes.weight[nodes.is_leaf])
+
+
+@pytest.mark.row("T1")
+def test_a_tree_that_is_interrupted_says_so(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
+    monkeypatch.setattr(tree_base, "interruptible", lambda: nullcontext(lambda: True))
+    with pytest.warns(ConvergenceWarning, match="TreeClassifier was interrupted with 1 leaves"):
+        tree = er.TreeClassifier(ccp_alpha="cv").fit(X, y)
+    assert tree.predict(X).shape == (20_000,)
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
 
 Progress = Callable[[int, Point], bool]
+SMALL, FINE, ROUNDING = 10_000, 1e-6, 1e-13
 
 REMEDIES = {
     Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
@@ -108,7 +109,7 @@ def run(
             attempts: list[Fit] = []
             for chosen, reason in pick(solver, problem):
                 watch = Watch(
-                    tol=limits.tol,
+                    tol=_aim(problem, limits.tol),
                     max_iter=limits.max_iter or chosen.iteration_limit,
                     deadline=np.inf if limits.max_time is None else begin + limits.max_time,
                     interrupted=interrupted,
@@ -118,7 +119,7 @@ def run(
                 start = None if starts is None else starts[number]
                 with np.errstate(over="ignore", under="ignore"):
                     point = chosen.solve(problem, watch, start)
-                    attempts.append(_certify(problem, point, watch, chosen, reason))
+                    attempts.append(_certify(problem, point, watch, limits.tol, chosen, reason))
                 # Where one method ends for lack of digits, the next in the table may still get there.
                 if attempts[-1].certificate.status != Status.STALLED:
                     break
@@ -126,9 +127,15 @@ def run(
     return fits
 
 
-def _certify(problem: Problem, point: Point, watch: Watch, solver: Solver, reason: str) -> Fit:
+def _aim(problem: Problem, tol: float) -> float:
+    """The gap to aim at: on small problems the last digits cost nothing, and make equal fits equal to rounding."""
+    small = problem.design.shape[0] * int(np.prod(problem.width)) <= SMALL
+    return min(tol, ROUNDING) if small and tol <= FINE else tol
+
+
+def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = verify(problem, point)
-    converged = bool(certificate.relative_gap <= watch.tol)
+    converged = bool(certificate.relative_gap <= tol)
     status = watch.status
     if converged:
         status = Status.CONVERGED

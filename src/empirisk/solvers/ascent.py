@@ -13,6 +13,8 @@ from empirisk.solvers.rows import rows_of
 
 Array = NDArray[np.float64]
 SLICE = 1 << 22
+# Iterations over which the pace is measured.
+MEMORY = 100
 # The stiffness of the intercept, in units of a row's |a|^2 / l2 over sqrt(n): a stiff one slows every row down, a soft
 # one takes many passes to settle.
 STIFFNESS = 5.0
@@ -41,6 +43,8 @@ class DualAscent(Solver):
     'dual_ascent'
     """
 
+    iteration_limit = 5000
+
     def __init__(self, passes: int = 5, random_state: int = 0):
         self.passes = passes
         self.random_state = random_state
@@ -54,7 +58,7 @@ class DualAscent(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         state = State(problem, start, self.random_state)
-        goal = 0.1 * state.reach
+        goal, smallest = 0.1 * state.reach, [np.inf]
         while True:
             met = state.ascend(watch, goal, self.passes * len(problem.y))
             gap = state.relative_gap()
@@ -63,10 +67,19 @@ class DualAscent(Solver):
             if met:
                 # The gap is nearly proportional to the goal.
                 goal *= min(0.3, max(1e-4, 0.5 * watch.tol / gap)) if gap > 0 else 0.3
-            if goal < 1e-14 * state.reach:
+            smallest.append(min(gap, smallest[-1]))
+            if _hopeless(smallest, watch) or goal < 1e-14 * state.reach:
                 watch.status = Status.STALLED
             if watch(state.point(), objective=state.primal):
                 return state.point()
+
+
+def _hopeless(gaps: list[float], watch: Watch) -> bool:
+    """Whether, at the pace of the last iterations, even twice the iterations left will not bring the gap to tol."""
+    if len(gaps) <= MEMORY + 1 or watch.tol <= 0:
+        return False
+    pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
+    return bool(np.log(gaps[-1] / watch.tol) > 2 * pace * (watch.max_iter - watch.iterations))
 
 
 class State:

@@ -13,6 +13,8 @@ from empirisk.solvers.scores import MaximumScores, SmoothScores
 
 Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
+SHORT, SHORTEST = 1e-3, 1e-10
+ROUNDING = 1e-13
 
 
 def interior_point(problem: Problem, watch: Watch) -> Point:
@@ -35,6 +37,20 @@ def interior_point(problem: Problem, watch: Watch) -> Point:
             return state.point()
 
 
+class WeightKinks(Kinks):
+    """The kinks of l1 |w|, with the barrier function that their central path minimises."""
+
+    def aim(self, mu: float) -> None:
+        """Aim at complementarity mu, without second-order terms."""
+        self.low.fill(mu)
+        self.high.fill(mu)
+
+    def barrier(self, t: float, mu: float) -> float:
+        """sum (right q - left p) - mu (log p + log q)  after going t along the step."""
+        p, q = self.p + t * self.dp, self.q + t * self.dq
+        return float(self.right @ q - self.left @ p - mu * (np.log(p) + np.log(q)).sum())
+
+
 class State:
     """The iterate: weights, predictions, the scores of the loss and the kinks of the penalty."""
 
@@ -46,7 +62,7 @@ class State:
         kind = SmoothScores if np.isfinite(problem.loss.curvature_bound) else MaximumScores
         self.scores = kind(problem, self.f)
         bound = np.full(self.w.size, problem.penalty.l1)
-        self.kinks = [Kinks(self.w.ravel(), -bound, bound, _weight_slack(problem))] if bound.any() else []
+        self.kinks = [WeightKinks(self.w.ravel(), -bound, bound, _weight_slack(problem))] if bound.any() else []
         self.primal = problem.origin_value
         self._differentiate()
 
@@ -88,18 +104,40 @@ class State:
                 self._factor()
             except LinAlgError:
                 return False
-            return self._move(*self._corrected_direction())
+            mu = self._predicted_mu()
+            for part in self.parts():
+                part.correct(mu)
+            direction = self._damped(mu, *self._direction())
+            if direction[0] < SHORT:
+                # The second-order terms can spoil a direction; without them it leads downhill.
+                for part in self.parts():
+                    part.aim(mu)
+                direction = self._damped(mu, *self._direction())
+            return self._move(*direction)
 
-    def _corrected_direction(self) -> tuple[float, Array, Array]:
-        """Predictor, then corrector: Mehrotra's direction."""
+    def _predicted_mu(self) -> float:
+        """Mehrotra's choice: the mean complementarity times the cube of what the predictor's step would leave of it."""
         for part in self.parts():
-            part.predict()
+            part.aim(0.0)
         t, *_ = self._direction()
         before, after = (sum(part.gap_after(length) for part in self.parts()) for length in (0.0, t))
-        mu = self.mu() * min(1.0, max(after / (before + TINY), 0.0)) ** 3
-        for part in self.parts():
-            part.correct(mu)
-        return self._direction()
+        return self.mu() * min(1.0, max(after / (before + TINY), 0.0)) ** 3
+
+    def _damped(self, mu: float, t: float, dw: Array, db: Array) -> tuple[float, Array, Array]:
+        """Shorten the step until the objective with its barriers falls; a loss without bends needs no such care."""
+        t = 0.995 * t if t < 1 else 1.0
+        if not self.scores.bends or not np.all(np.isfinite(dw)):
+            return t, dw, db
+        df = self.problem.design.dot(dw) + db
+
+        def value(t: float) -> float:
+            penalty = 0.5 * self.problem.penalty.l2 * float(np.vdot(self.w + t * dw, self.w + t * dw))
+            return penalty + self.problem.loss_sum(self.f + t * df) + sum(kinks.barrier(t, mu) for kinks in self.kinks)
+
+        highest = value(0.0) * (1 + ROUNDING)
+        while t > SHORTEST and not value(t) <= highest:
+            t *= 0.5
+        return t, dw, db
 
     def _factor(self) -> None:
         stiffness = np.full(self.w.size, self.problem.penalty.l2)
@@ -119,9 +157,8 @@ class State:
         return min(lengths), x if columns is None else x - columns, db
 
     def _move(self, t: float, dw: Array, db: Array) -> bool:
-        if not (t > 1e-10 and np.all(np.isfinite(dw))):
+        if not (t > SHORTEST and np.all(np.isfinite(dw))):
             return False
-        t = 0.995 * t if t < 1 else 1.0
         for part in self.parts():
             part.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db

@@ -12,6 +12,7 @@ Array = NDArray[np.float64]
 class SmoothScores:
     """Scores of a smooth joint loss: their multipliers P follow from the predictions, and nothing is kept apart."""
 
+    bends = True
     size = 0
 
     def __init__(self, problem: Problem, f: Array):
@@ -27,7 +28,7 @@ class SmoothScores:
         onehot = self._problem.loss.onehot(self._problem.y, self._problem.classes)
         return Coupling(np.maximum(self.u + self._problem.scale[:, None] * onehot, 0.0))
 
-    def predict(self) -> None:
+    def aim(self, mu: float) -> None:
         """Nothing to aim at."""
 
     def correct(self, mu: float) -> None:
@@ -59,6 +60,8 @@ class MaximumScores:
     On the central path P_j slack_j = mu.
     """
 
+    bends = False
+
     def __init__(self, problem: Problem, f: Array):
         self._scale = problem.scale[:, None]
         self._own = problem.y.astype(int)[:, None]
@@ -82,9 +85,9 @@ class MaximumScores:
         """The curvature on the central path."""
         return Coupling(self.P / self.slack)
 
-    def predict(self) -> None:
-        """Aim at complementarity zero."""
-        self.target = 0.0
+    def aim(self, mu: float) -> None:
+        """Aim at complementarity mu, without second-order terms."""
+        self.target = mu
 
     def correct(self, mu: float) -> None:
         """Aim at mu, corrected by the second-order terms of the step computed before."""

@@ -1,0 +1,1 @@
+"""Trees, and ensembles of them: bagging, forests, AdaBoost and gradient boosting."""

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
 Array = NDArray[np.float64]
 
+PATIENCE = 0.1  # seconds between two looks at the clock while a member is being fitted
 REDRAWS = 100  # attempts to draw a sample that holds two classes, where there are two
 
 
@@ -87,7 +88,7 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
         watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
-            members = _in_order(lambda sample: self._member(groups, sample[0], sample[1], X, y), samples)
+            members = _in_order(lambda sample: self._member(groups, sample[0], sample[1], X, y), samples, clock)
             for member in members:
                 watch.begin("machine")
                 self.estimators_.append(member.machine)
@@ -159,16 +160,20 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
         return tags
 
 
-def _in_order(function: Callable, tasks: list) -> Generator:
-    """Results of the tasks in their order, computed on threads; closing it cancels those that have not begun.
+def _in_order(function: Callable, tasks: list, stopped: Callable[[], bool] = lambda: False) -> Generator:
+    """Results of the tasks in their order, computed on threads, until it is closed or ``stopped`` says so.
 
-    Each task keeps to one thread: the threads are shared out here.
+    Each task keeps to one thread: the threads are shared out here. The first result is awaited in any case. Tasks that
+    run when it ends are abandoned, not awaited: a thread cannot be stopped, but Ctrl-C must not wait for it.
     """
-    with single_threaded_blas(), ThreadPoolExecutor(settings().threads) as pool, config(threads=1):
-        futures = [pool.submit(function, task) for task in tasks]
-        try:
-            for future in futures:
+    pool = ThreadPoolExecutor(settings().threads)
+    try:
+        with single_threaded_blas(), config(threads=1):
+            futures = [pool.submit(function, task) for task in tasks]
+            for number, future in enumerate(futures):
+                while not wait([future], timeout=PATIENCE).done:
+                    if number > 0 and stopped():
+                        return
                 yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

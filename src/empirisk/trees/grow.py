@@ -65,12 +65,20 @@ class Grower:
         When to stop.
     stopped : callable
         Asked now and then; once it says yes, nodes that wait for their split stay leaves.
+    reuse : bool
+        Whether there will be more than one tree; otherwise the first one uses the sorted columns up.
     """
 
     def __init__(
-        self, X: Array, counts: NDArray[np.int32], limits: Limits, stopped: Callable[[], bool] = lambda: False
+        self,
+        X: Array,
+        counts: NDArray[np.int32],
+        limits: Limits,
+        stopped: Callable[[], bool] = lambda: False,
+        reuse: bool = False,
     ):
         self._presorted = presort(X)
+        self._reuse = reuse
         self._counts = np.ascontiguousarray(counts, dtype=np.int32)
         self._limits = limits
         self._stopped = stopped
@@ -103,7 +111,7 @@ class Grower:
         keys = self._presorted.keys
         if target.ordered is not None and target.y is not None:
             keys = np.vstack([keys, presort(target.y).keys])
-        elif self._limits.max_depth != 1:
+        elif self._reuse and self._limits.max_depth != 1:
             keys = keys.copy()  # they are divided in place as the tree grows
         columns = Sorted(keys, self._presorted.values, self._presorted.first, self._counts)
         rules = _rules(self._limits, self._counts, target.unit, weights)

@@ -49,9 +49,15 @@ class Tree(Importances, BaseEstimator, ABC):
     def grow_on(self, grower: Grower, y: Array, weights: Array) -> Nodes:
         """Grow a tree on columns sorted before; ``y`` has shape (n_rows, n_outputs), class numbers for classes."""
 
-    def grower(self, X: Array, counts: NDArray[np.int32], stopped: Callable[[], bool] = lambda: False) -> Grower:
-        """Sort the columns of checked rows, of which ``counts`` tells the numbers of categories."""
-        return Grower(X, counts, self._limits(X.shape[1]), stopped)
+    def grower(
+        self,
+        X: Array,
+        counts: NDArray[np.int32],
+        stopped: Callable[[], bool] = lambda: False,
+        reuse: bool = False,
+    ) -> Grower:
+        """Sort the columns of checked rows, of which ``counts`` tells the numbers of categories; see `Grower`."""
+        return Grower(X, counts, self._limits(X.shape[1]), stopped, reuse)
 
     @abstractmethod
     def _loss(self) -> int:
@@ -174,7 +180,8 @@ class Tree(Importances, BaseEstimator, ABC):
         if choose and self.ccp_alpha != "cv":
             raise EmpiriskError(f"ccp_alpha={self.ccp_alpha!r} is not known; give a number or 'cv'.")
         self.ccp_alpha_ = 0.0 if choose else check_number("ccp_alpha", self.ccp_alpha, 0)
-        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+        if not weights.all():
+            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         with interruptible() as stopped:
             self.nodes_ = self.grow_on(self.grower(X, self.columns_.counts, stopped), y, weights)
             self.pruned_ = None

@@ -48,7 +48,7 @@ class TreeLearner:
 
     def __init__(self, machine: TreeClassifier, X: Array, labels: NDArray[np.int64], fitted: dict[str, Any]):
         self._machine, self._X, self._labels, self._fitted = machine, X, labels[:, None].astype(np.float64), fitted
-        self._grower = machine.grower(X, fitted["columns_"].counts)
+        self._grower = machine.grower(X, fitted["columns_"].counts, reuse=True)
 
     def fit(self, weights: Array, seed: int) -> tuple[TreeClassifier, NDArray[np.int64]]:
         """A tree for these weights, and the class numbers that it gives the rows."""
