@@ -1,7 +1,8 @@
 """What every test shares: the names that examples use, and repeatable random examples."""
 
-import hypothesis
 import os
+
+import hypothesis
 
 # Read by SciPy at import: without it scikit-learn skips its check of array-API input.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")

@@ -51,7 +51,8 @@ def growth(name: str, fit: Callable[[Data], object], small: Data, large: Data) -
         start = perf_counter()
         fit(data)
         times.append(perf_counter() - start)
-    print(f"{name:<36} | {len(small.y)} rows {times[0]:.3g}s, {len(large.y)} rows {times[1]:.3g}s: {times[1] / times[0]:.1f} x")
+    sizes = f"{len(small.y)} rows {times[0]:.3g}s, {len(large.y)} rows {times[1]:.3g}s"
+    print(f"{name:<36} | {sizes}: {times[1] / times[0]:.1f} x")
 
 
 def run() -> None:

@@ -138,13 +138,21 @@ def _null_space_part(problem: Problem, u: Array) -> Array:
 def _repair_joint(problem: Problem, u: Array) -> Array:
     """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
     scale = problem.scale[:, None]
-    u = scale * problem.loss.shrink(problem.y, u / scale)
+    u = _with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
     if not problem.intercept and not is_flat(problem):
         return u
     for moved in _jointly_orthogonal(problem, u) if is_flat(problem) else _jointly_balanced(problem, u):
         if _is_jointly_feasible(problem, moved):
             return moved
     return np.zeros_like(u)
+
+
+def _with_balanced_rows(problem: Problem, u: Array) -> Array:
+    """u with minus the sum of the others as the own entry of each row: the difference p - s has fewer digits."""
+    own = problem.y.astype(int)[:, None]
+    np.put_along_axis(u, own, 0.0, axis=1)
+    np.put_along_axis(u, own, -u.sum(axis=1, keepdims=True), axis=1)
+    return u
 
 
 def _jointly_orthogonal(problem: Problem, u: Array) -> Iterator[Array]:
@@ -181,10 +189,9 @@ def _restored(problem: Problem, shares: Array, sums: Sums, bend: Callable[[Array
     The last two moves are linear and therefore exact; where a linear move would leave the simplex, ``bend`` makes
     another of it.
     """
-    scale, onehot = problem.scale[:, None], problem.loss.onehot(problem.y, problem.classes)
-    u = scale * (shares - onehot)
+    u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
     for _ in range(rounds):
-        coupling = Coupling(scale * shares)
+        coupling = Coupling(problem.scale[:, None] * shares)
         restore = sums(problem, coupling)
         f = restore(u)
         change = coupling(f)
@@ -193,7 +200,7 @@ def _restored(problem: Problem, shares: Array, sums: Sums, bend: Callable[[Array
             return u + coupling(restore(u))
         shares = bend(shares, f - (shares * f).sum(axis=1, keepdims=True))
         shares = shares / shares.sum(axis=1, keepdims=True)
-        u = scale * (shares - onehot)
+        u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
     return u
 
 

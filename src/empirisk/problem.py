@@ -18,7 +18,7 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True)
 class Point:
-    """Weights w (d, or d x K for joint losses), intercept b, and a dual point u (n, or n x K) where a solver has one."""
+    """Weights w (d, or d x K for joint losses), intercept b, and a dual point u (n, or n x K) if a solver has one."""
 
     w: Array
     b: Array | float = 0.0
@@ -157,7 +157,7 @@ class Problem:
 
     @cached_property
     def critical_C(self) -> float:
-        """The largest C at which w = 0 is optimal for a smooth loss (0 without an l1 penalty); with corners, about it."""
+        """The largest C at which w = 0 is optimal for a smooth loss (0 without l1); with corners, about it."""
         flat = np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
         slopes = self._per_sample(self.weights) * self.loss.derivative(self.y, np.array(flat))
         return self.penalty.critical_C(self.design.tdot(slopes))

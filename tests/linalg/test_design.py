@@ -1,5 +1,7 @@
 """One interface for dense, shifted and sparse data: every product is that of the plain matrix."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -68,4 +70,4 @@ def test_blocks_do_not_depend_on_threads():
     flat = [block for group in parts for block in group]
     assert flat[0].start == 0
     assert flat[-1].stop == 10_000
-    assert all(a.stop == b.start for a, b in zip(flat, flat[1:], strict=False))
+    assert all(a.stop == b.start for a, b in pairwise(flat))

@@ -119,7 +119,7 @@ def test_hard_margin_is_the_widest_street():
     machine = er.SVM(C=np.inf).fit(X, y)
     np.testing.assert_allclose(machine.coef_, [[1.0, 0.0]], atol=1e-6)
     np.testing.assert_allclose(machine.intercept_, [-1.0], atol=1e-6)
-    assert machine.C_ == np.inf
+    assert np.inf == machine.C_
     plane = er.Hyperplane.of(machine)
     assert plane.margins(X, y, machine.classes_).min() == pytest.approx(1, abs=1e-6)
     np.testing.assert_array_equal(plane.support(X, y, machine.classes_), [0, 1, 2, 3])
@@ -129,7 +129,7 @@ def test_hard_margin_is_the_widest_street():
 def test_hard_margin_names_the_evidence_where_there_is_none():
     X = np.array([[0.0], [2.0], [1.0], [3.0], [9.0]])
     y = np.array([0, 0, 1, 1, 1])
-    with pytest.raises(er.errors.NotSeparable, match="no hyperplane separates.*rows.*use a finite C") as caught:
+    with pytest.raises(er.errors.NotSeparable, match=r"no hyperplane separates.*rows.*use a finite C") as caught:
         er.SVM(C=np.inf).fit(X, y)
     assert {1, 2} <= set(caught.value.rows)
     random = np.random.default_rng(0)
@@ -192,7 +192,7 @@ def test_joint_svm_beats_nothing_but_agrees_with_its_objective():
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 @pytest.mark.parametrize(
     "machine",
-    [er.SVM(), er.LogisticRegression(), er.Perceptron(random_state=0), er.LeastSquaresClassifier(), er.NearestCentroid()],
+    [er.SVM(), er.LogisticRegression(), er.Perceptron(), er.LeastSquaresClassifier(), er.NearestCentroid()],
     ids=repr,
 )
 def test_no_warning_at_defaults_on_bundled_data(machine, load, standardised):

@@ -92,7 +92,19 @@ def test_fit_evidence_is_complete(machine):
     X, y = data(machine)
     machine = clone(machine).fit(X, y)
     certificate = machine.certificate_
-    for name in "primal dual gap relative_gap converged status solver reason iterations seconds".split():
+    names = [
+        "primal",
+        "dual",
+        "gap",
+        "relative_gap",
+        "converged",
+        "status",
+        "solver",
+        "reason",
+        "iterations",
+        "seconds",
+    ]
+    for name in names:
         assert hasattr(certificate, name)
     assert machine.solver_ == certificate.solver
     assert machine.n_iter_ == certificate.iterations >= 1
@@ -121,7 +133,8 @@ def test_data_frames_names_and_pipelines():
     assert list(machine.feature_names_in_) == list("abcd")
     with pytest.raises(ValueError, match="feature names"):
         machine.predict(frame[list("dcba")])
-    pipeline = make_pipeline(StandardScaler(), er.maps.Polynomial(2), er.LogisticRegression()).set_output(transform="pandas")
+    pipeline = make_pipeline(StandardScaler(), er.maps.Polynomial(2), er.LogisticRegression())
+    pipeline.set_output(transform="pandas")
     assert pipeline.fit(frame, y).score(frame, y) > 0.8
     names = er.maps.Polynomial(2).set_output(transform="pandas").fit_transform(frame).columns
     assert "a b" in names
@@ -133,7 +146,8 @@ def test_features_are_fitted_inside_and_left_alone():
     machine = er.Ridge(features=scaler).fit(X, y)
     assert not hasattr(scaler, "mean_")
     assert hasattr(machine.features_, "mean_")
-    np.testing.assert_allclose(machine.predict(X), er.Ridge().fit(scaler.fit_transform(X), y).predict(scaler.transform(X)))
+    outside = er.Ridge().fit(scaler.fit_transform(X), y)
+    np.testing.assert_allclose(machine.predict(X), outside.predict(scaler.transform(X)))
     with pytest.raises(ValueError, match="feature map"):
         er.Ridge(features="not a map").fit(X, y)
 
@@ -158,7 +172,9 @@ def test_metadata_routing():
         np.testing.assert_allclose(search.best_estimator_.coef_, direct.coef_)
 
 
-@pytest.mark.parametrize("machine", [er.LogisticRegression(), er.LogisticRegression(multiclass="one_vs_rest")], ids=repr)
+@pytest.mark.parametrize(
+    "machine", [er.LogisticRegression(), er.LogisticRegression(multiclass="one_vs_rest")], ids=repr
+)
 def test_predict_is_the_argmax_of_the_probabilities(machine):
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 3))
@@ -175,7 +191,7 @@ def test_probabilities_only_where_the_loss_implies_them():
     assert hasattr(er.LogisticRegression(), "predict_proba")
     assert not hasattr(er.LogisticRegression(multiclass="one_vs_one"), "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba"):
-        er.SVM().predict_proba
+        _ = er.SVM().predict_proba
 
 
 def test_imports_stay_light():

@@ -20,9 +20,7 @@ def test_least_squares_is_the_pseudo_inverse():
         machine = er.LeastSquares(fit_intercept=False).fit(X, y)
         np.testing.assert_allclose(machine.coef_.T, np.linalg.pinv(X) @ y, atol=1e-9)
     X = np.column_stack([X, X[:, 0]])
-    np.testing.assert_allclose(
-        er.LeastSquares(fit_intercept=False).fit(X, y).coef_.T, np.linalg.pinv(X) @ y, atol=1e-9
-    )
+    np.testing.assert_allclose(er.LeastSquares(fit_intercept=False).fit(X, y).coef_.T, np.linalg.pinv(X) @ y, atol=1e-9)
 
 
 @pytest.mark.row("L3")
@@ -132,7 +130,7 @@ def test_choosing_C_follows_its_rule(diabetes):
     X, y = diabetes
     best = er.Ridge(C="loo", Cs=30).fit(X, y)
     simple = er.Ridge(C="loo", Cs=30, rule="1se").fit(X, y)
-    assert best.C_ == best.choice_.Cs[best.choice_.mean.argmin()]
+    assert best.choice_.Cs[best.choice_.mean.argmin()] == best.C_
     assert simple.C_ < best.C_
     table = simple.choice_
     limit = table.mean.min() + table.error[table.mean.argmin()]

@@ -1,5 +1,5 @@
-"""Every convex loss with every penalty, on data of every kind: the objective is that of a general convex solver, and the
-gap bounds what is missing."""
+"""Every convex loss with every penalty, on data of every kind: the objective is that of a general convex solver, and
+the gap bounds what is missing."""
 
 import warnings
 

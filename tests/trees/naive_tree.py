@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from fractions import Fraction
 from functools import partial
 
 
@@ -125,7 +124,3 @@ def grow(X, y, w, *, criterion, categorical=(), classes=(), max_depth=math.inf, 
         "right": right,
         "present": present,
     }
-
-
-def exact(numbers):
-    return [Fraction(x) for x in numbers]

@@ -1,0 +1,1 @@
+"""Linear algebra: data behind one interface, sums over blocks of rows, factorisations."""

@@ -105,7 +105,10 @@ class DenseDesign(Design):
 
     def tdot(self, u):
         def run(group: list[slice]) -> Array:
-            return sum(self.X[rows].T @ u[rows] for rows in group)
+            total = np.zeros((self.shape[1], *u.shape[1:]))
+            for rows in group:
+                total += self.X[rows].T @ u[rows]
+            return total
 
         total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
         if self._shift is None:
@@ -135,10 +138,10 @@ class DenseDesign(Design):
         scale = None if weights is None else np.sqrt(weights)
 
         def run(group: list[slice]) -> Array:
-            total = 0.0
+            total = np.zeros(self.shape[1])
             for rows in group:
                 block = self._block(rows, scale)
-                total = total + np.einsum("ij,ij->j", block, block)
+                total += np.einsum("ij,ij->j", block, block)
             return total
 
         return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
@@ -230,4 +233,5 @@ def design_of(X, centre: bool) -> Design:
         return SparseDesign(X)
     if not centre:
         return DenseDesign(X)
-    return DenseDesign(X, DenseDesign(X).tdot(np.ones(len(X))) / len(X))
+    means: Array = DenseDesign(X).tdot(np.full(len(X), 1.0 / len(X)))
+    return DenseDesign(X, means)

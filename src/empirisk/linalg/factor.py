@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from empirisk.settings import require
 from empirisk.linalg.design import Design
+from empirisk.settings import require
 
 Array = NDArray[np.float64]
 

@@ -6,10 +6,23 @@ from numpy.typing import NDArray
 from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
-from empirisk.linalg.joint import Coupling
+from empirisk.linalg.joint import Coupling, JointColumns
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
+SMALL = 2000
+
+
+def joint_equations(
+    design: Design, coupling: Coupling, stiffness: Array, intercept: bool
+) -> "JointColumns | JointRows":
+    """The equations by rows where there are far too many columns and every weight is stiff, else by columns.
+
+    Small systems go by columns even if these are more: products of rows lose the columns with small entries.
+    """
+    rows, columns = design.shape
+    by_rows = rows < columns and stiffness.size > SMALL and stiffness.min() > 0
+    return (JointRows if by_rows else JointColumns)(design, coupling, stiffness, intercept)
 
 
 class JointRows:
@@ -63,6 +76,7 @@ class JointRows:
             b = self._constants.solve(constant - z.sum(axis=0))
             z = z + self._responses * b - self._times(self._pulled @ b)
             b = b - self._lift * constant
+            b = b - b.mean()
         z = self._balanced(z)
         return (right - self._design.tdot(z)) / self._stiffness, b, z
 

@@ -1,0 +1,1 @@
+"""Machines: the equation as scikit-learn estimators."""

@@ -159,7 +159,7 @@ class Classifier(ClassifierMixin, Machine):
         return self._problems(loss, mapped, targets, weights, classes), X, y
 
     def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
-        """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN to leave out."""
+        """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN for none."""
         self.scheme_ = scheme_for(self.multiclass, loss)
         if classes == 2 and not loss.joint:
             self.scheme_ = "binary"

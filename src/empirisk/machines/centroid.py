@@ -22,7 +22,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
 
     For two classes this is the hyperplane w = 2 (m_1 - m_0), b = |m_0|^2 - |m_1|^2. The means minimise
     sum_i c_i |phi(x_i) - m_{y_i}|^2 exactly, which the certificate states. It is the best rule for classes that are
-    round Gaussians of one variance v; class weights g_k then move the boundaries: argmin_k |phi(x) - m_k|^2 - 2 v ln g_k.
+    round Gaussians of one variance v; class weights g_k move the boundaries: argmin_k |phi(x) - m_k|^2 - 2 v ln g_k.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         return spread
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """|x - m_0|^2 - |x - m_1|^2 for two classes, else |x|^2 - |x - m_k|^2 for each, plus the class weights' part."""
+        """|x - m_0|^2 - |x - m_1|^2 for two classes, else |x|^2 - |x - m_k|^2 for each, and the class weights' part."""
         check_is_fitted(self)
         scores = np.asarray(self._mapped(X) @ self.coef_.T + self.intercept_, dtype=np.float64)
         return scores[:, 0] if len(self.classes_) == 2 else scores

@@ -102,7 +102,9 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     scale = parts.largest or 1.0
     values = grid(Cs, 0.05 / scale, 5e7 / scale)
     # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
-    losses = sum(parts.residuals(problem.y, values / first.penalty.l2) ** 2 for problem in problems)
+    losses = np.zeros((len(first.y), len(values)))
+    for problem in problems:
+        losses += parts.residuals(problem.y, values / first.penalty.l2) ** 2
     return _pick(values, losses, first.weights, rule)
 
 

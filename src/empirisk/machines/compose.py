@@ -18,13 +18,15 @@ def composed(fixed: dict[str, Any], **defaults: Any) -> Callable[[Class], Class]
         free = {name: p for name, p in inherited.items() if name not in fixed and name != "self"}
         for name, default in defaults.items():
             free[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-        first = [free.pop(name).replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("C",) if name in free]
+        first = [
+            free.pop(name).replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("C",) if name in free
+        ]
         rest = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in free.values()]
         signature = inspect.Signature(
             [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *first, *rest]
         )
 
-        def __init__(self, *args, **kwargs):
+        def store(self, *args, **kwargs):
             try:
                 bound = signature.bind(self, *args, **kwargs)
             except TypeError as error:
@@ -33,8 +35,8 @@ def composed(fixed: dict[str, Any], **defaults: Any) -> Callable[[Class], Class]
             for name, value in list(bound.arguments.items())[1:]:
                 setattr(self, name, value)
 
-        __init__.__signature__ = signature
-        cls.__init__ = __init__
+        store.__name__, store.__signature__ = "__init__", signature
+        cls.__init__ = store
         for name, value in fixed.items():
             if name not in vars(cls):  # a property of the class computes it
                 setattr(cls, name, value)

@@ -1,5 +1,6 @@
 """The geometry of a linear machine: hyperplane, distances, margin, support vectors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +66,8 @@ class Hyperplane:
 
     def project(self, X: ArrayLike) -> Array:
         """The nearest point on the hyperplane to each row."""
-        X = check_array(X)
-        return X - np.outer(self.decision(X), self.w) / (self.w @ self.w)
+        points = np.asarray(check_array(X), dtype=np.float64)
+        return points - np.outer(self.decision(points), self.w) / (self.w @ self.w)
 
     @property
     def margin(self) -> float:
@@ -78,7 +79,7 @@ class Hyperplane:
         """The two supporting hyperplanes f(x) = -1 and f(x) = +1."""
         return Hyperplane(self.w, self.b + 1.0), Hyperplane(self.w, self.b - 1.0)
 
-    def margins(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike = (-1, 1)) -> Array:
+    def margins(self, X: ArrayLike, y: ArrayLike, classes: Sequence = (-1, 1)) -> Array:
         """t = y f(x) with y = +1 for ``classes[1]`` and -1 for ``classes[0]``."""
         negative, positive = classes
         labels = np.asarray(y)
@@ -86,6 +87,6 @@ class Hyperplane:
             raise EmpiriskError(f"y holds labels other than classes={tuple(classes)}; give the two classes in order.")
         return np.where(labels == positive, 1.0, -1.0) * self.decision(X)
 
-    def support(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike = (-1, 1), tol: float = 1e-6) -> NDArray[np.intp]:
+    def support(self, X: ArrayLike, y: ArrayLike, classes: Sequence = (-1, 1), tol: float = 1e-6) -> NDArray[np.intp]:
         """Indices of the support vectors: rows on or inside the margin, y f(x) <= 1 + tol."""
         return np.flatnonzero(self.margins(X, y, classes) <= 1.0 + tol)

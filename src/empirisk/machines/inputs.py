@@ -1,5 +1,8 @@
 """What goes into a fit, checked: weights, classes, C."""
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
@@ -64,9 +67,9 @@ def class_weights(class_weight, classes: NDArray, codes: NDArray, weights: Array
     return factors
 
 
-def check_C(C, hard: bool = False) -> float:
+def check_C(C: Any, hard: bool = False) -> float:
     """C as a positive number; infinity only where a hard margin has a meaning."""
-    if isinstance(C, str) or not np.isscalar(C) or isinstance(C, (bool, complex)):
+    if not isinstance(C, Real) or isinstance(C, (bool, np.bool_)):
         raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv'.")
     if not C > 0:
         raise EmpiriskError(f"C={C!r} must be positive; it multiplies the sum of losses.")

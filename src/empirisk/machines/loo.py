@@ -1,8 +1,8 @@
 """Exact leave-one-out for ridge regression, at every C of a grid from one decomposition.
 
-With weights c, X and y centred by their weighted means and scaled by sqrt(c), and lambda = 1/(2C), the residual of a row
-left out is (G y)_i / G_ii with G = (X X' + lambda)^-1 on the complement of the intercept. G has the eigenvectors of X X' or,
-through X'X, of the smaller of the two.
+With weights c, X and y centred by their weighted means and scaled by sqrt(c), and lambda = 1/(2C), the residual of a
+row left out is (G y)_i / G_ii with G = (X X' + lambda)^-1 on the complement of the intercept. G has the eigenvectors of
+X X' or, through X'X, of the smaller of the two.
 """
 
 from dataclasses import dataclass

@@ -54,7 +54,9 @@ class Perceptron(Classifier):
         """Stochastic gradient descent, one row at a time, with rate 1."""
         return SGD(batch=1, schedule="constant", rate=1.0, average=self.average, shuffle=False)
 
-    def _problems(self, loss: Loss, mapped, targets: list[NDArray], weights: NDArray, classes: int = 0) -> list[Problem]:
+    def _problems(
+        self, loss: Loss, mapped, targets: list[NDArray], weights: NDArray, classes: int = 0
+    ) -> list[Problem]:
         problems = super()._problems(loss, mapped, targets, weights, classes)
         return [_in_order_of_visits(problem, generator(self.random_state)) for problem in problems]
 

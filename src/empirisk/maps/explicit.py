@@ -61,7 +61,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
         """Names such as ``x0 x1`` and ``x0^2``."""
         check_is_fitted(self)
         known = getattr(self, "feature_names_in_", None)
-        if input_features is not None and known is not None and list(input_features) != list(known):
+        if input_features is not None and known is not None and not np.array_equal(np.asarray(input_features), known):
             raise ValueError("input_features is not equal to feature_names_in_")
         return self.expansion_.get_feature_names_out(known if input_features is None else input_features)
 
@@ -111,10 +111,10 @@ class Periodic(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray:
         """The waves: for each column and multiple k, the sine and the cosine."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        multiples = np.arange(1, self.harmonics + 1, dtype=X.dtype)
-        angles = X[:, :, None] * (multiples * X.dtype.type(2 * np.pi / self.period))
-        return np.stack([np.sin(angles), np.cos(angles)], axis=3).reshape(len(X), -1)
+        columns: NDArray = validate_data(self, X, dtype=FLOATS, reset=False)
+        multiples = np.arange(1, self.harmonics + 1, dtype=columns.dtype)
+        angles = columns[:, :, None] * (multiples * columns.dtype.type(2 * np.pi / self.period))
+        return np.stack([np.sin(angles), np.cos(angles)], axis=3).reshape(len(columns), -1)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names such as ``sin(2 x0)``: the multiple of the base frequency and the column."""

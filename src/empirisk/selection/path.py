@@ -43,7 +43,13 @@ class Path:
         return len(self.Cs)
 
 
-def path(machine: Any, X: ArrayLike, y: ArrayLike, Cs: int | ArrayLike = 100, sample_weight: ArrayLike | None = None) -> Path:
+def path(
+    machine: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    Cs: int | ArrayLike = 100,
+    sample_weight: ArrayLike | None = None,
+) -> Path:
     """Solve  R(w) + C sum_i c_i loss(y_i, f(x_i))  for every C of a grid.
 
     Parameters

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.problem import Point
-from empirisk.solvers.metric import Metric
+from empirisk.solvers.metric import Metric, Progress
 from empirisk.solvers.primal_dual import PrimalDual
 
 Array = NDArray[np.float64]
@@ -23,6 +23,7 @@ class ProximalGradient:
         self.f = metric.predict(self.x)
         self.objective = self._objective()
         self.steepness = float(self.problem.loss.curvature_bound)
+        self.progress, self.stuck = Progress(), False
         self._forget()
 
     def _forget(self) -> None:
@@ -41,10 +42,12 @@ class ProximalGradient:
         gradient = self.metric.correlate(u)
         x, f_next = self._descend(z, f, u, gradient)
         uphill = float((self.metric.sizes * (z - x) * (x - self.x)).sum()) > 0
-        self.moved = not (np.array_equal(x, self.x) and np.array_equal(z, self.x))
+        rests = np.array_equal(x, self.x) and np.array_equal(z, self.x)
         self.before, self.f_before, self.age = self.x, self.f, age
         self.x, self.f = x, f_next
         self.objective = self._objective()
+        self.progress.note(self.objective, 1e-14 * abs(self.objective))
+        self.stuck = rests or self.progress.over
         self.unsettled = self.metric.unsettled(x, gradient)
         self.steepness *= 0.7 if uphill else 0.98
         if uphill:

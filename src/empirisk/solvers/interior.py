@@ -111,8 +111,7 @@ class State:
         self.sign, self.places, slopes = _corners(problem)
         positions = [self.sign * self.f - place for place in self.places]
         self.kinks = [
-            Kinks(a, left, right, np.abs(a).mean() + 1e-8)
-            for a, (left, right) in zip(positions, slopes, strict=True)
+            Kinks(a, left, right, np.abs(a).mean() + 1e-8) for a, (left, right) in zip(positions, slopes, strict=True)
         ]
         smooth, flat = problem.loss.smooth_part, np.zeros(len(self.f))
         self.slopes = flat if smooth is None else problem.scale * smooth.derivative(problem.y, self.f)
@@ -169,7 +168,7 @@ class State:
         rows = np.flatnonzero(~np.isnan(targets))
         free, pull = np.arange(len(self.w)), np.zeros(len(self.w))
         for kinks in self.weight_kinks:
-            free = np.flatnonzero(~kinks.inside())
+            free = np.flatnonzero(np.logical_not(kinks.inside()))
             pull = kinks.bound[free]
         return Held(slopes, rows, targets[rows], free, pull, self.bends, self.f)
 

@@ -5,7 +5,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.joint import JointColumns
+from empirisk.linalg.joint_rows import joint_equations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.kinks import Kinks
@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
 SHORT, SHORTEST = 1e-3, 1e-10
 ROUNDING = 1e-13
+FA=[.1,1.]
 
 
 def interior_point(problem: Problem, watch: Watch) -> Point:
@@ -33,7 +34,9 @@ def interior_point(problem: Problem, watch: Watch) -> Point:
         if stalls >= 10:
             watch.status = Status.STALLED
         if watch(state.point(), objective=state.primal) or not state.advance():
-            watch.status = watch.status or Status.STALLED
+            stopped = watch.status or Status.STALLED
+            if stopped != Status.STALLED or not watch.proves(problem, state.point()):
+                watch.status = stopped
             return state.point()
 
 
@@ -64,6 +67,7 @@ class State:
         bound = np.full(self.w.size, problem.penalty.l1)
         self.kinks = [WeightKinks(self.w.ravel(), -bound, bound, _weight_slack(problem))] if bound.any() else []
         self.primal = problem.origin_value
+        self.reached = 1.0
         self._differentiate()
 
     def point(self) -> Point:
@@ -121,7 +125,12 @@ class State:
             part.aim(0.0)
         t, *_ = self._direction()
         before, after = (sum(part.gap_after(length) for part in self.parts()) for length in (0.0, t))
-        return self.mu() * min(1.0, max(after / (before + TINY), 0.0)) ** 3
+        left = min(1.0, max(after / (before + TINY), 0.0)) ** 3
+        if not self.scores.bends:
+            return self.mu() * left
+        missing = float(np.abs(self.residual * self.w).sum() + np.abs(self.imbalance * self.b).sum())
+        count = self.scores.size + sum(2 * kinks.size for kinks in self.kinks)
+        return max(self.mu() * left, min(FA[0]*missing/count,FA[1]*self.mu()))
 
     def _damped(self, mu: float, t: float, dw: Array, db: Array) -> tuple[float, Array, Array]:
         """Shorten the step until the objective with its barriers falls; a loss without bends needs no such care."""
@@ -144,7 +153,7 @@ class State:
         for kinks in self.kinks:
             stiffness += kinks.curvature()
         stiffness = stiffness.reshape(self.w.shape)
-        self.system = JointColumns(self.problem.design, self.scores.coupling(), stiffness, self.problem.intercept)
+        self.system = joint_equations(self.problem.design, self.scores.coupling(), stiffness, self.problem.intercept)
 
     def _direction(self) -> tuple[float, Array, Array]:
         """The step of all parts to their targets; returns the longest t and the steps of w and b."""
@@ -159,6 +168,7 @@ class State:
     def _move(self, t: float, dw: Array, db: Array) -> bool:
         if not (t > SHORTEST and np.all(np.isfinite(dw))):
             return False
+        self.reached = t
         for part in self.parts():
             part.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db

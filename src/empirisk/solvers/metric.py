@@ -70,6 +70,25 @@ class Metric:
         return float(np.vdot(distances, np.abs(x[:-1])) + np.abs(gradient[-1] * x[-1]).sum())
 
 
+class Progress:
+    """Notices when a quantity has stopped falling: not for two thousand steps, and for as many as before."""
+
+    def __init__(self) -> None:
+        self.steps = self.latest = 0
+        self.lowest = np.inf
+
+    def note(self, value: float, room: float) -> None:
+        """A value after one more step; a fall counts if it exceeds ``room``."""
+        self.steps += 1
+        if value < self.lowest - room:
+            self.latest, self.lowest = self.steps, value
+
+    @property
+    def over(self) -> bool:
+        """Whether there is none any more."""
+        return self.steps >= 2 * self.latest + 2000
+
+
 def typical_step(problem: Problem) -> float:
     """Polyak's step at the best constant: the mean loss over the mean squared slope, 1 where there is no loss."""
     b = np.asarray(problem.origin().b, dtype=float)

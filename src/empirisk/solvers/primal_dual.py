@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.problem import Point
-from empirisk.solvers.metric import Metric, typical_step
+from empirisk.solvers.metric import Metric, Progress, typical_step
 
 Array = NDArray[np.float64]
 LOOK = 5
@@ -50,7 +50,7 @@ class PrimalDual:
         self.scale = self.problem.scale[:, None] if self.problem.classes else self.problem.scale
         self.balance, self.length = 1.0 / typical_step(self.problem), 0.5
         self.steps = self.since = 0
-        self.moved, self.objective = True, np.inf
+        self.progress, self.stuck, self.objective = Progress(), False, np.inf
         self._restart(self.here)
 
     def _restart(self, place: Place) -> None:
@@ -69,12 +69,14 @@ class PrimalDual:
             self.length = min(shrunk, (1 + (self.steps + 1) ** -0.6) * length)
             if length <= limit:
                 break
-        self.moved = not (np.array_equal(there.x, self.here.x) and np.array_equal(there.u, self.here.u))
+        rests = np.array_equal(there.x, self.here.x) and np.array_equal(there.u, self.here.u)
         self.here = there
         self.total, self.weight = self.total.plus(length, there), self.weight + length
         self.since += 1
         if self.since % LOOK == 0:
             self._consider_restart()
+        self.progress.note(self.first, 1e-3 * self.first)
+        self.stuck = rests or self.progress.over
         self.objective = self.problem.penalty.value(self.here.x[:-1]) + self.problem.loss_sum(self.here.f)
         self.unsettled = self.metric.unsettled(self.here.x, self.here.g)
 

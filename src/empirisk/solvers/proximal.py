@@ -9,7 +9,8 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.metric import Metric
 from empirisk.solvers.primal_dual import PrimalDual
 
-HANDOVER = 5000  # steps after which FISTA gives way
+# Steps after which FISTA gives way to the primal-dual method.
+HANDOVER = 5000
 
 
 class Proximal(Solver):
@@ -41,17 +42,16 @@ class Proximal(Solver):
         method, lowest, looked = self._method(problem, best), np.inf, 5
         while True:
             method.step()
-            point = method.point()
+            point, steps = method.point(), watch.iterations
             if method.objective <= lowest:
                 best, lowest = point, method.objective
-            steps = watch.iterations
             near = method.unsettled <= 10 * watch.tol * problem.magnitude(method.objective)
             # A look at the gap costs several products: when it may succeed, and now and then in any case.
-            if not method.moved or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
+            if method.stuck or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
                 looked = max(steps, 5)
                 if watch.proves(problem, point):
                     return point
-            if not method.moved:
+            if method.stuck:
                 watch.status = Status.STALLED
             if watch(point, objective=method.objective):
                 return best

@@ -14,6 +14,7 @@ FLATTEST, STEEPEST = 1e-10, 1e12
 #: Each model is solved to this share of the slack it starts with.
 FORCING = 5e-2
 SHORTEST = 1e-10
+FULL = True
 #: A sum of slopes below this share of their sizes is zero.
 BALANCED = 1e-9
 
@@ -44,6 +45,7 @@ class State:
         self.w, self.b = start.w.astype(float), float(start.b)
         self._settle(self._predict(), None)
         self.v, self.curvature = self.u, np.ones_like(self.u)
+        self._missed: Array | None = None
         self.penalise(problem)
 
     def _predict(self) -> Array:
@@ -114,8 +116,17 @@ class State:
         """weights_i loss''(y_i, f_i), kept away from zero and infinity."""
         weights = self.problem.weights
         bends = weights * np.minimum(self.problem.loss.curvature(self.problem.y, self.f), STEEPEST)
+        if self._missed is not None:
+            bends = self._chords(self._missed, bends)
         largest = bends.max()
         return np.maximum(bends, FLATTEST * largest) if largest > 0 else weights
+
+    def _chords(self, f: Array, bends: Array) -> Array:
+        """The slopes of the chords of the derivative from the predictions to f; the bends where these agree."""
+        run = f - self.f
+        rise = self.problem.weights * self.problem.loss.derivative(self.problem.y, f) - self.u
+        long = np.abs(run) > 1e-8 * (np.abs(f) + np.abs(self.f))
+        return np.divide(rise, run, out=bends.copy(), where=long)
 
     def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float) -> float:
         """Minimise a quadratic model on the working set and go there; returns the decrease that the model promised."""
@@ -140,17 +151,21 @@ class State:
         old = self.w[chosen]
         rest = self._penalty(self.w) - self._penalty(old)
         promise = self._penalty(old) - self._penalty(old + step) - float(self.u @ df)
-        t = 1.0
+        t, missed = 1.0, 0.0
         while t >= SHORTEST:
             w, f = old + t * step, self.f + t * df
             loss = self._loss_sum(f)
             value = rest + self._penalty(w) + loss
             if value <= self.value - 0.01 * t * promise:
                 self.w[chosen], self.b, self.value = w, self.b + t * rise, value
+                before = self.f
                 self._settle(f, loss)
+                self._missed = before + (1.0 if FULL else missed) * df if missed else None
                 if self.problem.loss.quadratic:
                     self.v = self.u
                 return promise
+            missed = t
             drop = 0.5 * promise * t / (value - self.value + promise * t) if np.isfinite(value) else 0.0
             t *= min(max(drop, 0.1), 0.5)
+        self._missed = self.f + missed * df
         return 0.0

@@ -78,7 +78,8 @@ class SmoothingNewton(Solver):
             state.step()
             if watch(state.point(), objective=state.primal):
                 return False
-            if state.dual_error() <= 0.1 * max(watch.tol * state.problem.magnitude(state.primal), 0.1 * state.rounding()):
+            goal = watch.tol * state.problem.magnitude(state.primal)
+            if state.dual_error() <= 0.1 * max(goal, 0.1 * state.rounding()):
                 return True
         return False
 

@@ -16,7 +16,7 @@ MAX_BINS = 255
 WIDTH = 256  # bins of a histogram: those of present values and the one for missing values
 SAMPLE = 1 << 16  # rows that decide the edges: enough for 255 quantiles, and the cost stays linear in the rows
 BLOCK = 1 << 15  # rows binned by one task
-TILE = 256  # rows whose searches run side by side, so that one waits while another is served
+TILE = 256  # rows binned column by column while they are in near memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Binning:
 
         def fill(first: int) -> None:
             block = slice(first, first + BLOCK)
-            find_bins(X[block], self.edges, self.counts, numeric, by_row[block], by_column[:, block])
+            find_bins(X[block], self.edges, numeric, by_row[block], by_column[:, block])
 
         in_threads(fill, range(0, len(X), BLOCK))
         for column, bins in self.category_bins.items():
@@ -201,27 +201,17 @@ def middle(low, high):
 
 
 @njit(cache=True, nogil=True)
-def find_bins(X, edges, counts, columns, by_row, by_column):
-    """Write the bin of every value in the given columns, by binary search without branches."""
-    value = np.empty(TILE, dtype=np.float64)
-    place = np.empty(TILE, dtype=np.uint64)
-    one = np.uint64(1)
+def find_bins(X, edges, columns, by_row, by_column):
+    """Write the bin of every value in the given columns, by binary search without branches: eight steps for all."""
     for first in range(0, X.shape[0], TILE):
-        size = min(TILE, X.shape[0] - first)
+        last = min(first + TILE, X.shape[0])
         for column in columns:
             edge = edges[column]
-            step = one
-            while np.int64(2 * step) <= counts[column]:
-                step *= np.uint64(2)
-            for k in range(size):
-                value[k] = X[first + k, column]
-                place[k] = np.uint64(0)
-            while step > np.uint64(0):
-                for k in range(size):
-                    start = place[k]
-                    place[k] = start + (step if edge[start + step - one] < value[k] else np.uint64(0))
-                step >>= one
-            for k in range(size):
-                found = np.uint8(place[k]) if value[k] == value[k] else np.uint8(MISSING)
-                by_row[first + k, column] = found
-                by_column[column, first + k] = found
+            for row in range(first, last):
+                value = X[row, column]
+                place = np.uint64(0)
+                for step in (128, 64, 32, 16, 8, 4, 2, 1):
+                    place += np.uint64(step) if edge[place + np.uint64(step - 1)] < value else np.uint64(0)
+                found = np.uint8(place) if value == value else np.uint8(MISSING)
+                by_row[row, column] = found
+                by_column[column, row] = found
