@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.factor import Cholesky, NormalEquations
-from empirisk.linalg.joint import Coupling, JointColumns
+from empirisk.linalg.joint import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.joint_gradients import JointGradients
 from empirisk.problem import Problem
 
@@ -120,7 +120,10 @@ def _is_orthogonal(problem: Problem, u: Array) -> bool:
     """Whether [A, 1]'u is zero up to rounding, column by column."""
     size = float(np.linalg.norm(u))
     sums = np.abs(problem.design.tdot(u))
-    allowed = ROUNDING * size * np.sqrt(problem.design.squared_columns())
+    squares = problem.design.squared_columns()
+    if problem.design.shift is not None:
+        squares = squares + len(u) * problem.design.shift**2
+    allowed = ROUNDING * size * np.sqrt(squares)
     balanced = not problem.intercept or abs(float(u.sum())) <= ROUNDING * size * np.sqrt(len(u))
     return bool(np.all(sums <= allowed) and balanced)
 
@@ -238,4 +241,5 @@ def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
     if not (inside and balanced and is_flat(problem)):
         return bool(inside and balanced)
     sums = np.abs(problem.design.tdot(u)).max(axis=1)
-    return bool(np.all(sums <= size * np.sqrt(problem.design.squared_columns())))
+    allowed = size * np.sqrt(problem.design.squared_columns())
+    return bool(np.all((sums <= allowed) | negligible_columns(problem.design)))

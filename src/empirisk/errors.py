@@ -1,5 +1,7 @@
 """Errors a user can act on: each message says what was wrong, in which argument, and what to do."""
 
+from typing import Any
+
 
 class EmpiriskError(ValueError):
     """Base of every error raised by Empirisk; a ``ValueError``, so scikit-learn tools treat it as bad input."""
@@ -18,7 +20,7 @@ class NotSeparable(EmpiriskError):
         Rows of the training data whose convex hulls meet: the evidence.
     """
 
-    def __init__(self, message: str, rows=None):
+    def __init__(self, message: str, rows: Any = None):
         super().__init__(message)
         self.rows = rows
 

@@ -59,6 +59,8 @@ def test_centring_shifts_dense_data_only():
     X = np.arange(12.0).reshape(4, 3)
     np.testing.assert_allclose(design_of(X, centre=True).tdot(np.ones(4)), 0, atol=1e-12)
     assert design_of(X, centre=False).shift is None
+    constant = np.column_stack([np.full(7, 0.1), np.arange(7.0)])
+    np.testing.assert_array_equal(design_of(constant, centre=True).columns(np.array([0])), 0.0)
     assert design_of(sparse.csr_matrix(X), centre=True).shift is None
 
 

@@ -233,5 +233,9 @@ def design_of(X, centre: bool) -> Design:
         return SparseDesign(X)
     if not centre:
         return DenseDesign(X)
-    means: Array = DenseDesign(X).tdot(np.full(len(X), 1.0 / len(X)))
+    means = np.asarray(DenseDesign(X).tdot(np.ones(len(X))) / len(X), dtype=np.float64)
+    # A constant column is shifted to exact zeros: the rounding of its mean would stand beside the intercept.
+    for j in np.flatnonzero(np.isclose(means, X[0], rtol=1e-9, atol=0.0)):
+        if np.all(X[:, j] == X[0, j]):
+            means[j] = X[0, j]
     return DenseDesign(X, means)

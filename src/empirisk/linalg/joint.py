@@ -11,6 +11,8 @@ from empirisk.settings import require
 
 Array = NDArray[np.float64]
 PANEL = 512
+ROUNDING = 2e-15
+REFINEMENTS = 2
 
 
 @njit(cache=True, nogil=True)
@@ -85,6 +87,13 @@ class Coupling:
         return self.shares * (others / self.sums[:, None])
 
 
+def negligible_columns(design: Design) -> NDArray[np.bool_]:
+    """The columns that are constant up to rounding: what a shift by their mean leaves of them is noise."""
+    if design.shift is None:
+        return np.zeros(design.shape[1], dtype=bool)
+    return design.squared_columns() <= design.shape[0] * (ROUNDING * design.shift) ** 2
+
+
 class JointColumns:
     """Solves, with shifts g of the rows and h of the columns that are zero unless given,
 
@@ -107,6 +116,7 @@ class JointColumns:
 
     def __init__(self, design: Design, coupling: Coupling, stiffness: Array, intercept: bool):
         self._design, self._coupling, self._stiffness, self._intercept = design, coupling, stiffness, intercept
+        self._noise = negligible_columns(design)
         self._factor = Cholesky(self._matrix())
 
     def solve(
@@ -118,12 +128,24 @@ class JointColumns:
             right, constant = right - self._design.tdot(push), constant - push.sum(axis=0)
         if columns is not None:
             right = right - self._stiffness * columns
+        right = np.where(self._noise[:, None] & (self._stiffness == 0), 0.0, right)
+        w, b = self._solve_packed(right, constant)
+        e = self._design.dot(w) + b
+        for _ in range(REFINEMENTS if self._factor.ridge else 0):
+            # What the ridge of a semidefinite matrix took from the solution comes back in a few rounds.
+            curved = self._coupling(e)
+            missing = right - self._stiffness * w - self._design.tdot(curved)
+            missing[self._noise] = 0.0
+            more_w, more_b = self._solve_packed(missing, constant - curved.sum(axis=0))
+            w, b = w + more_w, b + more_b
+            e = self._design.dot(w) + b
+        return w if columns is None else w + columns, b, self._coupling(e if rows is None else e + rows)
+
+    def _solve_packed(self, right: Array, constant: Array) -> tuple[Array, Array]:
         packed = np.vstack([right, constant]) if self._intercept else right
         solution = self._factor.solve(packed.T.ravel()).reshape(packed.shape[::-1]).T
-        w = np.ascontiguousarray(solution[: len(right)])
         b = solution[-1].copy() if self._intercept else np.zeros(len(constant))
-        e = self._design.dot(w) + b
-        return w if columns is None else w + columns, b, self._coupling(e if rows is None else e + rows)
+        return np.ascontiguousarray(solution[: len(right)]), b
 
     def _matrix(self) -> Array:
         columns, classes = self._stiffness.shape
@@ -146,6 +168,8 @@ class JointColumns:
         for k in range(classes):
             matrix[k, :, k] = total[k]
         self._lift(matrix)
+        noise = np.flatnonzero(self._noise)
+        matrix[:, noise] = matrix[:, :, :, noise] = 0.0
         square = matrix.reshape(classes * size, classes * size)
         square.flat[:: len(square) + 1] += self._padded_stiffness().T.ravel()
         return square
@@ -169,7 +193,7 @@ class JointColumns:
 
     def _lift(self, matrix: Array) -> None:
         """Give curvature to adding the same number to all classes, where nothing else does."""
-        classes, size = matrix.shape[:2]
+        classes = len(matrix)
         free = np.flatnonzero(~self._padded_stiffness().any(axis=1))
         diagonal = np.einsum("kjkj->j", matrix)[free] / classes**2
         matrix[:, free, :, free] += diagonal[:, None, None]

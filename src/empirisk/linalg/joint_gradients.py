@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from empirisk.linalg.blocks import GROUPS, SMALL, in_threads
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
-from empirisk.linalg.joint import Coupling, curve_rows
+from empirisk.linalg.joint import Coupling, curve_rows, negligible_columns
 
 Array = NDArray[np.float64]
 Good = Callable[[Array, float, float], bool]
@@ -37,6 +37,7 @@ class JointGradients:
         self._stride = max(1, rows // (ROWS_PER_COLUMN * (columns + 1)))
         self._sample = design.rows(slice(None, None, self._stride)) if columns <= WIDE else design
         self._parts = _parts(design)
+        self._noise = negligible_columns(design)
         self._gram: Array | None = None
         self._products = 0
 
@@ -64,6 +65,7 @@ class JointGradients:
 
         ``stop`` is asked before every product, and ends the search with what there is.
         """
+        right = np.where(self._noise[:, None], 0.0, right)
         residual = np.vstack([right, constant]) if self._intercept else right
         solution, direction = np.zeros_like(residual), np.zeros_like(residual)
         before = first = 0.0
@@ -99,6 +101,7 @@ class JointGradients:
             return product, sums
 
         product, sums = (sum(terms) for terms in zip(*in_threads(run, self._parts), strict=True))
+        product[self._noise] = 0.0
         product += self._l2 * w
         return np.vstack([product, sums]) if self._intercept else product
 

@@ -71,11 +71,12 @@ def check_C(C: Any, hard: bool = False) -> float:
     """C as a positive number; infinity only where a hard margin has a meaning."""
     if not isinstance(C, Real) or isinstance(C, (bool, np.bool_)):
         raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv'.")
-    if not C > 0:
+    value = float(C)
+    if not value > 0:
         raise EmpiriskError(f"C={C!r} must be positive; it multiplies the sum of losses.")
-    if np.isinf(C) and not hard:
+    if np.isinf(value) and not hard:
         raise EmpiriskError(f"C={C!r} must be finite here; only the hinge losses have a hard margin.")
-    return float(C)
+    return value
 
 
 def generator(random_state) -> np.random.Generator:

@@ -75,7 +75,8 @@ class GradientDescent(Solver):
                 best, lowest = line.point(), line.value
             if watch(line.point(), objective=line.value):
                 return best
-            line.differentiate()
+            if moved:
+                line.differentiate()
 
     def _check(self) -> None:
         if self.step not in STEPS:

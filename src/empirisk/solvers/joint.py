@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.joint import Coupling, JointColumns
+from empirisk.linalg.joint import Coupling
 from empirisk.linalg.joint_gradients import Good, JointGradients
+from empirisk.linalg.joint_rows import joint_equations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.joint_interior import interior_point
@@ -54,7 +55,6 @@ class JointNewton(Solver):
                 watch.status = Status.STALLED
             if watch(point, objective=state.value):
                 return point
-
 
     def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
         """A start from every eighth row, on long data."""
@@ -103,7 +103,8 @@ class State:
         coupling = Coupling(np.maximum(shares, 0.0))
         if self.system is None:
             stiffness = np.full(self.w.shape, problem.penalty.l2)
-            w, b, change = JointColumns(problem.design, coupling, stiffness, problem.intercept).solve(-gradient, -constant)
+            system = joint_equations(problem.design, coupling, stiffness, problem.intercept)
+            w, b, change = system.solve(-gradient, -constant)
             f = problem.design.dot(w) + b
         else:
             self.system.renew(coupling)

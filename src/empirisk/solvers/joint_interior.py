@@ -8,14 +8,13 @@ from empirisk.certificate import Status
 from empirisk.linalg.joint_rows import joint_equations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Watch
-from empirisk.solvers.kinks import Kinks
+from empirisk.solvers.pulls import Pulls
 from empirisk.solvers.scores import MaximumScores, SmoothScores
 
 Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
-SHORT, SHORTEST = 1e-3, 1e-10
+SHORT, SHORTEST = 0.1, 1e-10
 ROUNDING = 1e-13
-FA=[.1,1.]
 
 
 def interior_point(problem: Problem, watch: Watch) -> Point:
@@ -40,22 +39,8 @@ def interior_point(problem: Problem, watch: Watch) -> Point:
             return state.point()
 
 
-class WeightKinks(Kinks):
-    """The kinks of l1 |w|, with the barrier function that their central path minimises."""
-
-    def aim(self, mu: float) -> None:
-        """Aim at complementarity mu, without second-order terms."""
-        self.low.fill(mu)
-        self.high.fill(mu)
-
-    def barrier(self, t: float, mu: float) -> float:
-        """sum (right q - left p) - mu (log p + log q)  after going t along the step."""
-        p, q = self.p + t * self.dp, self.q + t * self.dq
-        return float(self.right @ q - self.left @ p - mu * (np.log(p) + np.log(q)).sum())
-
-
 class State:
-    """The iterate: weights, predictions, the scores of the loss and the kinks of the penalty."""
+    """The iterate: weights, predictions, the scores of the loss and the pulls of the penalty."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -64,10 +49,9 @@ class State:
         self.f = problem.predict(origin)
         kind = SmoothScores if np.isfinite(problem.loss.curvature_bound) else MaximumScores
         self.scores = kind(problem, self.f)
-        bound = np.full(self.w.size, problem.penalty.l1)
-        self.kinks = [WeightKinks(self.w.ravel(), -bound, bound, _weight_slack(problem))] if bound.any() else []
+        l1 = problem.penalty.l1
+        self.pulls = [Pulls(self.w, l1, _weight_slack(problem))] if l1 > 0 else []
         self.primal = problem.origin_value
-        self.reached = 1.0
         self._differentiate()
 
     def point(self) -> Point:
@@ -76,19 +60,18 @@ class State:
 
     def parts(self) -> list:
         """Everything that has complementarity."""
-        return [self.scores, *self.kinks]
+        return [self.scores, *self.pulls]
 
     def mu(self) -> float:
         """The mean complementarity."""
-        count = self.scores.size + sum(2 * kinks.size for kinks in self.kinks)
-        return sum(part.gap() for part in self.parts()) / count
+        return sum(part.gap() for part in self.parts()) / sum(part.size for part in self.parts())
 
     def _differentiate(self) -> None:
         """The residual of stationarity."""
         u = self.scores.u
         residual = self.problem.penalty.l2 * self.w + self.problem.design.tdot(u)
-        for kinks in self.kinks:
-            residual = residual + kinks.v.reshape(self.w.shape)
+        for pulls in self.pulls:
+            residual = residual + pulls.v
         self.residual = residual
         self.imbalance = u.sum(axis=0) if self.problem.intercept else np.zeros(self.problem.classes)
 
@@ -96,9 +79,12 @@ class State:
         """What must fall for the method to be on its way: the relative gap, complementarity and the residual."""
         self.primal = self.problem.primal(Point(self.w, self.b), self.f)
         gap = sum(part.gap() for part in self.parts())
-        missing = float(np.abs(self.residual * self.w).sum() + np.abs(self.imbalance * self.b).sum())
         residual = float(np.abs(self.residual).max() + np.abs(self.imbalance).max())
-        return np.array([(gap + missing) / self.problem.magnitude(self.primal), gap, residual])
+        return np.array([(gap + self._missing()) / self.problem.magnitude(self.primal), gap, residual])
+
+    def _missing(self) -> float:
+        """What the residuals add to the duality gap."""
+        return float(np.abs(self.residual * self.w).sum() + np.abs(self.imbalance * self.b).sum())
 
     def advance(self) -> bool:
         """One predictor-corrector step; False if no progress is possible any more."""
@@ -126,11 +112,10 @@ class State:
         t, *_ = self._direction()
         before, after = (sum(part.gap_after(length) for part in self.parts()) for length in (0.0, t))
         left = min(1.0, max(after / (before + TINY), 0.0)) ** 3
-        if not self.scores.bends:
-            return self.mu() * left
-        missing = float(np.abs(self.residual * self.w).sum() + np.abs(self.imbalance * self.b).sum())
-        count = self.scores.size + sum(2 * kinks.size for kinks in self.kinks)
-        return max(self.mu() * left, min(FA[0]*missing/count,FA[1]*self.mu()))
+        if self.scores.bends:
+            # The residual of a loss that bends may fall slowly, and mu must not run ahead of it.
+            left = max(left, min(1.0, 0.3 * self._missing() / (before + TINY)))
+        return self.mu() * left
 
     def _damped(self, mu: float, t: float, dw: Array, db: Array) -> tuple[float, Array, Array]:
         """Shorten the step until the objective with its barriers falls; a loss without bends needs no such care."""
@@ -141,7 +126,7 @@ class State:
 
         def value(t: float) -> float:
             penalty = 0.5 * self.problem.penalty.l2 * float(np.vdot(self.w + t * dw, self.w + t * dw))
-            return penalty + self.problem.loss_sum(self.f + t * df) + sum(kinks.barrier(t, mu) for kinks in self.kinks)
+            return penalty + self.problem.loss_sum(self.f + t * df) + sum(pulls.barrier(t, mu) for pulls in self.pulls)
 
         highest = value(0.0) * (1 + ROUNDING)
         while t > SHORTEST and not value(t) <= highest:
@@ -149,33 +134,31 @@ class State:
         return t, dw, db
 
     def _factor(self) -> None:
-        stiffness = np.full(self.w.size, self.problem.penalty.l2)
-        for kinks in self.kinks:
-            stiffness += kinks.curvature()
-        stiffness = stiffness.reshape(self.w.shape)
+        stiffness = np.full(self.w.shape, self.problem.penalty.l2)
+        for pulls in self.pulls:
+            stiffness = stiffness + pulls.curvature()
         self.system = joint_equations(self.problem.design, self.scores.coupling(), stiffness, self.problem.intercept)
 
     def _direction(self) -> tuple[float, Array, Array]:
         """The step of all parts to their targets; returns the longest t and the steps of w and b."""
         right, columns = -self.residual, None
-        for kinks in self.kinks:
-            columns = kinks.offset().reshape(self.w.shape)
+        for pulls in self.pulls:
+            columns = pulls.offset()
             right = self.problem.penalty.l2 * columns - self.residual
         x, db, change = self.system.solve(right, -self.imbalance, self.scores.offset(), columns)
-        lengths = [self.scores.direct(change)] + [kinks.direct(x.ravel()) for kinks in self.kinks]
+        lengths = [self.scores.direct(change)] + [pulls.direct(x) for pulls in self.pulls]
         return min(lengths), x if columns is None else x - columns, db
 
     def _move(self, t: float, dw: Array, db: Array) -> bool:
         if not (t > SHORTEST and np.all(np.isfinite(dw))):
             return False
-        self.reached = t
         for part in self.parts():
             part.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db
         self.f = self.problem.predict(Point(self.w, self.b))
         self.scores.settle(self.f)
-        for kinks in self.kinks:
-            kinks.settle(self.w.ravel())
+        for pulls in self.pulls:
+            pulls.settle(self.w)
         self._differentiate()
         return True
 
@@ -183,4 +166,4 @@ class State:
 def _weight_slack(problem: Problem) -> Array:
     """The size that weights may have: one over that of the columns."""
     sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
-    return np.repeat(1.0 / np.where(sizes > 0, sizes, 1.0), problem.classes)
+    return np.tile(1.0 / np.where(sizes > 0, sizes, 1.0)[:, None], problem.classes)

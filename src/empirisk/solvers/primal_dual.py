@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.problem import Point
-from empirisk.solvers.metric import Metric, Progress, typical_step
+from empirisk.solvers.metric import Metric, typical_step
 
 Array = NDArray[np.float64]
 LOOK = 5
+ROUNDING = 1e-15
 
 
 @dataclass
@@ -50,7 +51,7 @@ class PrimalDual:
         self.scale = self.problem.scale[:, None] if self.problem.classes else self.problem.scale
         self.balance, self.length = 1.0 / typical_step(self.problem), 0.5
         self.steps = self.since = 0
-        self.progress, self.stuck, self.objective = Progress(), False, np.inf
+        self.stuck, self.objective = False, np.inf
         self._restart(self.here)
 
     def _restart(self, place: Place) -> None:
@@ -75,8 +76,7 @@ class PrimalDual:
         self.since += 1
         if self.since % LOOK == 0:
             self._consider_restart()
-        self.progress.note(self.first, 1e-3 * self.first)
-        self.stuck = rests or self.progress.over
+        self.stuck = rests or self.first <= ROUNDING * self._square(self.here.x, self.here.u) ** 0.5
         self.objective = self.problem.penalty.value(self.here.x[:-1]) + self.problem.loss_sum(self.here.f)
         self.unsettled = self.metric.unsettled(self.here.x, self.here.g)
 

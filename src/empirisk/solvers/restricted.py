@@ -130,7 +130,7 @@ class State:
 
     def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float) -> float:
         """Minimise a quadratic model on the working set and go there; returns the decrease that the model promised."""
-        working.update(new, self._curvatures(), idle)
+        working.update(new, self._curvatures(), idle, self._missed is not None)
         old = self.w[working.chosen]
         w = old.copy()
         constant = float(self.u.sum()) if self.problem.intercept else 0.0

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.joint import Coupling
 from empirisk.problem import Problem
+from empirisk.solvers.pulls import longest
 
 Array = NDArray[np.float64]
 
@@ -100,7 +101,7 @@ class MaximumScores:
     def direct(self, change: Array) -> float:
         """Take dP, and return the longest t <= 1 that keeps multipliers and slacks positive."""
         self.dP, self.dslack = change, (self.target - self.slack * change) / self.P - self.slack
-        return min(_longest(self.P, self.dP), _longest(self.slack, self.dslack))
+        return min(longest(self.P, self.dP), longest(self.slack, self.dslack))
 
     def gap(self) -> float:
         """The sum of P slack: the duality gap of these scores."""
@@ -118,8 +119,3 @@ class MaximumScores:
         """Take the predictions as they are, and let slacks grow by what rounding left of xi - f - cost."""
         heights = f + self._cost
         self.slack = (heights + self.slack).max(axis=1, keepdims=True) - heights
-
-
-def _longest(values: Array, changes: Array) -> float:
-    shrinking = changes < 0
-    return min(1.0, float((values[shrinking] / -changes[shrinking]).min(initial=np.inf)))

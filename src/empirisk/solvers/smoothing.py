@@ -169,8 +169,9 @@ class State:
             self.value += float(problem.scale @ self.smooth.value(problem.y, self.f))
         for kink in self.kinks:
             kink.a = self.sign * self.f - kink.place
-            shape = (kink.centre, problem.scale, kink.left, kink.right, self.tau)
-            self.value += sum(self._sweep(loops.slopes_and_bends, kink.a, *shape, kink.slopes, kink.bends))
+            shape = (kink.left, kink.right, self.tau)
+            arrays = (kink.a, kink.centre, problem.scale, shape, kink.slopes, kink.bends)
+            self.value += sum(self._sweep(loops.slopes_and_bends, *arrays))
             self.u += self.sign * kink.slopes
             self.curvature += kink.bends
         self.primal = problem.primal(Point(self.w, self.b), self.f)
@@ -201,8 +202,8 @@ class State:
                 value += float(problem.scale @ self.smooth.value(problem.y, f))
                 slope += float((problem.scale * self.smooth.derivative(problem.y, f)) @ df)
             for kink in self.kinks:
-                shape = (kink.centre, problem.scale, kink.left, kink.right, self.tau)
-                parts = self._sweep(loops.along, kink.a, changes, t, *shape)
+                shape = (kink.left, kink.right, self.tau)
+                parts = self._sweep(loops.along, kink.a, changes, t, kink.centre, problem.scale, shape)
                 value += sum(part for part, _ in parts)
                 slope += sum(part for _, part in parts)
             return value, slope

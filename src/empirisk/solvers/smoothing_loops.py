@@ -1,11 +1,15 @@
-"""Compiled passes over rounded corners; see `smoothing` for the formulas. Each covers entries start..stop."""
+"""Compiled passes over rounded corners; see `smoothing` for the formulas. Each covers entries start..stop.
+
+``shape`` holds the left slope, the right slope and tau.
+"""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def along(a, da, t, centre, scale, left, right, tau, start, stop):
+def along(a, da, t, centre, scale, shape, start, stop):
     """Value and derivative in t of  sum_i scale_i (v a - tau/2 (v - centre)^2)  at a + t da, v the best slope."""
+    left, right, tau = shape
     value = 0.0
     slope = 0.0
     for i in range(start, stop):
@@ -18,8 +22,9 @@ def along(a, da, t, centre, scale, left, right, tau, start, stop):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def slopes_and_bends(a, centre, scale, left, right, tau, slopes, bends, start, stop):
+def slopes_and_bends(a, centre, scale, shape, slopes, bends, start, stop):
     """The slopes scale v, the curvatures scale / tau of the kinks whose v is free; returns the value of `along`."""
+    left, right, tau = shape
     value = 0.0
     for i in range(start, stop):
         free = centre[i] + a[i] / tau

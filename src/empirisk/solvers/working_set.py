@@ -55,13 +55,13 @@ class WorkingSet:
         """A' u for the chosen columns."""
         return self._columns.tdot(u)
 
-    def update(self, new: Chosen, curvatures: Array, idle: NDArray[np.bool_]) -> None:
+    def update(self, new: Chosen, curvatures: Array, idle: NDArray[np.bool_], afresh: bool) -> None:
         """Take in more columns, and make G anew if the curvatures have moved by more than a little.
 
-        ``idle`` tells which of all columns may leave the set when G is made anew.
+        ``idle`` tells which of all columns may leave the set when G is made anew; ``afresh`` that it must be.
         """
         known = len(self)
-        if self._moved(curvatures):
+        if afresh or self._moved(curvatures):
             self.curvatures, self.total, known = curvatures, float(curvatures.sum()), 0
             self._shrink(idle[self.chosen])
         if len(new):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from empirisk.trees.bins import BinnedRows, Binning
 from empirisk.trees.boost_loss import Objective
 from empirisk.trees.boost_rounds import Rounds, add_to
+from empirisk.trees.crew import Crew
 from empirisk.trees.hist_grow import BinnedTree
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.watch import Clock, Watch
@@ -25,9 +26,9 @@ class Held:
     objective: Objective
     scores: Array
 
-    def after(self, trees: list[BinnedTree]) -> float:
+    def after(self, trees: list[BinnedTree], crew: Crew) -> float:
         """Loss of the rows after one more round."""
-        add_to(trees, self.rows, self.scores)
+        add_to(trees, self.rows, self.scores, crew)
         return self.objective.value(slice(None), self.scores)
 
 
@@ -98,7 +99,7 @@ def _note(model: Boosted, rounds: Rounds, held: Held | None, clock: Clock, trees
     model.history["loss"].append(rounds.loss())
     model.history["seconds"].append(time.perf_counter() - clock.start)
     if held is not None:
-        model.history["validation_loss"].append(held.after(trees))
+        model.history["validation_loss"].append(held.after(trees, rounds.crew))
 
 
 def _stale(loss: list[float], patience: int) -> bool:

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
 from empirisk.settings import settings
 from empirisk.trees.bins import BinnedRows, Binning
 from empirisk.trees.boost_loss import Objective
+from empirisk.trees.crew import Crew
 from empirisk.trees.hist_grow import BinnedTree, Grower
 from empirisk.trees.hist_loops import add_leaf_values, add_values, leaf_sums, take_columns
 from empirisk.trees.histogram import Limits, Table, pack, unit
 
 Array = NDArray[np.float64]
 
-BLOCK = 1 << 14  # rows of which gradients are computed at a time, so that they stay in near memory
-WATCHED = 1 << 14  # training rows on which the loss is reported
+BLOCK = 1 << 15  # rows of which gradients are computed at a time, so that they stay in near memory
+WATCHED = 1 << 12  # training rows on which the loss is reported
 COARSE = 1 << 20  # rows from which units are so coarse that the way of rounding matters
 MOST_ROWS = 1 << 28
 UNLIMITED = np.iinfo(np.int32).max
@@ -77,31 +77,31 @@ class Rounds:
         self._weight = float(weights.sum())
         # Whole weights are numbers of equal rows.
         whole = self._weight < MOST_ROWS and bool((weights == np.rint(weights)).all())
-        self._times = weights.astype(np.int32) if whole else np.ones(self.n_rows, dtype=np.int32)
-        self._count = int(self._times.sum())
-        several = self._times if self._count > self.n_rows else self._times[:0]
+        several = whole and self._weight > self.n_rows
+        self._times = weights.astype(np.int32) if several else np.zeros(0, dtype=np.int32)
+        self._count = int(self._weight) if several else self.n_rows
         # Trees of different outputs are independent: whole trees go to the threads, not parts of one.
-        threads = settings().threads
-        together = 1 if self.n_outputs == 1 else min(threads, self.n_outputs)
+        self.crew = Crew(settings().threads)
+        together = min(self.crew.threads, self.n_outputs)
+        crews = [Crew(self.crew.threads // together) for _ in range(together)] if together > 1 else [self.crew]
         self._growers = [
-            Grower(self.table, several, plan.max_features, self._most_leaves(), max(1, threads // together), stop)
-            for _ in range(together)
+            Grower(self.table, self._times, plan.max_features, self._most_leaves(), crew, stop) for crew in crews
         ]
 
     def close(self) -> None:
         """Let threads and memory go."""
-        for grower in self._growers:
-            grower.close()
+        for crew in (self.crew, *(grower.crew for grower in self._growers)):
+            crew.close()
 
     def loss(self) -> float:
-        """Mean loss of the training rows, or of 16 384 of them at equal distances."""
+        """Mean loss of the training rows, or of 4 096 of them at equal distances."""
         rows = slice(None, None, -(-self.n_rows // WATCHED))
         return self.objective.value(rows, self.scores[:, rows])
 
     def add(self) -> list[BinnedTree] | None:
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
         blocks = [slice(start, start + BLOCK) for start in range(0, self.n_rows, BLOCK)]
-        sums = np.sum(in_threads(self._differentiate, blocks), axis=0)
+        sums = np.sum(self.crew.map(self._differentiate, blocks), axis=0)
         rows, features = self._draw_rows(), [self._draw_features() for _ in range(self.n_outputs)]
         tasks = [(k, rows, features[k], sums[:, k]) for k in range(self.n_outputs)]
         free = list(self._growers)
@@ -112,7 +112,7 @@ class Rounds:
             free.append(grower)
             return tree
 
-        trees = in_threads(run, tasks) if len(free) > 1 else [run(task) for task in tasks]
+        trees = self.crew.map(run, tasks)
         return None if any(tree is None for tree in trees) else trees
 
     def _differentiate(self, rows: slice) -> Array:
@@ -146,42 +146,42 @@ class Rounds:
             first = start if self._count > COARSE else -1
             pack(gradient[part], curvature[part], units, self._times[part], first, grower.growth.packed[part])
 
-        starts = range(0, self.n_rows, BLOCK)
-        if len(self._growers) > 1:
-            for start in starts:
-                fill(start)
-        else:
-            in_threads(fill, starts)
+        grower.crew.map(fill, range(0, self.n_rows, BLOCK))
         whole = len(features) == len(self.binning.counts)
         by_row = self.table.by_row if whole else take_columns(self.table.by_row, features)
         tree = grower.grow(by_row, rows, features, self._limits(units))
         if tree is None:
             return None
-        tree = replace(tree, value=self.plan.learning_rate * self._values(tree, output))
-        self._update(tree, output, len(rows) == self.n_rows)
+        tree = replace(tree, value=self.plan.learning_rate * self._values(tree, output, grower.crew))
+        self._update(tree, output, len(rows) == self.n_rows, grower.crew)
         return replace(tree, rows=tree.rows[:0])  # the grower will use that memory again
 
-    def _values(self, tree: BinnedTree, output: int) -> Array:
+    def _values(self, tree: BinnedTree, output: int, crew: Crew) -> Array:
         """The value of each leaf: the Newton step, or the best constant of the loss."""
         leaves, value = np.flatnonzero(tree.left < 0), tree.value.copy()
         start, stop = tree.start[leaves], tree.stop[leaves]
         if self.objective.renews:
             parts = [tree.rows[slice(*bounds)] for bounds in zip(start, stop, strict=True)]
-            steps = np.array([self.objective.renew(output, rows, self.scores[output]) for rows in parts])
+            steps = np.array(crew.map(lambda rows: self.objective.renew(output, rows, self.scores[output]), parts))
         else:
-            sums = leaf_sums(tree.rows, start, stop, self._gradient[output], self._curvature[output])
-            weight = sums[:, 1] + self.plan.l2
-            steps = np.divide(-sums[:, 0], weight, out=np.zeros(len(leaves)), where=weight > 0)
+            gradient, curvature = self._gradient[output], self._curvature[output]
+            groups = _equal_groups(stop - start, crew.threads)
+            sums = crew.map(lambda k: leaf_sums(tree.rows, start[k], stop[k], gradient, curvature), groups)
+            total = np.concatenate(sums)
+            weight = total[:, 1] + self.plan.l2
+            steps = np.divide(-total[:, 0], weight, out=np.zeros(len(leaves)), where=weight > 0)
         value[leaves] = np.clip(steps, tree.low[leaves], tree.high[leaves])
         return value
 
-    def _update(self, tree: BinnedTree, output: int, every_row: bool) -> None:
+    def _update(self, tree: BinnedTree, output: int, every_row: bool, crew: Crew) -> None:
+        scores = self.scores[output]
         if every_row:
             leaves = np.flatnonzero(tree.left < 0)
-            bounds = tree.start[leaves], tree.stop[leaves]
-            add_leaf_values(tree.rows, *bounds, tree.value[leaves], self.scores[output])
+            start, stop, value = tree.start[leaves], tree.stop[leaves], tree.value[leaves]
+            groups = _equal_groups(stop - start, crew.threads)
+            crew.map(lambda k: add_leaf_values(tree.rows, start[k], stop[k], value[k], scores), groups)
         else:
-            add_values(tree.left, tree.feature, tree.marks, tree.value, self.table.by_row, self.scores[output])
+            _add_tree(tree, self.table.by_row, scores, crew)
 
     def _most_leaves(self) -> int:
         """No tree has more leaves than this."""
@@ -204,11 +204,24 @@ class Rounds:
         )
 
 
-def add_to(trees: list[BinnedTree], rows: BinnedRows, scores: Array) -> None:
+def _equal_groups(sizes: NDArray[np.int32], groups: int) -> list[slice]:
+    """Consecutive items in so many groups of about equal total size."""
+    ends = np.searchsorted(np.cumsum(sizes), np.arange(1, groups) * (sizes.sum() / groups)) + 1
+    bounds = [0, *np.minimum(ends, len(sizes)).tolist(), len(sizes)]
+    return [slice(low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def _add_tree(tree: BinnedTree, by_row: NDArray[np.uint8], scores: Array, crew: Crew) -> None:
+    """Add a tree to the scores of binned rows."""
+
+    def run(start: int) -> None:
+        rows = slice(start, start + BLOCK)
+        add_values(tree.left, tree.feature, tree.marks, tree.value, by_row[rows], scores[rows])
+
+    crew.map(run, range(0, len(by_row), BLOCK))
+
+
+def add_to(trees: list[BinnedTree], rows: BinnedRows, scores: Array, crew: Crew) -> None:
     """Add the trees of one round to the scores (n_outputs, n_rows) of other rows in the same bins."""
-
-    def run(output: int) -> None:
-        tree = trees[output]
-        add_values(tree.left, tree.feature, tree.marks, tree.value, rows.by_row, scores[output])
-
-    in_threads(run, range(len(trees)))
+    for output, tree in enumerate(trees):
+        _add_tree(tree, rows.by_row, scores[output], crew)

@@ -200,7 +200,7 @@ class BoostingClassifier(ClassifierMixin, _Boosting):
     n_estimators_ : int
         Rounds kept.
     history_ : dict of arrays
-        After each round: mean ``loss`` of the training rows (of up to 16 384 of them), ``seconds``, and with early
+        After each round: mean ``loss`` of the training rows (of up to 4 096 of them), ``seconds``, and with early
         stopping ``validation_loss``.
     stopped_by_ : str
         What ended the fit: "n_estimators", "early_stopping", "callback", "max_time" or "interrupted".

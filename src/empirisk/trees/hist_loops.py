@@ -60,7 +60,10 @@ def new_growth(rows: int, times: NDArray[np.int32], nodes: int, features: int, s
 
 @njit(cache=True, nogil=True)
 def part_rows(column, rows, spare, start, stop, marks):
-    """Bring the rows whose bin is marked to the front, both sides keeping their order; return where the rest begins."""
+    """Bring the rows whose bin is marked to the front and the others, in order, to ``spare``; returns how many of each.
+
+    `join_rows` completes the division, for one block or for several that different threads have divided.
+    """
     goes_left = np.empty(WIDTH, dtype=np.uint64)
     for b in range(WIDTH):
         goes_left[b] = is_marked(marks, b)
@@ -74,9 +77,23 @@ def part_rows(column, rows, spare, start, stop, marks):
         spare[rights] = row
         lefts += step
         rights += one - step
-    for k in range(rights - begin):
-        rows[lefts + k] = spare[begin + k]
-    return np.int64(lefts)
+    return np.int64(lefts - begin), np.int64(rights - begin)
+
+
+@njit(cache=True, nogil=True)
+def join_rows(rows, spare, starts, lefts, rights):
+    """Move the divided blocks together, all left parts before all right parts; returns where the latter begin."""
+    middle = np.int64(starts[0])
+    for block in range(starts.shape[0]):
+        for k in range(lefts[block]):
+            rows[middle + k] = rows[starts[block] + k]
+        middle += lefts[block]
+    place = middle
+    for block in range(starts.shape[0]):
+        for k in range(rights[block]):
+            rows[place + k] = spare[starts[block] + k]
+        place += rights[block]
+    return middle
 
 
 @njit(cache=True, nogil=True)
@@ -98,15 +115,23 @@ def may_split(growth, limits, node):
 
 
 @njit(cache=True, nogil=True)
-def open_children(table, growth, limits, node, split, slot):
-    """Divide the rows of a node between its children; ``slot`` (or -1) is for the histogram of the smaller one.
+def divide(table, growth, node):
+    """Divide the rows of a node; returns where those of the right child begin."""
+    start = growth.start[node]
+    column, marks = table.by_column[growth.found.feature[node]], growth.found.left[node]
+    left, right = part_rows(column, growth.rows, growth.spare, start, growth.stop[node], marks)
+    return join_rows(growth.rows, growth.spare, np.array([start]), np.array([left]), np.array([right]))
+
+
+@njit(cache=True, nogil=True)
+def open_children(table, growth, limits, node, middle, split, slot):
+    """Make the children of a node whose rows are divided; ``slot`` (or -1) is for the histogram of the smaller one.
 
     Returns whether the parent's histogram is there to subtract from.
     """
     found, child = growth.found, 2 * split + 1
     feature = found.feature[node]
     start, stop = growth.start[node], growth.stop[node]
-    middle = part_rows(table.by_column[feature], growth.rows, growth.spare, start, stop, found.left[node])
     on_left = count_rows(growth, start, middle)
     growth.left[node] = child
     low, high = growth.low[node], growth.high[node]
@@ -221,7 +246,8 @@ def expand(table, features, growth, limits, node, splits, free, bar, work):
         if free_count > SCRATCH:
             free_count -= 1
             slot = free[free_count]
-        subtracting = open_children(table, growth, limits, node, splits[used], slot)
+        middle = divide(table, growth, node)
+        subtracting = open_children(table, growth, limits, node, middle, splits[used], slot)
         part = (0, features.shape[0], growth.left[node], growth.left[node] + 1)
         evaluate(table, features, growth, limits, node, subtracting, part, free)
         free_count = release(growth, node, free, free_count)

@@ -94,15 +94,28 @@ def unit(total: float, rows: int) -> float:
 def pack(gradient, curvature, units, times, first, packed):
     """Round gradient and curvature to ``units`` (a pair) and pack them.
 
-    A row that stands for ``times`` equal rows is rounded as one of them, so it packs to the same sum as they do.
-    Many rows (``first`` >= 0) are rounded up or down by their number ``first + k``, so that errors cancel in sums:
-    with coarse units, rounding to the nearest would shift every row of a kind the same way.
+    A row that stands for ``times`` equal rows (empty: each for itself) is rounded as one of them, so it packs to the
+    same sum as they do. Many rows (``first`` >= 0) are rounded up or down by their number ``first + k``, so that
+    errors cancel in sums: with coarse units, rounding to the nearest would shift every row of a kind the same way.
     """
+    per_gradient, per_curvature = 1.0 / units[0], 1.0 / units[1]  # exact: units are powers of two
+    if times.shape[0] > 0:
+        for k in range(gradient.shape[0]):
+            offset = 0.5 if first < 0 else spread(first + k)
+            g = np.int64(np.floor(gradient[k] * per_gradient / times[k] + offset))
+            h = np.int64(np.floor(curvature[k] * per_curvature / times[k] + offset))
+            packed[k] = ((g << HALF) + h) * times[k]
+        return
     for k in range(gradient.shape[0]):
-        offset = 0.5 if first < 0 else (((first + k) * GOLDEN) & 0xFFFF) / 65536.0
-        g = np.int64(np.floor(gradient[k] / (units[0] * times[k]) + offset))
-        h = np.int64(np.floor(curvature[k] / (units[1] * times[k]) + offset))
-        packed[k] = ((g << HALF) + h) * times[k]
+        offset = 0.5 if first < 0 else spread(first + k)
+        g = np.int64(np.floor(gradient[k] * per_gradient + offset))
+        packed[k] = (g << HALF) + np.int64(np.floor(curvature[k] * per_curvature + offset))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def spread(number):
+    """Numbers in [0, 1) that fill it evenly as ``number`` counts up."""
+    return ((number * GOLDEN) & 0xFFFF) / 65536.0
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -138,6 +151,7 @@ def fetch(by_row, packed, rows):
         seen ^= packed[row]
         for column in range(0, by_row.shape[1], LINE):
             seen ^= by_row[row, column]
+        seen ^= by_row[row, by_row.shape[1] - 1]
     return seen
 
 

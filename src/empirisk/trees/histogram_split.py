@@ -41,30 +41,46 @@ def bounded_score(left, right, limits, low, high, sign):
 def scan(bins, last, node, missing, limits, leaf, bounds, sign):
     """Best numeric split after one of the bins 0..last, with ``missing`` (a packed sum) on the left.
 
-    ``leaf`` is the least curvature of a child.
-
-    Returns the score, the bin and the packed sum of the left child; score 0 if no split is allowed.
+    ``leaf`` is the least curvature of a child. Returns the score, the bin and the packed sum of the left child; score
+    0 if no split is allowed.
     """
-    best, best_bin, best_left = 0.0, -1, np.int64(0)
-    low, high = bounds
-    bounded = sign != 0 or low > -np.inf or high < np.inf
-    left = missing
-    all_gradient, all_curvature = gradient_of(node), curvature_of(node)
+    if sign != 0 or bounds[0] > -np.inf or bounds[1] < np.inf:
+        return scan_bounded(bins, last, node, missing, limits, leaf, bounds, sign)
+    best, best_bin, best_left, left = -1.0, -1, np.int64(0), missing
+    all_gradient, all_curvature = float(gradient_of(node)), curvature_of(node)
+    both = all_curvature + 2.0 * limits.l2
+    # With h the curvature of the left child plus l2, and H that of both,
+    #     g^2 / h + (G - g)^2 / (H - h)  =  (G^2 + (g H - G h)^2 / (h (H - h))) / H,
+    # of which only the middle part differs from bin to bin: one division where the left-hand side needs two.
     for b in range(last + 1):
-        if bins[b] == 0:
-            continue
         left += bins[b]
         curvature = curvature_of(left)
         if curvature < leaf:
             continue
         if all_curvature - curvature < leaf:
             break
-        if bounded:
-            score = bounded_score(left, node - left, limits, low, high, sign)
-        else:
-            g, h = float(gradient_of(left)), curvature + limits.l2
-            other_g, other_h = float(all_gradient) - g, (all_curvature - curvature) + limits.l2
-            score = (g * g * other_h + other_g * other_g * h) / (h * other_h)
+        h = curvature + limits.l2
+        distance = float(gradient_of(left)) * both - all_gradient * h
+        score = distance * distance / (h * (both - h))
+        if score > best:
+            best, best_bin, best_left = score, b, left
+    if best_bin < 0:
+        return 0.0, -1, best_left
+    return (all_gradient * all_gradient + best) / both, best_bin, best_left
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scan_bounded(bins, last, node, missing, limits, leaf, bounds, sign):
+    """`scan` for children whose values are bounded, or must be in the order that ``sign`` asks."""
+    best, best_bin, best_left, left = 0.0, -1, np.int64(0), missing
+    for b in range(last + 1):
+        left += bins[b]
+        curvature = curvature_of(left)
+        if bins[b] == 0 or curvature < leaf:
+            continue
+        if curvature_of(node) - curvature < leaf:
+            break
+        score = bounded_score(left, node - left, limits, bounds[0], bounds[1], sign)
         if score > best:
             best, best_bin, best_left = score, b, left
     return best, best_bin, best_left
