@@ -5,6 +5,7 @@ from empirisk.solvers.ascent import DualAscent
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed import ClosedForm
 from empirisk.solvers.coordinate import CoordinateDescent
+from empirisk.solvers.descent import GradientDescent
 from empirisk.solvers.interior import InteriorPoint
 from empirisk.solvers.joint import JointNewton
 from empirisk.solvers.newton import Newton
@@ -17,6 +18,7 @@ __all__ = [
     "ClosedForm",
     "CoordinateDescent",
     "DualAscent",
+    "GradientDescent",
     "InteriorPoint",
     "JointNewton",
     "Newton",
@@ -28,7 +30,18 @@ __all__ = [
 ]
 
 NAMES = by_name(
-    (ClosedForm, CoordinateDescent, DualAscent, InteriorPoint, JointNewton, Newton, Proximal, SGD, SmoothingNewton)
+    (
+        ClosedForm,
+        CoordinateDescent,
+        DualAscent,
+        GradientDescent,
+        InteriorPoint,
+        JointNewton,
+        Newton,
+        Proximal,
+        SGD,
+        SmoothingNewton,
+    )
 )
 
 

@@ -117,7 +117,8 @@ def _curved(problem: Problem, held: Held, corner: Array, known: Array, imbalance
 
 def _symmetric(matrix: Array, right: Array) -> Array:
     """Solve an indefinite symmetric system, scaled to rows of size one, by least squares: it may be singular."""
-    size = np.sqrt(np.maximum(np.abs(matrix).max(axis=1), np.finfo(float).tiny))
+    largest = np.abs(matrix).max(axis=1)
+    size = np.sqrt(np.where(largest > 0, largest, 1.0))
     return _least_squares(matrix / size[:, None] / size, right / size) / size
 
 

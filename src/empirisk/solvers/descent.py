@@ -6,6 +6,7 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.metric import largest_eigenvalue
 from empirisk.solvers.steps import Backtracking, BoldDriver, Decreasing, Exact, Line, Rule
 
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
@@ -120,16 +121,6 @@ def has_corners(problem: Problem) -> bool:
 
 
 def curvature(problem: Problem) -> float:
-    """The largest curvature of the objective, by the power method; a few per cent more, to be safe."""
-    design, scale = problem.design, problem.scale
-    w, b, largest = np.random.default_rng(0).standard_normal(design.shape[1]), 1.0, 0.0
-    for _ in range(200):
-        norm = float(np.sqrt(w @ w + b * b))
-        if norm == 0:
-            break
-        u = scale * (design.dot(w / norm) + (b / norm if problem.intercept else 0.0))
-        w, b = design.tdot(u), float(u.sum()) if problem.intercept else 0.0
-        before, largest = largest, float(np.sqrt(w @ w + b * b))
-        if largest - before <= 1e-4 * largest:
-            break
+    """The largest curvature of the objective; a few per cent more, to be safe."""
+    largest = largest_eigenvalue(problem.design, problem.scale, problem.intercept)
     return 1.05 * problem.loss.curvature_bound * largest + problem.penalty.l2 or 1.0

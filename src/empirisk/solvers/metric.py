@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.design import Design
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
@@ -98,3 +99,18 @@ def typical_step(problem: Problem) -> float:
     squares = (slopes**2).sum(axis=1) if problem.classes else slopes**2
     loss, slope = problem.weights @ problem.loss.value(problem.y, f), problem.weights @ squares
     return float(loss / slope) if loss > 0 and slope > 0 else 1.0
+
+
+def largest_eigenvalue(design: Design, scale: Array, intercept: bool) -> float:
+    """Of [A, 1]' diag(scale) [A, 1], by the power method."""
+    w, b, largest = np.random.default_rng(0).standard_normal(design.shape[1]), 1.0, 0.0
+    for _ in range(200):
+        norm = float(np.sqrt(w @ w + b * b))
+        if norm == 0:
+            break
+        u = scale * (design.dot(w / norm) + (b / norm if intercept else 0.0))
+        w, b = design.tdot(u), float(u.sum()) if intercept else 0.0
+        before, largest = largest, float(np.sqrt(w @ w + b * b))
+        if largest - before <= 1e-4 * largest:
+            break
+    return largest

@@ -8,6 +8,7 @@ from empirisk.solvers.coordinate_loops import slack, sweep
 
 Array = NDArray[np.float64]
 ROUNDS = 30
+DROPS = 30
 
 
 def minimise(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float, goal: float) -> None:
@@ -39,11 +40,16 @@ def minimise(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: floa
 
 
 def solve_support(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float) -> None:
-    """Go to the minimum over the nonzero weights with their signs held, or as near as the signs allow."""
-    free = diagonal > 0
-    support = np.flatnonzero(free & (w != 0) if l1 > 0 else free)
-    if not len(support):
-        return
+    """Go to the minimum over the nonzero weights, dropping those that would change their sign on the way."""
+    for _ in range(DROPS):
+        free = diagonal > 0
+        support = np.flatnonzero(free & (w != 0) if l1 > 0 else free)
+        if not len(support) or _step(matrix, w, gradient, l1, l2, support):
+            return
+
+
+def _step(matrix: Array, w: Array, gradient: Array, l1: float, l2: float, support: NDArray[np.intp]) -> bool:
+    """One such move; True if no weight was dropped."""
     square = matrix[np.ix_(support, support)]
     square.flat[:: len(support) + 1] += l2
     old, sign = w[support], np.sign(w[support])
@@ -61,3 +67,4 @@ def solve_support(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1:
         new = cut if gain < short else np.where(reach <= longest, 0.0, old + longest * step)
     w[support] = new
     gradient += (new - old) @ matrix[support, : len(w)]
+    return longest >= 1

@@ -13,7 +13,7 @@ from empirisk.problem import Point, Problem
 from empirisk.solvers import perceptron
 from empirisk.solvers import stochastic_loops as loops
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.metric import typical_step
+from empirisk.solvers.metric import largest_eigenvalue, typical_step
 from empirisk.solvers.pause import must_stop
 from empirisk.solvers.rows import rows_of
 from empirisk.solvers.schedules import ADAPTATIONS, SCHEDULES, Pace
@@ -39,7 +39,7 @@ class SGD(Solver):
         How the rate falls: as 1 / sqrt(epochs), as 1 / epochs, as 1 / (lambda t) over the steps t with lambda the l2
         strength of the mean, or not at all.
     rate : float or None
-        The first step size. None takes the step that undoes the loss of a typical sample, or 0.05 with ``adapt``.
+        The first step size. None takes a step that would undo the loss of typical samples, or 0.05 with ``adapt``.
     adapt : {None, "adagrad", "rmsprop", "adam"}
         Divides the step of each weight by the size of its gradients so far.
     average : bool, default False
@@ -158,7 +158,7 @@ class Training:
         self.schedule, self.adaptation = SCHEDULES[solver.schedule], ADAPTATIONS[solver.adapt]
         rate = solver.rate
         if rate is None:
-            rate = ADAPTIVE_RATE if self.adaptation.gain else usual_rate(problem)
+            rate = ADAPTIVE_RATE if self.adaptation.gain else usual_rate(problem, self.batch)
         self.pace = Pace(float(rate), -(-rows // self.batch), penalty.l2 / total)
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         self.buffers = loops.Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
@@ -222,6 +222,14 @@ class Judge:
             watch.status = Status.EARLY
 
 
-def usual_rate(problem: Problem) -> float:
-    """The step on one sample of typical size that would undo its loss."""
-    return typical_step(problem) / (1.0 + float(problem.design.squared_rows().mean()))
+def usual_rate(problem: Problem, batch: int) -> float:
+    """A step that would undo the loss of typical samples: of one, or, more boldly, of a batch at once.
+
+    One sample is stiff with the squared length of its row, all of them together with the largest eigenvalue of their
+    mean outer product; a batch lies between. A thousand rows tell both.
+    """
+    some = problem.design.rows(slice(None, None, max(1, len(problem.y) // 1000)))
+    count = some.shape[0]
+    one = 1.0 + float(some.squared_rows().mean())
+    everything = largest_eigenvalue(some, np.full(count, 1.0 / count), problem.intercept)
+    return typical_step(problem) * batch / (one + (batch - 1) * everything)
