@@ -60,7 +60,7 @@ __all__ = [
     "solvers",
 ]
 
-_MODULES = ("errors", "losses", "maps", "penalties", "scales", "selection", "solvers")
+_MODULES = ("errors", "losses", "maps", "penalties", "plots", "scales", "selection", "solvers")
 
 _HOMES = {
     "AdaBoostClassifier": "empirisk.trees.adaboost",

@@ -174,7 +174,9 @@ class Classifier(ClassifierMixin, Machine):
         f = self._scores(X)
         if self.scheme_ == "binary":
             return f[:, 0]
-        return f if self.scheme_ == "joint" else read(self.scheme_, self.codes_, f, losses.find(self.loss))
+        if self.scheme_ == "joint":
+            return f[:, 1] - f[:, 0] if f.shape[1] == 2 else f
+        return read(self.scheme_, self.codes_, f, losses.find(self.loss))
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of each row; f = 0 is the positive class."""
@@ -186,12 +188,13 @@ class Classifier(ClassifierMixin, Machine):
 
         Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised.
         """
-        scores, loss = self.decision_function(X), losses.find(self.loss)
-        if scores.ndim == 1:
-            return np.column_stack([loss.link(-scores), loss.link(scores)])
+        loss = losses.find(self.loss)
+        f = self._scores(X)
         if self.scheme_ == "joint":
-            return losses.find(loss.joint_form or loss).link(scores)
-        p = loss.link(scores)
+            return losses.find(loss.joint_form or loss).link(f)
+        if self.scheme_ == "binary":
+            return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
+        p = loss.link(f)
         return p / p.sum(axis=1, keepdims=True)
 
     @available_if(_has_probabilities)

@@ -103,13 +103,16 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """coef_ and intercept_ in the coordinates of the mapped data."""
         weights = np.concatenate([np.atleast_2d(point.w.T) for point in points])
-        constants = [
-            np.atleast_1d(point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w)
-            for problem, point in zip(problems, points, strict=True)
-        ]
+        constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
         return {"coef_": np.ascontiguousarray(weights), "intercept_": np.concatenate(constants).astype(np.float64)}
 
     def _scores(self, X) -> Array:
         """<w, phi(x)> + b for every output, n x outputs."""
         check_is_fitted(self)
         return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T + self.intercept_, dtype=np.float64)
+
+
+def _intercepts(problem: Problem, point: Point) -> Array:
+    """The intercepts of a point for unshifted data; of a joint loss centred, since only their differences count."""
+    constants = np.atleast_1d(point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w)
+    return constants - constants.mean() if problem.classes and problem.intercept else constants

@@ -14,7 +14,8 @@ FLATTEST, STEEPEST = 1e-10, 1e12
 #: Each model is solved to this share of the slack it starts with.
 FORCING = 5e-2
 SHORTEST = 1e-10
-FULL = True
+FULL = False
+DUAL = True
 #: A sum of slopes below this share of their sizes is zero.
 BALANCED = 1e-9
 
@@ -46,6 +47,7 @@ class State:
         self._settle(self._predict(), None)
         self.v, self.curvature = self.u, np.ones_like(self.u)
         self._missed: Array | None = None
+        self._slow, self._promise = False, np.inf
         self.penalise(problem)
 
     def _predict(self) -> Array:
@@ -118,8 +120,21 @@ class State:
         bends = weights * np.minimum(self.problem.loss.curvature(self.problem.y, self.f), STEEPEST)
         if self._missed is not None:
             bends = self._chords(self._missed, bends)
+        if DUAL and np.isinf(self.problem.loss.curvature_bound) and self.v is not self.u:
+            bends = self._dual_chords(bends)
         largest = bends.max()
         return np.maximum(bends, FLATTEST * largest) if largest > 0 else weights
+
+    def _dual_chords(self, bends):
+        w, y = self.problem.weights, self.problem.y
+        v = self.v / w
+        low, high = self.problem.loss.domain(y)
+        step = 1e9 * (np.abs(self.f).max() + np.abs(y).max()) / max(np.abs(v).max(), 1e-300)
+        inside = (v > low) & (v < high)
+        f = self.problem.loss.prox(y, step * np.where(inside, v, 0.0), step)
+        run, rise = f - self.f, self.v - self.u
+        over = inside & (rise * (self.v - self._before) > 0) & (np.abs(run) > 1e-8 * (np.abs(f) + np.abs(self.f))) & (rise * run > 0)
+        return np.divide(rise, run, out=bends.copy(), where=over)
 
     def _chords(self, f: Array, bends: Array) -> Array:
         """The slopes of the chords of the derivative from the predictions to f; the bends where these agree."""
@@ -130,7 +145,7 @@ class State:
 
     def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float) -> float:
         """Minimise a quadratic model on the working set and go there; returns the decrease that the model promised."""
-        working.update(new, self._curvatures(), idle, self._missed is not None)
+        working.update(new, self._curvatures(), idle, self._missed is not None or self._slow)
         old = self.w[working.chosen]
         w = old.copy()
         constant = float(self.u.sum()) if self.problem.intercept else 0.0
@@ -143,8 +158,12 @@ class State:
         step = w - old
         rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
         df = working.dot(step) + rise
+        self._before = self.u
         self.v, self.curvature = self.u + working.curvatures * df, working.curvatures
-        return self._search(working.chosen, step, rise, df)
+        promise = self._search(working.chosen, step, rise, df)
+        self._slow = promise > 0.3 * self._promise
+        self._promise = promise
+        return promise
 
     def _search(self, chosen: Chosen, step: Array, rise: float, df: Array) -> float:
         """Go along a step as far as the objective falls in proportion."""

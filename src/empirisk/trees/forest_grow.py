@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.trees.bins import BinnedRows, Binning
-from empirisk.trees.forest_loops import NODES, Bag, Rules, Sprout, find_leaves, grow, new_sprout
+from empirisk.trees.forest_loops import NODES, Bag, Rules, Sprout, find_leaves, grow, new_bag, new_sprout
 from empirisk.trees.histogram import Table, unit
 from empirisk.trees.resample import Groups
 
@@ -143,14 +143,9 @@ class Planter:
         if not np.array_equal(whole, counts):
             scale = 1.0 / unit(float(counts.sum()), len(counts))
             whole = np.rint(counts * scale).astype(np.int64)
-        levels = self.target.levels[rows]
-        packed = whole if self.target.several else (levels.astype(np.int64) << 32) * whole + whole
-        size = len(rows)
-        ints, longs = (lambda: np.empty(size, dtype=np.int32)), np.empty(size, dtype=np.int64)
-        bag = Bag(
-            rows.astype(np.int32), packed, levels, ints(), longs, ints(), np.empty(size, dtype=np.uint8), ints()
-        )
-        return bag, scale
+        levels = self.target.levels[rows].astype(np.int64) << 32
+        packed = levels + whole if self.target.several else levels * whole + whole
+        return new_bag(rows.astype(np.int32), packed, self.target.several), scale
 
     def _values(self, sprout: Sprout, bag: Bag) -> tuple[Array, Array]:
         """The value of each leaf, and the table of the class shares of impure leaves."""
@@ -162,7 +157,7 @@ class Planter:
             value[leaves], table = _class_shares(bag, starts, self.target.classes)
             return value, table
         counts = bag.packed & 0xFFFFFFFF
-        amounts = bag.labels if self.target.y is None else self.target.y[bag.rows]
+        amounts = (self.target.levels if self.target.y is None else self.target.y)[bag.rows]
         value[leaves] = np.add.reduceat(counts * amounts, starts) / np.add.reduceat(counts, starts)
         return value, np.zeros((0, 1))
 
@@ -172,14 +167,14 @@ _KEPT = ("feature", "bin", "missing_left", "by_set", "set", "left", "start", "st
 
 def _class_shares(bag: Bag, starts: NDArray, classes: int) -> tuple[Array, Array]:
     """For each leaf its class if it is pure, else ``classes`` plus its row in the table of shares that follows."""
-    leaf = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(bag.rows))))
-    pure = np.minimum.reduceat(bag.labels, starts) == np.maximum.reduceat(bag.labels, starts)
-    place = np.where(pure, bag.labels[starts], classes + np.cumsum(~pure) - 1)
+    labels, counts = bag.packed >> 32, bag.packed & 0xFFFFFFFF
+    leaf = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(labels))))
+    pure = np.minimum.reduceat(labels, starts) == np.maximum.reduceat(labels, starts)
+    place = np.where(pure, labels[starts], classes + np.cumsum(~pure) - 1)
     mixed = ~pure[leaf]
-    rows = place[leaf[mixed]] - classes
     table = np.zeros((int((~pure).sum()), classes))
-    np.add.at(table, (rows, bag.labels[mixed]), bag.packed[mixed].astype(np.float64))
-    return place.astype(np.float64), table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+    np.add.at(table, (place[leaf[mixed]] - classes, labels[mixed]), counts[mixed])
+    return place.astype(np.float64), table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
 
 
 def pack_trees(trees: list[GrownTree], binning: Binning, classes: int) -> dict[str, NDArray]:

@@ -8,18 +8,21 @@ from numpy.typing import NDArray
 
 from empirisk.trees.bins import MISSING, WIDTH
 from empirisk.trees.forest_split import (
+    Scratch,
     class_part,
     class_term,
+    cut_categories,
+    cut_classes,
+    cut_sums,
+    entropy_purity,
     gather,
-    middle_bin,
-    order_rows,
-    purity_of,
+    new_scratch,
     rank_categories,
-    scan_classes,
-    scan_sums,
     sums_by_bin,
+    target_in,
+    weight_in,
 )
-from empirisk.trees.histogram import WORDS, curvature_of
+from empirisk.trees.histogram import WORDS
 from empirisk.trees.histogram_split import is_marked, mark
 
 NODES, OPEN, SETS = range(3)  # places of the counters in `Sprout.count`
@@ -43,12 +46,14 @@ class Bag(NamedTuple):
 
     rows: NDArray[np.int32]
     packed: NDArray[np.int64]
-    labels: NDArray[np.int32]
     spare_rows: NDArray[np.int32]
     spare_packed: NDArray[np.int64]
-    spare_labels: NDArray[np.int32]
-    codes: NDArray[np.uint8]
-    order: NDArray[np.int32]
+    scratch: Scratch
+
+
+def new_bag(rows: NDArray[np.int32], packed: NDArray[np.int64], classes: int) -> Bag:
+    """The rows of a sample, each with its packed target and number of draws."""
+    return Bag(rows, packed, np.empty_like(rows), np.empty_like(packed), new_scratch(len(rows), classes))
 
 
 class Sprout(NamedTuple):
@@ -107,38 +112,34 @@ def draw(seed, below):
     return np.int64((bits * np.uint64(below)) >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
-def weight_of(bag, rules, start, stop):
-    """Total weight and packed sum of some rows."""
-    node = np.int64(0)
+@njit(cache=True, nogil=True, error_model="numpy")
+def describe(bag, rules, start, stop):
+    """Weight, packed sum (for sums), purity of some rows, and whether they are all alike; fills the class sums."""
+    packed, node, alike = bag.packed, np.int64(0), True
+    first_target, first_weight = target_in(packed[start]), weight_in(packed[start])
+    if rules.classes > 0:
+        sums = bag.scratch.node
+        sums[:] = 0.0
+        for k in range(start, stop):
+            sums[target_in(packed[k])] += weight_in(packed[k])
+        weight = sums.sum()
+        own = class_part(sums, rules.entropy)
+        own = own - class_term(weight, True) if rules.entropy else own / weight
+        return weight, node, own, sums.max() == weight
     for k in range(start, stop):
-        node += bag.packed[k]
-    return (node if rules.classes > 0 else curvature_of(node)), node
-
-
-@njit(cache=True, nogil=True)
-def is_pure(labels, start, stop):
-    """Whether all rows have the same label."""
-    for k in range(start + 1, stop):
-        if labels[k] != labels[start]:
-            return False
-    return True
+        node += packed[k]
+        alike &= target_in(packed[k]) * first_weight == first_target * weight_in(packed[k])
+    weight, amount = float(weight_in(node)), float(target_in(node))
+    return weight, node, entropy_purity(node) if rules.entropy else amount * amount / weight, alike
 
 
 @njit(cache=True, nogil=True)
 def look(table, bag, sprout, rules, node):
     """Find a split of a node among columns drawn at random; columns that are constant here do not count."""
     start, stop = sprout.start[node], sprout.stop[node]
-    weight, total = weight_of(bag, rules, start, stop)
-    if sprout.depth[node] >= rules.depth or weight < 2 * rules.leaf or is_pure(bag.labels, start, stop):
+    weight, total, own, alike = describe(bag, rules, start, stop)
+    if alike or sprout.depth[node] >= rules.depth or weight < 2 * rules.leaf:
         return
-    sums = np.zeros(max(rules.classes, 1), dtype=np.float64)
-    own = purity_of(total, rules.entropy)
-    if rules.classes > 0:
-        for k in range(start, stop):
-            sums[bag.labels[k]] += bag.packed[k]
-        own = class_part(sums, rules.entropy)
-        own = own - class_term(float(weight), True) if rules.entropy else own / weight
     best, looked, place = -np.inf, 0, 0
     while looked < rules.features and place < sprout.columns.shape[0]:
         other = place + draw(sprout.seed, sprout.columns.shape[0] - place)
@@ -146,11 +147,12 @@ def look(table, bag, sprout, rules, node):
         sprout.columns[other] = sprout.columns[place]
         sprout.columns[place] = column
         place += 1
-        low, high = gather(table.by_column[column], bag.rows[start:stop], bag.codes[start:stop])
-        if low == high:
-            continue
-        looked += 1
-        best = try_column(table, bag, sprout, rules, node, column, best, (low, high, total, sums))
+        if rules.classes > 0:
+            score = try_classes(table, bag, sprout, rules, node, column, best)
+        else:
+            score = try_sums(table, bag, sprout, rules, node, column, best, total)
+        looked += not np.isnan(score)
+        best = max(best, score) if score == score else best
     if sprout.feature[node] >= 0:
         sprout.gain[node] = max(best - own, 0.0)
         if rules.gain > 0.0 and best - own < rules.gain:
@@ -158,84 +160,55 @@ def look(table, bag, sprout, rules, node):
 
 
 @njit(cache=True, nogil=True)
-def try_column(table, bag, sprout, rules, node, column, best, about):
-    """Note the best split in a column if it is better than ``best``; returns the better of the two."""
-    low, high, total, sums = about
-    part = slice(sprout.start[node], sprout.stop[node])
-    codes, packed, labels = bag.codes[part], bag.packed[part], bag.labels[part]
-    ranks = np.empty(WIDTH, dtype=np.int64)
-    categorical = table.categorical[column]
-    if categorical:
-        chosen = draw(sprout.seed, rules.classes) if rules.classes > 0 else -1
-        low, high = 0, rank_categories(codes, packed, labels, chosen, ranks)
-    if rules.classes > 0:
-        score, cut, left, light = best_of_classes(codes, packed, labels, bag.order[part], rules, sums, low, high)
-    else:
-        score, cut, left, light = best_of_sums(codes, packed, rules, total, low, high)
-    if not score > best:
-        return best
-    sprout.feature[node] = column
-    sprout.by_set[node] = categorical
-    if categorical:
-        note_set(sprout, node, ranks, cut, light)
-    else:
-        sprout.bin[node] = middle_bin(codes, cut)
-        sprout.missing_left[node] = left
+def try_sums(table, bag, sprout, rules, node, column, best, total):
+    """Purity of the best split in a column, noted if it is above ``best``; NaN for a constant column."""
+    start, stop, scratch = sprout.start[node], sprout.stop[node], bag.scratch
+    count = sums_by_bin(table.by_column[column], bag.rows[start:stop], bag.packed[start:stop], scratch)
+    if count < 2:
+        return np.nan
+    if table.categorical[column]:
+        score, heavier = cut_categories(scratch, count, total, rules.leaf, rules.entropy)
+        if score > best:
+            note_set(sprout, node, column, scratch.ranks, 0, heavier)
+        return score
+    score, cut, missing_left = cut_sums(scratch, count, total, rules.leaf, rules.entropy)
+    if score > best:
+        note_cut(sprout, node, column, cut, missing_left)
     return score
 
 
 @njit(cache=True, nogil=True)
-def best_of_sums(codes, packed, rules, total, low, high):
-    """Best split by packed sums: score, bin, whether missing values go left, whether the left side is the heavier."""
-    bins, sums = np.empty(WIDTH, dtype=np.uint8), np.empty(WIDTH, dtype=np.int64)
-    count = sums_by_bin(codes, packed, low, high, bins, sums)
-    missing = np.int64(0)
-    if bins[count - 1] == MISSING:
-        count -= 1
-        missing = sums[count]
-    # Without missing values the last cut would leave nothing on the right.
-    score, place = scan_sums(sums, count if missing != 0 else count - 1, total, np.int64(0), rules.leaf, rules.entropy)
-    left = False
-    if missing != 0:
-        other, other_place = scan_sums(sums, count - 1, total, missing, rules.leaf, rules.entropy)
-        if other > score:
-            score, place, left = other, other_place, True
-    if place < 0:
-        return -np.inf, 0, False, False
-    on_left = missing if left else np.int64(0)
-    for k in range(place + 1):
-        on_left += sums[k]
-    light = 2 * curvature_of(on_left) > curvature_of(total)
-    return score, np.int64(bins[place]), left if missing != 0 else light, light
+def try_classes(table, bag, sprout, rules, node, column, best):
+    """As `try_sums`, for more than two classes; categories are ordered by the share of a class drawn at random."""
+    start, stop, scratch = sprout.start[node], sprout.stop[node], bag.scratch
+    codes, packed, order = scratch.codes[start:stop], bag.packed[start:stop], scratch.order[start:stop]
+    if not gather(table.by_column[column], bag.rows[start:stop], codes):
+        return np.nan
+    categorical = table.categorical[column]
+    if categorical:
+        rank_categories(codes, packed, draw(sprout.seed, rules.classes), scratch.ranks)
+    score, cut, missing_left, heavier = cut_classes(codes, packed, order, scratch, rules.leaf, rules.entropy)
+    if score > best and categorical:
+        note_set(sprout, node, column, scratch.ranks, cut, heavier)
+    elif score > best:
+        note_cut(sprout, node, column, cut, missing_left)
+    return score
 
 
 @njit(cache=True, nogil=True)
-def best_of_classes(codes, packed, labels, order, rules, sums, low, high):
-    """Best split by class counts; results as in `best_of_sums`."""
-    order_rows(codes, low, high, order)
-    present = codes.shape[0]
-    begin = np.zeros(sums.shape[0], dtype=np.float64)
-    while present > 0 and codes[order[present - 1]] == MISSING:
-        present -= 1
-        begin[labels[order[present]]] += packed[order[present]]
-    nothing = np.zeros(sums.shape[0], dtype=np.float64)
-    score, cut = scan_classes(codes, packed, labels, order, present, sums, nothing, rules.leaf, rules.entropy)
-    left, holes = False, present < codes.shape[0]
-    if holes:
-        other, other_cut = scan_classes(codes, packed, labels, order, present, sums, begin, rules.leaf, rules.entropy)
-        if other > score:
-            score, cut, left = other, other_cut, True
-    on_left, total = begin.sum() if left else 0.0, sums.sum()
-    for k in range(codes.shape[0]):
-        if np.int64(codes[k]) <= cut:
-            on_left += packed[k]
-    light = 2 * on_left > total
-    return score, cut, left if holes else light, light
+def note_cut(sprout, node, column, cut, missing_left):
+    """Keep a numeric split."""
+    sprout.feature[node] = column
+    sprout.by_set[node] = False
+    sprout.bin[node] = cut
+    sprout.missing_left[node] = missing_left
 
 
 @njit(cache=True, nogil=True)
-def note_set(sprout, node, ranks, cut, empty_left):
-    """Keep the set of bins of rank at most ``cut``; bins without rows here go to the heavier side."""
+def note_set(sprout, node, column, ranks, cut, empty_left):
+    """Keep the split whose left side is the bins of rank at most ``cut``; bins without rows here follow the heavier."""
+    sprout.feature[node] = column
+    sprout.by_set[node] = True
     if sprout.set[node] < 0:
         sprout.set[node] = sprout.count[SETS]
         sprout.count[SETS] += 1
@@ -250,27 +223,25 @@ def note_set(sprout, node, ranks, cut, empty_left):
 @njit(cache=True, nogil=True)
 def divide(table, bag, sprout, node):
     """Bring the rows that go left to the front of the node; returns where the others begin."""
-    goes_left = np.zeros(WIDTH, dtype=np.bool_)
+    goes_left = np.zeros(WIDTH, dtype=np.uint64)
     for b in range(WIDTH):
         if sprout.by_set[node]:
             goes_left[b] = is_marked(sprout.marks[sprout.set[node]], b)
         else:
             goes_left[b] = b <= sprout.bin[node] or (b == MISSING and sprout.missing_left[node])
     column, start = table.by_column[sprout.feature[node]], sprout.start[node]
-    lefts, rights = start, 0
-    for k in range(start, sprout.stop[node]):
-        row, packed, label = bag.rows[k], bag.packed[k], bag.labels[k]
-        bag.rows[lefts], bag.packed[lefts], bag.labels[lefts] = row, packed, label
-        place = start + rights
-        bag.spare_rows[place], bag.spare_packed[place], bag.spare_labels[place] = row, packed, label
-        step = np.int64(goes_left[column[np.uint64(row)]])
+    lefts, rights, one = np.uint64(start), np.uint64(start), np.uint64(1)
+    for k in range(np.uint64(start), np.uint64(sprout.stop[node])):
+        row, packed = bag.rows[k], bag.packed[k]
+        bag.rows[lefts], bag.packed[lefts] = row, packed
+        bag.spare_rows[rights], bag.spare_packed[rights] = row, packed
+        step = goes_left[column[np.uint64(row)]]
         lefts += step
-        rights += 1 - step
-    for k in range(rights):
-        bag.rows[lefts + k] = bag.spare_rows[start + k]
-        bag.packed[lefts + k] = bag.spare_packed[start + k]
-        bag.labels[lefts + k] = bag.spare_labels[start + k]
-    return lefts
+        rights += one - step
+    for k in range(rights - np.uint64(start)):
+        bag.rows[lefts + k] = bag.spare_rows[np.uint64(start) + k]
+        bag.packed[lefts + k] = bag.spare_packed[np.uint64(start) + k]
+    return np.int64(lefts)
 
 
 @njit(cache=True, nogil=True)
