@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from empirisk import errors, losses, maps, penalties, scales, selection, solvers
+    from empirisk import errors, losses, maps, penalties, plots, scales, selection, solvers
     from empirisk.machines.base import Classifier, Regressor
     from empirisk.machines.centroid import NearestCentroid
     from empirisk.machines.geometry import Hyperplane
@@ -55,6 +55,7 @@ __all__ = [
     "losses",
     "maps",
     "penalties",
+    "plots",
     "scales",
     "selection",
     "solvers",

@@ -31,6 +31,12 @@ class Path:
         R(w) + C sum of losses at each C.
     certificates : list of Certificate
         The evidence at each C.
+
+    Examples
+    --------
+    >>> found = er.selection.path(er.Ridge(), [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], Cs=[0.1, 10.0])
+    >>> len(found), found.coefs.shape
+    (2, (2, 1))
     """
 
     Cs: Array

@@ -12,6 +12,10 @@ from empirisk.parts import Part
 from empirisk.problem import Point, Problem
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass
 class Watch:
     """The eye on a fit: limits, history, interrupts and progress, one call per iteration.
@@ -30,12 +34,18 @@ class Watch:
         Called as progress(iteration, point) after every iteration; returns True to stop.
     shared : dict
         What solvers keep for the other problems of the same fit, such as a factorisation.
+
+    Examples
+    --------
+    >>> watch = er.solvers.Watch(max_iter=1)
+    >>> watch(None, objective=3.0), watch.status, watch.history["objective"]
+    (True, 'iteration limit', [3.0])
     """
 
     tol: float = 1e-6
     max_iter: int = 1000
     deadline: float = np.inf
-    interrupted: Callable[[], bool] = lambda: False
+    interrupted: Callable[[], bool] = field(default_factory=lambda: _never)
     progress: Callable[[int, Point], bool] | None = None
     shared: dict[str, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
@@ -78,7 +88,13 @@ class Watch:
 
 
 class Solver(Part):
-    """Base of the solvers: `refuses` says what a solver cannot do, `solve` does the rest."""
+    """Base of the solvers: `refuses` says what a solver cannot do, `solve` does the rest.
+
+    Examples
+    --------
+    >>> er.solvers.find("newton").name()
+    'newton'
+    """
 
     #: Whether reaching ``tol`` is the aim; else ending after all iterations is no failure.
     aims_at_tol: ClassVar[bool] = True

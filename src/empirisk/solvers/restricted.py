@@ -118,10 +118,11 @@ class State:
         """weights_i loss''(y_i, f_i), kept away from zero and infinity."""
         weights = self.problem.weights
         bends = weights * np.minimum(self.problem.loss.curvature(self.problem.y, self.f), STEEPEST)
-        if self._missed is not None:
-            bends = self._chords(self._missed, bends)
-        if DUAL and np.isinf(self.problem.loss.curvature_bound) and self.v is not self.u:
+        dual = DUAL and np.isinf(self.problem.loss.curvature_bound) and self.v is not self.u
+        if dual:
             bends = self._dual_chords(bends)
+        elif self._missed is not None:
+            bends = self._chords(self._missed, bends)
         largest = bends.max()
         return np.maximum(bends, FLATTEST * largest) if largest > 0 else weights
 
@@ -133,7 +134,7 @@ class State:
         inside = (v > low) & (v < high)
         f = self.problem.loss.prox(y, step * np.where(inside, v, 0.0), step)
         run, rise = f - self.f, self.v - self.u
-        over = inside & (rise * (self.v - self._before) > 0) & (np.abs(run) > 1e-8 * (np.abs(f) + np.abs(self.f))) & (rise * run > 0)
+        over = inside & (np.abs(run) > 1e-8 * (np.abs(f-y) + np.abs(self.f-y))) & (rise * run > 0)
         return np.divide(rise, run, out=bends.copy(), where=over)
 
     def _chords(self, f: Array, bends: Array) -> Array:
@@ -158,7 +159,6 @@ class State:
         step = w - old
         rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
         df = working.dot(step) + rise
-        self._before = self.u
         self.v, self.curvature = self.u + working.curvatures * df, working.curvatures
         promise = self._search(working.chosen, step, rise, df)
         self._slow = promise > 0.3 * self._promise

@@ -220,22 +220,24 @@ def note_set(sprout, node, column, ranks, cut, empty_left):
     sprout.missing_left[node] = is_marked(marks, MISSING)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def goes_left(sprout, node, code):
+    """Whether rows in this bin go left."""
+    if sprout.by_set[node]:
+        return is_marked(sprout.marks[sprout.set[node]], np.int64(code))
+    return code <= sprout.bin[node] or (code == MISSING and sprout.missing_left[node])
+
+
 @njit(cache=True, nogil=True)
 def divide(table, bag, sprout, node):
     """Bring the rows that go left to the front of the node; returns where the others begin."""
-    goes_left = np.zeros(WIDTH, dtype=np.uint64)
-    for b in range(WIDTH):
-        if sprout.by_set[node]:
-            goes_left[b] = is_marked(sprout.marks[sprout.set[node]], b)
-        else:
-            goes_left[b] = b <= sprout.bin[node] or (b == MISSING and sprout.missing_left[node])
     column, start = table.by_column[sprout.feature[node]], sprout.start[node]
     lefts, rights, one = np.uint64(start), np.uint64(start), np.uint64(1)
     for k in range(np.uint64(start), np.uint64(sprout.stop[node])):
         row, packed = bag.rows[k], bag.packed[k]
         bag.rows[lefts], bag.packed[lefts] = row, packed
         bag.spare_rows[rights], bag.spare_packed[rights] = row, packed
-        step = goes_left[column[np.uint64(row)]]
+        step = np.uint64(goes_left(sprout, node, column[np.uint64(row)]))
         lefts += step
         rights += one - step
     for k in range(rights - np.uint64(start)):
@@ -298,14 +300,8 @@ def find_leaf(sprout, by_row, row, column, other):
     node = 0
     while sprout.left[node] >= 0:
         feature = sprout.feature[node]
-        code = np.int64(by_row[other if feature == column else row, feature])
-        if sprout.by_set[node]:
-            goes_left = is_marked(sprout.marks[sprout.set[node]], code)
-        elif code == MISSING:
-            goes_left = sprout.missing_left[node]
-        else:
-            goes_left = code <= sprout.bin[node]
-        node = sprout.left[node] + (0 if goes_left else 1)
+        code = by_row[other if feature == column else row, feature]
+        node = sprout.left[node] + (0 if goes_left(sprout, node, code) else 1)
     return node
 
 

@@ -15,7 +15,7 @@ from empirisk.trees.bins import MISSING, WIDTH
 from empirisk.trees.histogram import curvature_of as weight_in
 from empirisk.trees.histogram import gradient_of as target_in
 
-SMALL = 32  # rows up to which sorting beats counting
+SMALL = 16  # rows up to which sorting beats counting
 
 
 class Scratch(NamedTuple):
