@@ -209,35 +209,48 @@ def test_adaptive_rules_by_definition(rule):
     assert point.w == pytest.approx(naive_adaptive(rule, list(-X), 0.1), rel=1e-10)
 
 
+def larger(loss, penalty="l2") -> Problem:
+    """Fifteen hundred samples with a noisy linear rule."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1500, 8))
+    f = X @ random.normal(size=8)
+    loss = losses.find(loss)
+    y = np.where(f + random.logistic(size=1500) > 0.5, 1.0, -1.0)
+    if loss.joint:
+        y = np.digitize(f + random.normal(size=1500), [-1.0, 1.0]).astype(float)
+    classes = 3 if loss.joint else 0
+    return Problem(loss, penalties.find(penalty), 0.1, design_of(X, True), y, np.ones(1500), True, classes)
+
+
 @pytest.mark.row("S3")
 @pytest.mark.row("S4")
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameters", "epochs", "accuracy"),
     [
-        {},
-        {"batch": 1},
-        {"schedule": "inverse", "rate": 1.0},
-        {"schedule": "inverse_regularised", "average": True},
-        {"adapt": "adagrad", "schedule": "constant"},
-        {"adapt": "rmsprop"},
-        {"adapt": "adam"},
+        ({}, 100, 5e-3),
+        ({"average": True}, 100, 1e-3),
+        ({"batch": 1, "average": True}, 20, 2e-2),
+        ({"schedule": "inverse"}, 100, 3e-3),
+        ({"schedule": "inverse_regularised", "average": True}, 100, 2e-3),
+        ({"adapt": "adagrad", "schedule": "constant"}, 100, 5e-3),
+        ({"adapt": "rmsprop"}, 100, 2e-3),
+        ({"adapt": "adam"}, 100, 2e-3),
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "softmax"])
-def test_the_optimum_is_approached(loss, parameters):
-    problem, _ = make(loss, "l2", 0.5)
-    point, watch = solve(problem, SGD(**parameters), max_iter=400)
-    assert problem.primal(point) <= best_value(problem) * (1 + 2e-3)
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "softmax", "crammer_singer"])
+def test_the_optimum_is_approached(loss, parameters, epochs, accuracy):
+    problem = larger(loss)
+    point, watch = solve(problem, SGD(**parameters), max_iter=epochs)
+    assert problem.primal(point) <= best_value(problem) * (1 + accuracy)
     assert len(watch.history["objective"]) == watch.iterations
 
 
 @pytest.mark.row("S3")
 def test_a_loose_tolerance_is_proven():
-    problem, _ = make("logistic", "l2", 0.5)
-    _, watch = solve(problem, SGD(), tol=1e-2)
+    _, watch = solve(larger("logistic"), SGD(average=True), tol=1e-3)
     assert watch.status == Status.CONVERGED
-    assert watch.iterations < 100
+    assert watch.iterations < 50
 
 
 @pytest.mark.row("S3")
@@ -274,7 +287,7 @@ def test_sparse_dense_and_single_precision_agree():
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_early_stopping_returns_the_best_validation_point(loss):
     problem, _ = make(loss, "none", 1.0, "wide")
-    solver = SGD(batch=5, validation_fraction=0.4, patience=4, random_state=2)
+    solver = SGD(batch=5, rate=1.0, validation_fraction=0.4, patience=4, random_state=2)
     seen = []
 
     def note(_, point):

@@ -47,7 +47,7 @@ class Loss(Part):
     convex: ClassVar[bool] = True
     #: Whether the loss is a function of y f; else of f - y.
     margin_form: ClassVar[bool] = False
-    #: Whether the curvature is infinite somewhere.
+    #: Whether the curvature comes near zero and near infinity, so that plain Newton steps lose their way.
     steep: ClassVar[bool] = False
     #: The loss (a name) whose zero set is the constraint that C = infinity means, if it means one.
     hard_form: ClassVar[str | None] = None

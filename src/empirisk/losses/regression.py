@@ -165,6 +165,16 @@ class Power(ResidualLoss):
         return Absolute().corners if self._exponent() == 1 else ()
 
     @property
+    def steep(self) -> bool:
+        """Whether the curvature runs from zero to infinity: for every p but 1 and 2."""
+        return self._exponent() not in (1.0, 2.0)
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether p = 2."""
+        return self._exponent() == 2.0
+
+    @property
     def curvature_bound(self) -> float:
         """2 for p = 2; else the curvature is infinite at e = 0 (p < 2) or far out (p > 2)."""
         return 2.0 if self._exponent() == 2 else np.inf

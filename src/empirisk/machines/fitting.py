@@ -103,6 +103,7 @@ def run(
     limits.check()
     begin = time.perf_counter()
     fits: list[Fit] = []
+    given_up = Status.ITERATIONS if limits.max_iter is None else Status.STALLED
     shared: dict = {}
     with interruptible() as interrupted:
         for number, problem in enumerate(problems):
@@ -121,7 +122,7 @@ def run(
                     point = chosen.solve(problem, watch, start)
                     attempts.append(_certify(problem, point, watch, limits.tol, chosen, reason))
                 # Where one method ends for lack of digits, the next in the table may still get there.
-                if attempts[-1].certificate.status != Status.STALLED:
+                if attempts[-1].certificate.status not in (Status.STALLED, given_up):
                     break
             fits.append(min(attempts, key=lambda fit: fit.certificate.gap))
     return fits

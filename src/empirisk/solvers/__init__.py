@@ -11,6 +11,7 @@ from empirisk.solvers.joint import JointNewton
 from empirisk.solvers.newton import Newton
 from empirisk.solvers.proximal import Proximal
 from empirisk.solvers.smoothing import SmoothingNewton
+from empirisk.solvers.steep import DualNewton
 from empirisk.solvers.stochastic import SGD
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ClosedForm",
     "CoordinateDescent",
     "DualAscent",
+    "DualNewton",
     "GradientDescent",
     "InteriorPoint",
     "JointNewton",
@@ -34,6 +36,7 @@ NAMES = by_name(
         ClosedForm,
         CoordinateDescent,
         DualAscent,
+        DualNewton,
         GradientDescent,
         InteriorPoint,
         JointNewton,

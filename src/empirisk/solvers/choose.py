@@ -14,6 +14,7 @@ from empirisk.solvers.joint import JointNewton
 from empirisk.solvers.newton import Newton
 from empirisk.solvers.proximal import Proximal
 from empirisk.solvers.smoothing import SmoothingNewton
+from empirisk.solvers.steep import DualNewton
 
 MATRIX = 3000
 LARGE = 100_000
@@ -42,10 +43,12 @@ class Row(NamedTuple):
 TABLE = (
     Row(ClosedForm, lambda p: True, "squared loss without l1: a linear system"),
     Row(JointNewton, lambda p: True, "joint loss: Newton steps on all classes at once"),
+    Row(DualNewton, lambda p: p.loss.steep, "curvature without bounds: Newton's method on proximal steps of the dual"),
     Row(Newton, lambda p: True, "smooth loss and penalty: Newton's method"),
     Row(CoordinateDescent, lambda p: p.penalty.l1 > 0, "smooth loss with l1: coordinate descent on a working set"),
     Row(SmoothingNewton, long, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
+    Row(DualNewton, small, "a smooth loss that resisted: Newton's method on proximal steps of the dual"),
     Row(DualAscent, lambda p: True, "corners with l2, many rows and columns: dual coordinate ascent"),
     Row(Proximal, lambda p: True, "no special structure: a proximal method"),
 )

@@ -113,6 +113,9 @@ class Descent:
             point = state.point()
             if (gap <= enough or patience) and watch.proves(problem, point):
                 return point
+            if patience > PATIENCE:
+                watch.status = Status.STALLED
+                return point
             new = self._violators(threshold)
             threshold = state.l1
             goal = 0.1 * enough
@@ -123,9 +126,6 @@ class Descent:
             if self._descend(new, goal, watch):
                 return state.point()
             patience = patience + 1 if len(new) == 0 and value - state.value <= 1e-15 * value else 0
-            if patience > PATIENCE:
-                watch.status = Status.STALLED
-                return state.point()
 
     def _price(self) -> float:
         """Price every column at the slopes of the last model; returns an estimate of the gap."""

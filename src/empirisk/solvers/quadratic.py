@@ -68,3 +68,14 @@ def _step(matrix: Array, w: Array, gradient: Array, l1: float, l2: float, suppor
     w[support] = new
     gradient += (new - old) @ matrix[support, : len(w)]
     return longest >= 1
+
+
+def support_step(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float) -> Array:
+    """The step from w to the minimum over the nonzero weights, whatever their signs; it may be too small to add."""
+    support = np.flatnonzero((diagonal > 0) & (w != 0))
+    square = matrix[np.ix_(support, support)]
+    square.flat[:: len(support) + 1] += l2
+    slope = gradient[support] + l2 * w[support] + l1 * np.sign(w[support])
+    step = np.zeros_like(w)
+    step[support] = Cholesky(square).solve(-slope)
+    return step

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from empirisk.problem import Point, Problem
 from empirisk.solvers.columns import Array, Chosen, columns_of
 from empirisk.solvers.coordinate_loops import slack
-from empirisk.solvers.quadratic import minimise
+from empirisk.solvers.quadratic import minimise, support_step
 from empirisk.solvers.working_set import WorkingSet
 
 #: Bounds on curvatures, the lower one relative to the largest.
@@ -14,8 +14,7 @@ FLATTEST, STEEPEST = 1e-10, 1e12
 #: Each model is solved to this share of the slack it starts with.
 FORCING = 5e-2
 SHORTEST = 1e-10
-FULL = False
-DUAL = True
+TINY, EPSILON = np.finfo(float).tiny, np.finfo(float).eps
 #: A sum of slopes below this share of their sizes is zero.
 BALANCED = 1e-9
 
@@ -47,6 +46,7 @@ class State:
         self._settle(self._predict(), None)
         self.v, self.curvature = self.u, np.ones_like(self.u)
         self._missed: Array | None = None
+        self._expected: Array | None = None
         self._slow, self._promise = False, np.inf
         self.penalise(problem)
 
@@ -118,52 +118,74 @@ class State:
         """weights_i loss''(y_i, f_i), kept away from zero and infinity."""
         weights = self.problem.weights
         bends = weights * np.minimum(self.problem.loss.curvature(self.problem.y, self.f), STEEPEST)
-        dual = DUAL and np.isinf(self.problem.loss.curvature_bound) and self.v is not self.u
-        if dual:
-            bends = self._dual_chords(bends)
+        if self._expected is not None:
+            bends = self._chords(self._expected, self.v, bends)
         elif self._missed is not None:
-            bends = self._chords(self._missed, bends)
+            slopes = weights * self.problem.loss.derivative(self.problem.y, self._missed)
+            bends = self._chords(self._missed, slopes, bends)
         largest = bends.max()
         return np.maximum(bends, FLATTEST * largest) if largest > 0 else weights
 
-    def _dual_chords(self, bends):
-        w, y = self.problem.weights, self.problem.y
-        v = self.v / w
-        low, high = self.problem.loss.domain(y)
-        step = 1e9 * (np.abs(self.f).max() + np.abs(y).max()) / max(np.abs(v).max(), 1e-300)
-        inside = (v > low) & (v < high)
-        f = self.problem.loss.prox(y, step * np.where(inside, v, 0.0), step)
-        run, rise = f - self.f, self.v - self.u
-        over = inside & (np.abs(run) > 1e-8 * (np.abs(f-y) + np.abs(self.f-y))) & (rise * run > 0)
-        return np.divide(rise, run, out=bends.copy(), where=over)
+    def _chords(self, f: Array, slopes: Array, bends: Array) -> Array:
+        """The slopes of the chords of the derivative from the predictions to f; the bends where these coincide."""
+        run, rise = f - self.f, slopes - self.u
+        known = (rise * run > 0) & (np.abs(run) > 1e-8 * (np.abs(f - self.problem.y) + np.abs(self.f - self.problem.y)))
+        return np.divide(rise, run, out=bends.copy(), where=known)
 
-    def _chords(self, f: Array, bends: Array) -> Array:
-        """The slopes of the chords of the derivative from the predictions to f; the bends where these agree."""
-        run = f - self.f
-        rise = self.problem.weights * self.problem.loss.derivative(self.problem.y, f) - self.u
-        long = np.abs(run) > 1e-8 * (np.abs(f) + np.abs(self.f))
-        return np.divide(rise, run, out=bends.copy(), where=long)
+    def _expect(self) -> Array | None:
+        """The predictions at which the slopes are v, for losses whose curvature has no bound."""
+        loss, weights, y = self.problem.loss, self.problem.weights, self.problem.y
+        if self.v is self.u or np.isfinite(loss.curvature_bound):
+            return None
+        v, (low, high) = self.v / weights, loss.domain(y)
+        far = 1e9 * (np.abs(self.f).max() + np.abs(y).max()) / max(np.abs(v).max(), TINY)
+        # The prox of a step that long solves  loss'(x) = v - x / far.
+        inside = (v > low) & (v < high)
+        f = np.where(inside, loss.prox(y, far * np.where(inside, v, 0.0), far), self.f)
+        same = inside & (np.abs(f - self.f) <= 8 * EPSILON * (np.abs(y) + np.abs(self.f)))
+        # Predictions equal to rounding: the slopes are then better known than they are.
+        self.u = np.where(same, self.v, self.u)
+        return f
 
     def advance(self, working: WorkingSet, new: Chosen, idle: NDArray[np.bool_], goal: float) -> float:
         """Minimise a quadratic model on the working set and go there; returns the decrease that the model promised."""
+        self._expected = self._expect()
         working.update(new, self._curvatures(), idle, self._missed is not None or self._slow)
-        old = self.w[working.chosen]
-        w = old.copy()
-        constant = float(self.u.sum()) if self.problem.intercept else 0.0
-        gradient = working.tdot(self.u) - constant * working.means
+        self.v, self.curvature = self.u, working.curvatures
+        step, rise, df = self._model(working, goal)
+        if self._promise == 0:
+            self._refine(working, step)
+        promise = self._search(working.chosen, step, rise, df)
+        self._slow = promise > 0.3 * self._promise
+        self._promise = promise
+        return promise
+
+    def _model(self, working: WorkingSet, goal: float) -> tuple[Array, float, Array]:
+        """Minimise the model from the step ``done`` on, with slopes v; returns the moves of w, b, f, and moves v."""
+        before = self.w[working.chosen]
+        w = before.copy()
+        constant = float(self.v.sum()) if self.problem.intercept else 0.0
+        gradient = working.tdot(self.v) - constant * working.means
         target = goal
         if not self.problem.loss.quadratic:
             start = slack(w, gradient, self.l1, self.l2)
             target = max(0.3 * goal, start * FORCING * min(1.0, start / self.value))
         minimise(working.matrix, working.diagonal, w, gradient, self.l1, self.l2, target)
-        step = w - old
+        step = w - before
         rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
         df = working.dot(step) + rise
-        self.v, self.curvature = self.u + working.curvatures * df, working.curvatures
-        promise = self._search(working.chosen, step, rise, df)
-        self._slow = promise > 0.3 * self._promise
-        self._promise = promise
-        return promise
+        self.v = self.v + working.curvatures * df
+        return step, rise, df
+
+    def _refine(self, working: WorkingSet, done: Array) -> None:
+        """Correct v where the weights no longer move but rounding, times the curvature, is still in it."""
+        w = self.w[working.chosen] + done
+        for _ in range(3):
+            constant = float(self.v.sum()) if self.problem.intercept else 0.0
+            gradient = working.tdot(self.v) - constant * working.means
+            step = support_step(working.matrix, working.diagonal, w, gradient, self.l1, self.l2)
+            rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
+            self.v = self.v + working.curvatures * (working.dot(step) + rise)
 
     def _search(self, chosen: Chosen, step: Array, rise: float, df: Array) -> float:
         """Go along a step as far as the objective falls in proportion."""
@@ -179,7 +201,7 @@ class State:
                 self.w[chosen], self.b, self.value = w, self.b + t * rise, value
                 before = self.f
                 self._settle(f, loss)
-                self._missed = before + (1.0 if FULL else missed) * df if missed else None
+                self._missed = before + missed * df if missed else None
                 if self.problem.loss.quadratic:
                     self.v = self.u
                 return promise

@@ -220,29 +220,27 @@ def note_set(sprout, node, column, ranks, cut, empty_left):
     sprout.missing_left[node] = is_marked(marks, MISSING)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def goes_left(sprout, node, code):
-    """Whether rows in this bin go left."""
-    if sprout.by_set[node]:
-        return is_marked(sprout.marks[sprout.set[node]], np.int64(code))
-    return code <= sprout.bin[node] or (code == MISSING and sprout.missing_left[node])
-
-
 @njit(cache=True, nogil=True)
 def divide(table, bag, sprout, node):
     """Bring the rows that go left to the front of the node; returns where the others begin."""
-    column, start = table.by_column[sprout.feature[node]], sprout.start[node]
-    lefts, rights, one = np.uint64(start), np.uint64(start), np.uint64(1)
-    for k in range(np.uint64(start), np.uint64(sprout.stop[node])):
+    column, start = table.by_column[sprout.feature[node]], np.uint64(sprout.start[node])
+    cut, missing, one = sprout.bin[node], np.uint64(sprout.missing_left[node]), np.uint64(1)
+    by_set, left_bins = sprout.by_set[node], np.zeros(WIDTH if sprout.by_set[node] else 1, dtype=np.uint64)
+    if by_set:
+        for b in range(WIDTH):
+            left_bins[b] = is_marked(sprout.marks[sprout.set[node]], b)
+    lefts, rights = start, start
+    for k in range(start, np.uint64(sprout.stop[node])):
         row, packed = bag.rows[k], bag.packed[k]
         bag.rows[lefts], bag.packed[lefts] = row, packed
         bag.spare_rows[rights], bag.spare_packed[rights] = row, packed
-        step = np.uint64(goes_left(sprout, node, column[np.uint64(row)]))
+        code = column[np.uint64(row)]
+        step = left_bins[code] if by_set else np.uint64(code <= cut) | (missing & np.uint64(code == MISSING))
         lefts += step
         rights += one - step
-    for k in range(rights - np.uint64(start)):
-        bag.rows[lefts + k] = bag.spare_rows[np.uint64(start) + k]
-        bag.packed[lefts + k] = bag.spare_packed[np.uint64(start) + k]
+    for k in range(rights - start):
+        bag.rows[lefts + k] = bag.spare_rows[start + k]
+        bag.packed[lefts + k] = bag.spare_packed[start + k]
     return np.int64(lefts)
 
 
@@ -301,7 +299,13 @@ def find_leaf(sprout, by_row, row, column, other):
     while sprout.left[node] >= 0:
         feature = sprout.feature[node]
         code = by_row[other if feature == column else row, feature]
-        node = sprout.left[node] + (0 if goes_left(sprout, node, code) else 1)
+        if sprout.by_set[node]:
+            step = 0 if is_marked(sprout.marks[sprout.set[node]], np.int64(code)) else 1
+        elif code == MISSING:
+            step = 0 if sprout.missing_left[node] else 1
+        else:
+            step = np.int64(code > sprout.bin[node])
+        node = sprout.left[node] + step
     return node
 
 

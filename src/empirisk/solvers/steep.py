@@ -1,0 +1,244 @@
+"""Newton's method on proximal steps of the dual, for losses whose curvature has no bounds that Newton could trust."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.linalg.factor import ColumnForm, ConjugateGradients, NormalEquations
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.corners import spread_of
+from empirisk.solvers.search import line_search
+
+Array = NDArray[np.float64]
+DIRECT = 4096
+SHARPER = 5.0
+STEPS_A_ROUND = 30
+PATIENCE = 4
+SHORT = 0.1
+ROUNDING = 4 * np.finfo(float).eps
+
+
+class DualNewton(Solver):
+    """The method of multipliers, its rounds solved by Newton's method with a line search.
+
+    A round maximises the dual less  tau/2 sum_i s_i (v_i - centre_i)^2,  v = u / s, around the slopes of the round
+    before. In the primal that replaces the loss by its envelope
+
+        envelope(f) = max over v of  v f - loss*(v) - tau/2 (v - centre)^2,
+
+    whose curvature loss'' / (1 + tau loss'') lies between 0 and 1/tau, where |e|^p has infinite curvature at 0 for
+    p < 2. With the centre at the solution's slopes the envelope touches the loss, so tau need not become tiny. The l1
+    penalty is rounded in the same way. Each step is one weighted normal matrix.
+
+    >>> er.Regressor(loss=er.losses.Power(1.1), solver=er.solvers.DualNewton()).fit([[0.0], [1.0]], [0.0, 1.0]).solver_
+    'dual_newton'
+    """
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes:
+            return "it handles one output; joint losses need solver='joint_newton'"
+        if problem.loss.corners:
+            return "the loss has corners"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        if problem.origin_value == 0:
+            watch.status = Status.CONVERGED
+            return problem.origin()
+        exact = _interpolation(problem)
+        if exact is not None and watch.proves(problem, exact):
+            return exact
+        state = State(problem, problem.origin() if start is None else start)
+        least, stalls = np.inf, 0
+        while True:
+            self._round(state, watch)
+            if watch.status:
+                return state.point()
+            gap = state.estimate()
+            if gap <= 10 * watch.tol or stalls:
+                for point in state.candidates():
+                    if watch.proves(problem, point):
+                        return point
+            stalls = 0 if gap < 0.9 * least else stalls + 1
+            least = min(least, gap)
+            if stalls >= PATIENCE:
+                watch.status = Status.STALLED
+                return state.point()
+            state.sharpen(0.1 * watch.tol * problem.magnitude(state.primal))
+
+    @staticmethod
+    def _round(state: "State", watch: Watch) -> None:
+        """Newton steps with one centre, until they gain less than the centre is worth."""
+        for _ in range(STEPS_A_ROUND):
+            before = state.value
+            try:
+                promised = state.step()
+            except LinAlgError:  # the curvature has vanished to rounding
+                return
+            if watch(state.point(), objective=state.primal) or before - state.value <= ROUNDING * abs(before):
+                return
+            goal = max(0.05 * watch.tol * state.problem.magnitude(state.primal), 0.01 * state.rounding())
+            if promised <= goal and state.dual_error() <= goal:
+                return
+
+
+@dataclass(frozen=True)
+class Move:
+    """A direction in w, b and f, how far to go along it, the value there, and half of what its slope promised."""
+
+    w: Array
+    b: float
+    f: Array
+    t: float
+    value: float
+    promised: float
+
+
+class State:
+    """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
+
+    def __init__(self, problem: Problem, start: Point):
+        self.problem = problem
+        self.w, self.b = start.w.copy(), float(start.b)
+        self.f = problem.predict(start)
+        spread = spread_of(problem)
+        slope = np.abs(problem.loss.derivative(problem.y, problem.y + spread)).mean()
+        self.tau = spread / slope
+        self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
+        sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
+        self.l1 = problem.penalty.l1
+        self.weight_tau = spread / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
+        self.weight_centre = np.zeros(len(self.w))
+        self.led_to: Array | None = None
+        self._differentiate()
+
+    def point(self) -> Point:
+        """The current weights and dual point."""
+        return Point(self.w, self.b, self.u)
+
+    def candidates(self) -> list[Point]:
+        """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
+
+        The second is stationary even where the slopes carry the rounding of the predictions.
+        """
+        led = [] if self.led_to is None else [Point(self.w, self.b, self.led_to)]
+        return [self.point(), *led]
+
+    def rounding(self) -> float:
+        """How far the envelope lies below the objective, which bounds the error of this round."""
+        return max(self.primal - self.value, 0.0)
+
+    def estimate(self) -> float:
+        """The relative gap that the point suggests."""
+        return (self.rounding() + self.dual_error()) / self.problem.magnitude(self.primal)
+
+    def dual_error(self) -> float:
+        """What the dual point loses for not being stationary."""
+        l2, size = self.problem.penalty.l2, np.abs(self.gradient)
+        if l2 > 0:
+            lost = 0.5 * float(size @ size) / l2
+        else:
+            # With l1 the dual point must be scaled down until no correlation exceeds l1: the largest error counts.
+            lost = float(((size.max() if self.l1 else size) * np.abs(self.w)).sum())
+        return lost + abs(self.imbalance * self.b)
+
+    def sharpen(self, goal: float) -> None:
+        """Centre the envelopes at the slopes found, and shrink them while they are further than ``goal`` from the loss.
+
+        Needless shrinking would do harm: slopes carry the rounding of the predictions divided by tau.
+        """
+        self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
+        if self.rounding() > goal:
+            self.tau, self.weight_tau = self.tau / SHARPER, self.weight_tau / SHARPER
+        self._differentiate()
+
+    def _envelope(self, f: Array) -> tuple[Array, Array, Array]:
+        """Value, slope and curvature of the envelope of the loss at f, one per row."""
+        loss, y = self.problem.loss, self.problem.y
+        shifted = f + self.tau * self.centre
+        near = loss.prox(y, shifted, self.tau)
+        v = (shifted - near) / self.tau
+        value = loss.value(y, near) + 0.5 * self.tau * (v**2 - self.centre**2)
+        with np.errstate(divide="ignore"):
+            curvature = 1.0 / (self.tau + 1.0 / loss.curvature(y, near))
+        return value, v, curvature
+
+    def _weight_envelope(self, w: Array) -> tuple[float, Array, Array]:
+        """Value, pulls and curvatures of the penalty, its l1 part rounded."""
+        l2 = self.problem.penalty.l2
+        value, stiffness = 0.5 * l2 * float(w @ w), np.full(len(w), l2)
+        if not self.l1:
+            return value, np.zeros(len(w)), stiffness
+        free = self.weight_centre + w / self.weight_tau
+        pulls = np.clip(free, -self.l1, self.l1)
+        away = pulls - self.weight_centre
+        value += float(pulls @ w - 0.5 * (self.weight_tau * away) @ away)
+        return value, pulls, stiffness + np.where(np.abs(free) < self.l1, 1.0 / self.weight_tau, 0.0)
+
+    def _differentiate(self) -> None:
+        problem = self.problem
+        values, v, curvature = self._envelope(self.f)
+        value, self.pulls, self.stiffness = self._weight_envelope(self.w)
+        self.u, self.curvature = problem.scale * v, problem.scale * curvature
+        self.value = value + float(problem.scale @ values)
+        self.primal = problem.primal(Point(self.w, self.b), self.f)
+        self.gradient = problem.penalty.l2 * self.w + self.pulls + problem.design.tdot(self.u)
+        self.imbalance = float(self.u.sum()) if problem.intercept else 0.0
+
+    def step(self) -> float:
+        """One Newton step with a line search; returns half of the decrease that its slope promised."""
+        problem = self.problem
+        direct = min(problem.design.shape) <= DIRECT
+        form = (ColumnForm if self.l1 and len(self.w)<=1000 else NormalEquations) if direct else ConjugateGradients
+        system = form(problem.design, self.curvature, self.stiffness, problem.intercept)
+        move = self._searched(*system.solve(-self.gradient, -self.imbalance,None,None)[:2])
+        if move.t < SHORT and direct:
+            # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of
+            # the rows do not have that fault, but they lose digits at the end.
+            rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
+            right = -(problem.penalty.l2 * self.w + self.pulls)
+            move = min(move, self._searched(*system.solve(right, 0.0, rows,None)[:2]), key=lambda each: each.value)
+        self.led_to = self.u + self.curvature * move.f if move.t == 1 else None
+        self.w, self.b = self.w + move.t * move.w, self.b + move.t * move.b
+        self.f = problem.predict(Point(self.w, self.b))
+        self._differentiate()
+        return move.promised
+
+    def _searched(self, dw: Array, db: float) -> "Move":
+        """A direction, with the step along it that the line search takes."""
+        df = self.problem.design.dot(dw) + db
+        promised = -float(self.gradient @ dw + self.imbalance * db)
+        t, value = line_search(self._along(dw, df), self.value, -promised)
+        return Move(dw, db, df, t, value, 0.5 * promised)
+
+    def _along(self, dw: Array, df: Array) -> Callable[[float], tuple[float, float]]:
+        problem = self.problem
+
+        def evaluate(t: float) -> tuple[float, float]:
+            w = self.w + t * dw
+            values, v, _ = self._envelope(self.f + t * df)
+            value, pulls, _ = self._weight_envelope(w)
+            slope = float((problem.penalty.l2 * w + pulls) @ dw + (problem.scale * v) @ df)
+            return value + float(problem.scale @ values), slope
+
+        return evaluate
+
+
+def _interpolation(problem: Problem) -> Point | None:
+    """Weights that fit every row exactly, where nothing is penalised and there are no more rows than columns."""
+    rows, columns = problem.design.shape
+    if rows > columns + 1 or problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form:
+        return None
+    matrix = problem.design.columns(slice(None))
+    sizes = np.sqrt(problem.design.squared_columns())
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    scaled = matrix / sizes
+    if problem.intercept:
+        scaled = np.hstack([scaled, np.ones((rows, 1))])
+    solution = np.linalg.lstsq(scaled, problem.y, rcond=None)[0]
+    return Point(solution[:columns] / sizes, float(solution[-1]) if problem.intercept else 0.0)
