@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from empirisk.settings import settings
@@ -34,7 +35,7 @@ def single_threaded_blas():
         yield
 
 
-def in_threads(function: Callable[..., Result], tasks: Sequence) -> list[Result]:
+def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) -> list[Result]:
     """[function(task) for task in tasks], on the configured number of threads."""
     threads = min(settings().threads, len(tasks))
     if threads <= 1:

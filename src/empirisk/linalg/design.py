@@ -50,7 +50,7 @@ class Design:
         """|a_i|^2 for every row i."""
         raise NotImplementedError
 
-    def columns(self, chosen: NDArray[np.intp]) -> Array:
+    def columns(self, chosen: NDArray[np.intp] | slice) -> Array:
         """The chosen columns as a dense float64 array in Fortran order."""
         raise NotImplementedError
 
@@ -111,10 +111,9 @@ class DenseDesign(Design):
             return total
 
         total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
-        if self._shift is None:
-            return total
-        sums = u.sum(axis=0)
-        return total - (self._shift * sums if u.ndim == 1 else np.outer(self._shift, sums))
+        if self._shift is not None:
+            total -= np.multiply.outer(self._shift, u.sum(axis=0))
+        return total
 
     def gram(self, weights=None):
         scale = None if weights is None else np.sqrt(weights)

@@ -100,7 +100,8 @@ class JointGradients:
                 product += part.tdot(curved)
             return product, sums
 
-        product, sums = (sum(terms) for terms in zip(*in_threads(run, self._parts), strict=True))
+        products, totals = zip(*in_threads(run, self._parts), strict=True)
+        product, sums = np.sum(products, axis=0), np.sum(totals, axis=0)
         product[self._noise] = 0.0
         product += self._l2 * w
         return np.vstack([product, sums]) if self._intercept else product

@@ -57,7 +57,7 @@ class JointRows:
         self._lift = np.array([matrix.diagonal().mean() for matrix in products]) if intercept else np.zeros(classes)
         tasks = zip(products, self._lift, np.sqrt(coupling.shares).T, strict=True)
         self._inverses = in_threads(lambda task: _inverse(*task), list(tasks))
-        self._sum = Cholesky(sum(self._inverses), definite=True)
+        self._sum = Cholesky(np.sum(self._inverses, axis=0), definite=True)
         if intercept:
             self._responses = np.stack([inverse.sum(axis=1) for inverse in self._inverses], axis=1)
             self._pulled = self._sum.solve(self._responses)

@@ -47,7 +47,7 @@ class Watch:
     deadline: float = np.inf
     interrupted: Callable[[], bool] = field(default_factory=lambda: _never)
     progress: Callable[[int, Point], bool] | None = None
-    shared: dict[str, Any] = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
     status: str = ""

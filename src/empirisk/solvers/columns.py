@@ -132,6 +132,9 @@ class EveryColumn:
         self.count = design.shape[1]
         self.dot, self.tdot = design.dot, design.tdot
 
+    def add(self, chosen: Chosen) -> None:
+        """Nothing: every column is there."""
+
     def gram(self, curvatures: Array, known: int, out: Array) -> None:
         """Write the columns from ``known`` on of A' diag(curvatures) A."""
         out[:] = self._design.gram(curvatures)[:, known:]

@@ -57,6 +57,15 @@ def sweep(matrix, diagonal, w, gradient, l1, l2, sweeps, goal):
 
 
 @njit(cache=True, nogil=True)
+def add_rows(matrix, chosen, factors, total):
+    """total += sum_k factors_k matrix[chosen_k], over as many columns as there are totals."""
+    for k in range(len(chosen)):
+        row = matrix[chosen[k]]
+        for i in range(len(total)):
+            total[i] += factors[k] * row[i]
+
+
+@njit(cache=True, nogil=True)
 def add_chosen_gram(data, indices, indptr, weights, places, first, last, total):
     """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.
 

@@ -8,7 +8,7 @@ from empirisk.solvers.columns import Array, columns_of, reading_cost
 
 Mask = NDArray[np.bool_]
 #: Passes over all columns before their norms are worth a pass of their own.
-EARLY = 6
+EARLY = 20
 ROUNDING = 1e-9
 
 
@@ -73,5 +73,5 @@ class Prices:
 
         This is safe: |a_j'u*| <= |a_j'u| + |a_j| radius < l1 leaves no weight but zero.
         """
-        if np.isfinite(radius):
+        if self._norms is not None and np.isfinite(radius):
             self.zero |= self._bounds + self._norms * radius < l1

@@ -2,80 +2,113 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from empirisk.linalg.factor import Cholesky
-from empirisk.solvers.coordinate_loops import slack, sweep
+from empirisk.solvers.coordinate_loops import add_rows, slack, sweep
 
 Array = NDArray[np.float64]
+Support = NDArray[np.intp]
 ROUNDS = 30
-DROPS = 30
+#: Pivots below this share of the diagonal mean dependent columns.
+DEPENDENT = 1e-13
+#: How many weights, times their number, may be dropped in turn before sweeps are better.
+DROPS = 2000
 
 
-def minimise(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float, goal: float) -> None:
-    """Minimise  l1 |w|_1 + l2/2 |w|^2 + 1/2 w'Gw - q'w  in place, until the slack is within ``goal``.
-
-    Sweeps over single weights find out which are zero; when as much time has gone into them as a factorisation
-    would take, the others are solved for directly, with their signs held. That ends the slow tail that correlated
-    columns give to coordinate descent.
+class Quadratic:
+    """The function  l1 |w|_1 + l2/2 |w|^2 + 1/2 w'Gw - q'w  at a point w, which moves to its minimum.
 
     Parameters
     ----------
     matrix, diagonal : array
         G in the leading corner, and its diagonal; weights whose diagonal is zero stay as they are.
     w, gradient : array
-        The weights, and Gw - q, both updated.
+        The weights, and Gw - q; both are updated in place.
     l1, l2 : float
         The strengths of the penalty.
-    goal : float
-        The slack, about the distance from the minimum, that is good enough.
+
+    >>> w = np.zeros(2)
+    >>> Quadratic(np.eye(2), np.ones(2), w, np.array([-3.0, 0.5]), l1=1.0, l2=0.0).minimise(1e-9)
+    >>> w
+    array([2., 0.])
     """
-    for _ in range(ROUNDS):
-        sweep(matrix, diagonal, w, gradient, l1, l2, 10 + np.count_nonzero(w) // 40, goal)
-        before = slack(w, gradient, l1, l2)
-        if before <= goal:
-            return
-        solve_support(matrix, diagonal, w, gradient, l1, l2)
-        if slack(w, gradient, l1, l2) <= goal:
-            return
+
+    def __init__(self, matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float):
+        self.matrix, self.diagonal, self.w, self.gradient, self.l1, self.l2 = matrix, diagonal, w, gradient, l1, l2
+
+    def slack(self) -> float:
+        """About how far the value is from the minimum."""
+        return slack(self.w, self.gradient, self.l1, self.l2)
+
+    def minimise(self, goal: float) -> None:
+        """Minimise until the slack is within ``goal``.
+
+        Sweeps over single weights find out which are zero. When as much time has gone into them as a factorisation
+        takes, the others are solved for directly: that ends the slow tail which correlated columns give to coordinate
+        descent.
+        """
+        for _ in range(ROUNDS):
+            sweeps = 10 + np.count_nonzero(self.w) // 40
+            sweep(self.matrix, self.diagonal, self.w, self.gradient, self.l1, self.l2, sweeps, goal)
+            if self.slack() <= goal:
+                return
+            self._solve()
+            if self.slack() <= goal:
+                return
+
+    def step(self) -> Array:
+        """The step to the minimum over the nonzero weights, whatever their signs; it may be too small to add."""
+        support = self._support()
+        step = np.zeros_like(self.w)
+        step[support] = -_solve(self._square(support), self._slopes(support))
+        return step
+
+    def _support(self) -> Support:
+        free = self.diagonal > 0
+        return np.flatnonzero(free & (self.w != 0) if self.l1 > 0 else free)
+
+    def _slopes(self, support: Support) -> Array:
+        w = self.w[support]
+        return self.gradient[support] + self.l2 * w + self.l1 * np.sign(w)
+
+    def _square(self, support: Support) -> Array:
+        square = self.matrix[np.ix_(support, support)]
+        square.flat[:: len(support) + 1] += self.l2
+        return square
+
+    def _solve(self) -> None:
+        """Go to the minimum over the nonzero weights, dropping those that would change their sign on the way."""
+        support = self._support()
+        for _ in range(1 + DROPS // (len(support) + 1)):
+            if not len(support) or self._move(support):
+                return
+            support = self._support()
+
+    def _move(self, support: Support) -> bool:
+        """One such move; True if no weight was dropped."""
+        square, slopes = self._square(support), self._slopes(support)
+        old, sign = self.w[support], np.sign(self.w[support])
+        step = -_solve(square, slopes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(step * sign < 0, -old / step, np.inf)
+        longest = reach.min() if self.l1 > 0 else 1.0
+        new = old + step
+        if longest < 1:
+            # Either stop at the first sign change, or set to zero all that would change sign, if that is better.
+            cut = np.where(reach <= 1, 0.0, new)
+            gain = float(slopes @ (cut - old) + 0.5 * (cut - old) @ (square @ (cut - old)))
+            short = (longest - 0.5 * longest**2) * float(slopes @ step)
+            new = cut if gain < short else np.where(reach <= longest, 0.0, old + longest * step)
+        self.w[support] = new
+        add_rows(self.matrix, support, new - old, self.gradient)
+        return longest >= 1
 
 
-def solve_support(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float) -> None:
-    """Go to the minimum over the nonzero weights, dropping those that would change their sign on the way."""
-    for _ in range(DROPS):
-        free = diagonal > 0
-        support = np.flatnonzero(free & (w != 0) if l1 > 0 else free)
-        if not len(support) or _step(matrix, w, gradient, l1, l2, support):
-            return
-
-
-def _step(matrix: Array, w: Array, gradient: Array, l1: float, l2: float, support: NDArray[np.intp]) -> bool:
-    """One such move; True if no weight was dropped."""
-    square = matrix[np.ix_(support, support)]
-    square.flat[:: len(support) + 1] += l2
-    old, sign = w[support], np.sign(w[support])
-    slope = gradient[support] + l2 * old + l1 * sign
-    step = Cholesky(square).solve(-slope)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(step * sign < 0, -old / step, np.inf)
-    longest = reach.min() if l1 > 0 else 1.0
-    new = old + step
-    if longest < 1:
-        # Either stop at the first sign change, or set to zero all that would change sign, if that is better.
-        cut = np.where(reach <= 1, 0.0, new)
-        gain = float(slope @ (cut - old) + 0.5 * (cut - old) @ (square @ (cut - old)))
-        short = (longest - 0.5 * longest**2) * float(slope @ step)
-        new = cut if gain < short else np.where(reach <= longest, 0.0, old + longest * step)
-    w[support] = new
-    gradient += (new - old) @ matrix[support, : len(w)]
-    return longest >= 1
-
-
-def support_step(matrix: Array, diagonal: Array, w: Array, gradient: Array, l1: float, l2: float) -> Array:
-    """The step from w to the minimum over the nonzero weights, whatever their signs; it may be too small to add."""
-    support = np.flatnonzero((diagonal > 0) & (w != 0))
-    square = matrix[np.ix_(support, support)]
-    square.flat[:: len(support) + 1] += l2
-    slope = gradient[support] + l2 * w[support] + l1 * np.sign(w[support])
-    step = np.zeros_like(w)
-    step[support] = Cholesky(square).solve(-slope)
-    return step
+def _solve(square: Array, right: Array) -> Array:
+    """The solution of square x = right; with a small ridge where columns depend on each other."""
+    # The transpose of a symmetric matrix is in the order that LAPACK wants.
+    factor, failed = lapack.dpotrf(square.T, lower=True, clean=False)
+    if failed or not np.all(factor.diagonal() ** 2 > DEPENDENT * square.diagonal()):
+        return Cholesky(square).solve(right)
+    return lapack.dpotrs(factor, right, lower=True)[0]

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from empirisk.problem import Point, Problem
 from empirisk.solvers.columns import Array, Chosen, columns_of
 from empirisk.solvers.coordinate_loops import slack
-from empirisk.solvers.quadratic import minimise, support_step
+from empirisk.solvers.quadratic import Quadratic
 from empirisk.solvers.working_set import WorkingSet
 
 #: Bounds on curvatures, the lower one relative to the largest.
@@ -166,11 +166,12 @@ class State:
         w = before.copy()
         constant = float(self.v.sum()) if self.problem.intercept else 0.0
         gradient = working.tdot(self.v) - constant * working.means
+        model = Quadratic(working.matrix, working.diagonal, w, gradient, self.l1, self.l2)
         target = goal
         if not self.problem.loss.quadratic:
-            start = slack(w, gradient, self.l1, self.l2)
+            start = model.slack()
             target = max(0.3 * goal, start * FORCING * min(1.0, start / self.value))
-        minimise(working.matrix, working.diagonal, w, gradient, self.l1, self.l2, target)
+        model.minimise(target)
         step = w - before
         rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
         df = working.dot(step) + rise
@@ -183,7 +184,7 @@ class State:
         for _ in range(3):
             constant = float(self.v.sum()) if self.problem.intercept else 0.0
             gradient = working.tdot(self.v) - constant * working.means
-            step = support_step(working.matrix, working.diagonal, w, gradient, self.l1, self.l2)
+            step = Quadratic(working.matrix, working.diagonal, w, gradient, self.l1, self.l2).step()
             rise = -(constant / working.total + float(working.means @ step)) if self.problem.intercept else 0.0
             self.v = self.v + working.curvatures * (working.dot(step) + rise)
 

@@ -1,6 +1,6 @@
 """Newton's method on proximal steps of the dual, for losses whose curvature has no bounds that Newton could trust."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.factor import ColumnForm, ConjugateGradients, NormalEquations
+from empirisk.linalg.factor import ColumnForm, NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.corners import spread_of
@@ -16,10 +16,12 @@ from empirisk.solvers.search import line_search
 
 Array = NDArray[np.float64]
 DIRECT = 4096
+COLUMNS = 1000
 SHARPER = 5.0
 STEPS_A_ROUND = 30
 PATIENCE = 4
 SHORT = 0.1
+FLOOR = 0.01
 ROUNDING = 4 * np.finfo(float).eps
 
 
@@ -44,6 +46,8 @@ class DualNewton(Solver):
             return "it handles one output; joint losses need solver='joint_newton'"
         if problem.loss.corners:
             return "the loss has corners"
+        if min(problem.design.shape) > DIRECT:
+            return f"it needs a normal matrix, of at most {DIRECT} rows or columns"
         return ""
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
@@ -152,10 +156,15 @@ class State:
 
         Needless shrinking would do harm: slopes carry the rounding of the predictions divided by tau.
         """
+        before = self.centre
         self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
+        near = self.f - self.tau * (self.centre - before)
         if self.rounding() > goal:
             self.tau, self.weight_tau = self.tau / SHARPER, self.weight_tau / SHARPER
+        self.curvature = self.problem.scale * self._rounded(near)
+        dw, db, df = self._system().solve(-self.gradient, -self.imbalance, self.f - near, None)
         self._differentiate()
+        self._apply(self._searched(dw, db, df))
 
     def _envelope(self, f: Array) -> tuple[Array, Array, Array]:
         """Value, slope and curvature of the envelope of the loss at f, one per row."""
@@ -164,9 +173,12 @@ class State:
         near = loss.prox(y, shifted, self.tau)
         v = (shifted - near) / self.tau
         value = loss.value(y, near) + 0.5 * self.tau * (v**2 - self.centre**2)
+        return value, v, self._rounded(near)
+
+    def _rounded(self, near: Array) -> Array:
+        """The curvature of the envelope where its prox is ``near``."""
         with np.errstate(divide="ignore"):
-            curvature = 1.0 / (self.tau + 1.0 / loss.curvature(y, near))
-        return value, v, curvature
+            return 1.0 / (self.tau + 1.0 / self.problem.loss.curvature(self.problem.y, near))
 
     def _weight_envelope(self, w: Array) -> tuple[float, Array, Array]:
         """Value, pulls and curvatures of the penalty, its l1 part rounded."""
@@ -192,24 +204,39 @@ class State:
 
     def step(self) -> float:
         """One Newton step with a line search; returns half of the decrease that its slope promised."""
-        problem = self.problem
-        direct = min(problem.design.shape) <= DIRECT
-        form = (ColumnForm if self.l1 and len(self.w)<=1000 else NormalEquations) if direct else ConjugateGradients
-        system = form(problem.design, self.curvature, self.stiffness, problem.intercept)
-        move = self._searched(*system.solve(-self.gradient, -self.imbalance,None,None)[:2])
-        if move.t < SHORT and direct:
-            # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of
-            # the rows do not have that fault, but they lose digits at the end.
-            rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
-            right = -(problem.penalty.l2 * self.w + self.pulls)
-            move = min(move, self._searched(*system.solve(right, 0.0, rows,None)[:2]), key=lambda each: each.value)
-        self.led_to = self.u + self.curvature * move.f if move.t == 1 else None
-        self.w, self.b = self.w + move.t * move.w, self.b + move.t * move.b
-        self.f = problem.predict(Point(self.w, self.b))
-        self._differentiate()
+        moves = []
+        for direction in self._directions():
+            moves.append(self._searched(*direction))
+            if moves[-1].t >= SHORT:
+                break
+        move = min(moves, key=lambda each: each.value)
+        self._apply(move)
         return move.promised
 
-    def _searched(self, dw: Array, db: float) -> "Move":
+    def _directions(self) -> Iterator[tuple[Array, float, Array]]:
+        """Newton's direction, and two more for where it leads nowhere."""
+        problem, system = self.problem, self._system()
+        yield system.solve(-self.gradient, -self.imbalance, None, None)
+        # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of the
+        # rows do not have that fault, but they lose digits at the end.
+        rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
+        yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)
+        # Where nothing bends any more, as if everything did: the line search finds out where it turns.
+        self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
+        yield self._system().solve(-self.gradient, -self.imbalance, None, None)
+
+    def _apply(self, move: Move) -> None:
+        self.led_to = self.u + self.curvature * move.f if move.t == 1 else None
+        self.w, self.b = self.w + move.t * move.w, self.b + move.t * move.b
+        self.f = self.problem.predict(Point(self.w, self.b))
+        self._differentiate()
+
+    def _system(self) -> NormalEquations | ColumnForm:
+        """The normal equations; with l1 by columns, since products of rows lose the columns with small entries."""
+        form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else NormalEquations
+        return form(self.problem.design, self.curvature, self.stiffness, self.problem.intercept)
+
+    def _searched(self, dw: Array, db: float, _: Array) -> "Move":
         """A direction, with the step along it that the line search takes."""
         df = self.problem.design.dot(dw) + db
         promised = -float(self.gradient @ dw + self.imbalance * db)
