@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from empirisk.settings import config
     from empirisk.trees.adaboost import AdaBoostClassifier
     from empirisk.trees.bagging import BaggingClassifier, BaggingRegressor
-    from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
-    from empirisk.trees.forest import ForestClassifier, ForestRegressor
     from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 __version__ = "0.1.0"
@@ -32,12 +30,8 @@ __all__ = [
     "AdaBoostClassifier",
     "BaggingClassifier",
     "BaggingRegressor",
-    "BoostingClassifier",
-    "BoostingRegressor",
     "Classifier",
     "ElasticNet",
-    "ForestClassifier",
-    "ForestRegressor",
     "Hyperplane",
     "Lasso",
     "LeastAbsolute",
@@ -67,12 +61,8 @@ _HOMES = {
     "AdaBoostClassifier": "empirisk.trees.adaboost",
     "BaggingClassifier": "empirisk.trees.bagging",
     "BaggingRegressor": "empirisk.trees.bagging",
-    "BoostingClassifier": "empirisk.trees.boosting",
-    "BoostingRegressor": "empirisk.trees.boosting",
     "Classifier": "empirisk.machines.base",
     "ElasticNet": "empirisk.machines.regression",
-    "ForestClassifier": "empirisk.trees.forest",
-    "ForestRegressor": "empirisk.trees.forest",
     "Hyperplane": "empirisk.machines.geometry",
     "Lasso": "empirisk.machines.regression",
     "LeastAbsolute": "empirisk.machines.regression",

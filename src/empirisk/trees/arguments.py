@@ -13,12 +13,12 @@ from empirisk.errors import EmpiriskError
 
 def check_number(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
     """A number in [low, high], or in (low, high] if ``above``; else a sentence that names the argument."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not (value > low if above else value >= low) or not value <= high or np.isnan(value):
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not (number > low if above else number >= low) or not number <= high:
         least = f"above {low:g}" if above else f"at least {low:g}"
         most = "" if np.isinf(high) else f" and at most {high:g}"
         raise EmpiriskError(f"{name}={value!r} must be a number {least}{most}.")
-    return float(value)
+    return number
 
 
 def check_count(name: str, value: Any, low: int = 1, optional: bool = False) -> int | None:
@@ -41,10 +41,10 @@ def count_features(max_features: Any, n_features: int) -> int:
         return n_features
     if isinstance(max_features, str) and max_features == "sqrt":
         return max(1, int(np.sqrt(n_features)))
-    if isinstance(max_features, Integral) and not isinstance(max_features, bool) and max_features >= 1:
+    if isinstance(max_features, Integral) and not isinstance(max_features, bool) and int(max_features) >= 1:
         return min(int(max_features), n_features)
-    if isinstance(max_features, Real) and not isinstance(max_features, Integral) and 0.0 < max_features <= 1.0:
-        return max(1, int(max_features * n_features))
+    if isinstance(max_features, Real) and not isinstance(max_features, Integral) and 0.0 < float(max_features) <= 1.0:
+        return max(1, int(float(max_features) * n_features))
     raise EmpiriskError(
         f"max_features={max_features!r} must be 'sqrt', None, a number of columns from 1 on, or a share above 0 and at "
         "most 1.0."
