@@ -53,9 +53,7 @@ class Watch:
     def end(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
         """The piece has ended; ``fitted`` gives the attributes of the model so far. Whether a callback says stop."""
         return bool(
-            self._piece.call_on_fit_task_end(
-                estimator=self._estimator, reconstruction_attributes=fitted, **self._data
-            )
+            self._piece.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes=fitted, **self._data)
         )
 
     def close(self) -> None:
