@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from empirisk.dual import feasible, is_flat
 from empirisk.problem import Point, Problem
@@ -91,7 +92,10 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     """The dual value of u made feasible, and the size of the terms it sums."""
     if not np.all(np.isfinite(u)):
         return -np.inf, 0.0
-    u, correlations = feasible(problem, u)
+    try:
+        u, correlations = feasible(problem, u)
+    except LinAlgError:  # no digits are left for the repair: u = 0 will have to do
+        return -np.inf, 0.0
     conjugates = problem.conjugate_sum(u)
     if is_flat(problem):
         # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights.

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 SLICE = 1 << 22
 # Iterations over which the pace is measured.
 MEMORY = 100
+TINY = 1e-300
 # The stiffness of the intercept, in units of a row's |a|^2 / l2 over sqrt(n): a stiff one slows every row down, a soft
 # one takes many passes to settle.
 STIFFNESS = 5.0
@@ -61,17 +62,17 @@ class DualAscent(Solver):
         goal, smallest = 0.1 * state.reach, [np.inf]
         while True:
             met = state.ascend(watch, goal, self.passes * len(problem.y))
-            gap = state.relative_gap()
-            if gap <= watch.tol and watch.proves(problem, state.point()):
-                return state.point()
+            gap, point = state.relative_gap(), state.point()
+            if gap <= watch.tol and watch.proves(problem, point):
+                return point
             if met:
                 # The gap is nearly proportional to the goal.
                 goal *= min(0.3, max(1e-4, 0.5 * watch.tol / gap)) if gap > 0 else 0.3
-            smallest.append(min(gap, smallest[-1]))
+            smallest.append(max(min(gap, smallest[-1]), TINY))
             if _hopeless(smallest, watch) or goal < 1e-14 * state.reach:
                 watch.status = Status.STALLED
-            if watch(state.point(), objective=state.primal):
-                return state.point()
+            if watch(point, objective=state.primal):
+                return point
 
 
 def _hopeless(gaps: list[float], watch: Watch) -> bool:
