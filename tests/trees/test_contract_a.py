@@ -28,6 +28,11 @@ print(len(results), [result["check_name"] for result in results if result["statu
     ],
 )
 def test_the_contract_holds(machine):
+    check_contract(machine)
+
+
+def check_contract(machine):
+    """Run every check of scikit-learn on a machine in a process of its own."""
     # One of the checks runs only in a process that starts with this variable.
     environment = os.environ | {"SCIPY_ARRAY_API": "1"}
     command = [sys.executable, "-W", "error", "-c", CODE.format(machine=machine)]

@@ -1,1 +1,1 @@
-"""Trees, and ensembles of them: bagging and AdaBoost."""
+"""Trees, and ensembles of them: bagging, forests, AdaBoost and gradient boosting."""

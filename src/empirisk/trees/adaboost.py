@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from empirisk.errors import EmpiriskError
 from empirisk.machines.fitting import interruptible
 from empirisk.machines.inputs import check_weights, class_weights, generator
-from empirisk.trees.arguments import check_count, check_number
+from empirisk.machines.transaction import all_or_nothing
+from empirisk.trees.arguments import check_count, check_number, check_time
 from empirisk.trees.categories import read_new, read_training
 from empirisk.trees.importance import Importances
-from empirisk.trees.members import all_or_nothing, check_table, check_target, take_rows
+from empirisk.trees.members import check_table, check_target, take_rows
 from empirisk.trees.tree import TreeClassifier, numbered
 from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 from empirisk.trees.weak import AnyLearner, Learner, TreeLearner, said_by_nodes, shares_columns
@@ -118,14 +119,13 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
-    @all_or_nothing
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AdaBoostClassifier":
         """Fit the learners, round by round."""
         check_count("n_estimators", self.n_estimators)
         check_number("learning_rate", self.learning_rate, 0, above=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, 0, above=True)
+        check_time(self.max_time)
         machine = self._machine()
         self._trees = shares_columns(machine)
         if self._trees:
@@ -148,7 +148,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
             clock = Clock(self.max_time, interrupted)
             self._boost(learner, labels[used], weights[used], watch, clock)
         watch.close()
-        warn_if_stopped(self, clock.reason, len(self.estimators_), "rounds")
+        warn_if_stopped(self, clock.reason, len(self.estimators_), "rounds", frames=5)
         return self
 
     def _learner(self, machine: Any, X: Any, labels: NDArray[np.int64]) -> Learner:

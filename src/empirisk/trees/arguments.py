@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
+from empirisk.machines.inputs import class_weights
+from empirisk.trees.bins import MAX_BINS
+
+Array = NDArray[np.float64]
 
 
 def check_number(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
     """A number in [low, high], or in (low, high] if ``above``; else a sentence that names the argument."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan  # NaN fails below
     if not (number > low if above else number >= low) or not number <= high:
         least = f"above {low:g}" if above else f"at least {low:g}"
         most = "" if np.isinf(high) else f" and at most {high:g}"
@@ -41,10 +45,11 @@ def count_features(max_features: Any, n_features: int) -> int:
         return n_features
     if isinstance(max_features, str) and max_features == "sqrt":
         return max(1, int(np.sqrt(n_features)))
-    if isinstance(max_features, Integral) and not isinstance(max_features, bool) and int(max_features) >= 1:
+    number = float(max_features) if isinstance(max_features, Real) and not isinstance(max_features, bool) else np.nan
+    if isinstance(max_features, Integral) and number >= 1:
         return min(int(max_features), n_features)
-    if isinstance(max_features, Real) and not isinstance(max_features, Integral) and 0.0 < float(max_features) <= 1.0:
-        return max(1, int(float(max_features) * n_features))
+    if not isinstance(max_features, Integral) and 0.0 < number <= 1.0:
+        return max(1, int(number * n_features))
     raise EmpiriskError(
         f"max_features={max_features!r} must be 'sqrt', None, a number of columns from 1 on, or a share above 0 and at "
         "most 1.0."
@@ -76,13 +81,30 @@ def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArra
     return signs
 
 
-def number_classes(y: NDArray, weights: NDArray[np.float64]) -> tuple[NDArray, NDArray[np.intp]]:
-    """The sorted classes that have weight, and the class number of every row (-1 for a class without weight).
+def weigh_classes(
+    y: NDArray, weights: Array, class_weight: dict | str | None
+) -> tuple[NDArray, NDArray[np.intp], Array]:
+    """The sorted classes that have weight, the class number of every row (-1 for a class without weight), its factor.
 
-    >>> number_classes(np.array(["b", "a", "c"]), np.array([1.0, 1.0, 0.0]))
-    (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1]))
+    >>> weigh_classes(np.array(["b", "a", "c"]), np.array([1.0, 1.0, 0.0]), {"a": 3.0})
+    (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1]), array([1., 3., 0.]))
     """
     check_classification_targets(y)
     classes = np.unique(y[weights > 0])
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return classes, np.where(classes[codes] == y, codes, -1)
+    codes = np.where(classes[codes] == y, codes, -1)
+    factors = np.where(codes < 0, 0.0, class_weights(class_weight, classes, codes, weights)[codes])
+    if not (weights * factors).any():
+        raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
+    return classes, codes, factors
+
+
+def check_bins(max_bins: Any) -> int:
+    """Number of bins, at most 255."""
+    return int(check_number("max_bins", check_count("max_bins", max_bins, 2), 2, MAX_BINS))
+
+
+def check_time(max_time: Any) -> None:
+    """A positive number of seconds, or None."""
+    if max_time is not None:
+        check_number("max_time", max_time, 0, above=True)

@@ -11,8 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
 from empirisk.machines.inputs import check_weights, class_weights
+from empirisk.machines.transaction import all_or_nothing
 from empirisk.trees.bagging_base import Bagging
-from empirisk.trees.members import all_or_nothing, check_table, check_target
+from empirisk.trees.members import check_table, check_target
 from empirisk.trees.tree import TreeClassifier, TreeRegressor, numbered
 
 Array = NDArray[np.float64]
@@ -89,8 +90,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self.max_time = max_time
         self.random_state = random_state
 
-    @all_or_nothing
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BaggingClassifier":
         """Fit the members."""
         if self.vote not in ("majority", "mean"):
@@ -190,8 +191,8 @@ class BaggingRegressor(RegressorMixin, Bagging):
         self.max_time = max_time
         self.random_state = random_state
 
-    @all_or_nothing
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BaggingRegressor":
         """Fit the members."""
         table, target = check_table(self, X, reset=True), check_target(self, y, numbers=True)

@@ -1,8 +1,6 @@
 """What the two bagging machines share: bootstrap samples, members on threads, out-of-bag judgement."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +11,10 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.machines.fitting import interruptible
 from empirisk.machines.inputs import generator
-from empirisk.settings import config, settings
-from empirisk.trees.arguments import check_count, check_number
+from empirisk.trees.arguments import check_count, check_number, check_time
+from empirisk.trees.crew import in_order
 from empirisk.trees.importance import Importances
 from empirisk.trees.members import check_table, seeded, shuffled, take_rows
 from empirisk.trees.resample import Groups
@@ -25,7 +22,6 @@ from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
 Array = NDArray[np.float64]
 
-PATIENCE = 0.1  # seconds between two looks at the clock while a member is being fitted
 REDRAWS = 100  # attempts to draw a sample that holds two classes, where there are two
 
 
@@ -76,19 +72,19 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
         """Fit the members; ``factors`` multiply the chances of the rows without counting as rows."""
         check_count("n_estimators", self.n_estimators)
         part = check_number("max_samples", self.max_samples, 0, 1, above=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, 0, above=True)
+        check_time(self.max_time)
         random = generator(self.random_state)
         groups = Groups.of(X, y, weights, factors)
-        samples = [
+        # Drawn one by one as they are needed: all of them at once can be larger than the table.
+        samples = (
             (self._sample(groups, part, y, random), int(random.integers(2**31))) for _ in range(self.n_estimators)
-        ]
+        )
         answers, seen = None, np.zeros(len(y))
         self.estimators_, importances = [], []
         watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
-            members = _in_order(lambda sample: self._member(groups, sample[0], sample[1], X, y), samples, clock)
+            members = in_order(lambda sample: self._member(groups, sample[0], sample[1], X, y), samples, clock)
             for member in members:
                 watch.begin("machine")
                 self.estimators_.append(member.machine)
@@ -149,7 +145,7 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
     def _mean_answer(self, X: Any) -> Array:
         check_is_fitted(self)
         table = check_table(self, X, reset=False)
-        answers = list(_in_order(lambda machine: self._answers(machine, table), self.estimators_))
+        answers = list(in_order(lambda machine: self._answers(machine, table), self.estimators_))
         return np.sum(answers, axis=0) / len(answers)
 
     def __sklearn_tags__(self):
@@ -158,22 +154,3 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
         for name in ("sparse", "allow_nan", "positive_only", "string"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         return tags
-
-
-def _in_order(function: Callable, tasks: list, stopped: Callable[[], bool] = lambda: False) -> Generator:
-    """Results of the tasks in their order, computed on threads, until it is closed or ``stopped`` says so.
-
-    Each task keeps to one thread: the threads are shared out here. The first result is awaited in any case. Tasks that
-    run when it ends are abandoned, not awaited: a thread cannot be stopped, but Ctrl-C must not wait for it.
-    """
-    pool = ThreadPoolExecutor(settings().threads)
-    try:
-        with single_threaded_blas(), config(threads=1):
-            futures = [pool.submit(function, task) for task in tasks]
-            for number, future in enumerate(futures):
-                while not wait([future], timeout=PATIENCE).done:
-                    if number > 0 and stopped():
-                        return
-                yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)

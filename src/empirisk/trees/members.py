@@ -1,7 +1,5 @@
 """Machines inside an ensemble: their tables and targets, checked and cut, and their random states."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -13,22 +11,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from empirisk.errors import EmpiriskError
-
-
-def all_or_nothing(fit: Callable) -> Callable:
-    """A fit that fails leaves the machine as it was: a model fitted before still predicts."""
-
-    @wraps(fit)
-    def safe(machine: Any, *args, **kwargs):
-        before = dict(vars(machine))
-        try:
-            return fit(machine, *args, **kwargs)
-        except BaseException:
-            vars(machine).clear()
-            vars(machine).update(before)
-            raise
-
-    return safe
 
 
 def check_table(estimator: Any, X: Any, reset: bool) -> Any:

@@ -40,7 +40,7 @@ class Presorted:
 def presort(X: Array) -> Presorted:
     """Sort every column of ``X`` (NaN is missing)."""
     n_rows, n_features = X.shape
-    require(8 * n_rows * n_features, "the sorted columns of an exact tree", "fit on a sample of the rows")
+    require(8 * n_rows * n_features, "the sorted columns of an exact tree", "use a forest or boosting, which bin them")
     keys = np.empty((n_features, n_rows), dtype=np.int64)
 
     def sort(column: int) -> Array:

@@ -62,6 +62,40 @@ def _summed(columns: list[Array]) -> Hashes:
     return total
 
 
+def equal_rows(X: Any, y: NDArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Groups of rows that are equal in X and y, in an order that depends on their content: one row of each, and the
+    group of every row."""
+    target = row_hashes(y.reshape(len(y), -1))
+    hashes = row_hashes(X) + _mixed(target, np.array([1 << 40], dtype=np.uint64))
+    _, first, member = np.unique(hashes, return_index=True, return_inverse=True)
+    return first, member
+
+
+def draw_groups(member: NDArray[np.intp], part: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Mark the rows of this part of the groups, at least one of them, drawn at random."""
+    count = int(member.max()) + 1
+    drawn = np.zeros(count, dtype=bool)
+    drawn[random.choice(count, max(1, round(part * count)), replace=False, shuffle=False)] = True
+    return drawn[member]
+
+
+def split_groups(
+    member: NDArray[np.intp], strata: NDArray[np.intp], part: float, random: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Mark the rows of about this part of the groups in every stratum; no stratum is marked whole, if that can be."""
+    count = int(member.max()) + 1
+    stratum, key = np.empty(count, dtype=np.intp), random.random(count)
+    stratum[member] = strata
+    sizes = np.bincount(stratum)
+    order = np.lexsort((key, stratum))
+    rank = np.arange(count) - (np.cumsum(sizes) - sizes)[stratum[order]]
+    marked = np.zeros(count, dtype=bool)
+    marked[order] = rank < np.minimum(np.rint(part * sizes), sizes - 1)[stratum[order]]
+    if not marked.any():
+        marked[np.argmin(np.where(stratum == sizes.argmax(), key, np.inf))] = True
+    return marked[member]
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Equal rows as groups.
@@ -87,9 +121,7 @@ class Groups:
     @classmethod
     def of(cls, X: Any, y: NDArray, weights: Array, factors: Array | None = None) -> "Groups":
         """Group the rows; ``factors`` multiply the weights, but do not count rows."""
-        target = row_hashes(y.reshape(len(y), -1))
-        hashes = row_hashes(X) + _mixed(target, np.array([1 << 40], dtype=np.uint64))
-        _, first, member = np.unique(hashes, return_index=True, return_inverse=True)
+        first, member = equal_rows(X, y)
         mass = np.bincount(member, weights if factors is None else weights * factors)
         whole = bool((weights == np.rint(weights)).all())
         size = int(weights.sum()) if whole else int((weights > 0).sum())

@@ -11,10 +11,10 @@ from sklearn.utils.validation import column_or_1d
 
 from empirisk.errors import EmpiriskError
 from empirisk.machines.inputs import check_weights, class_weights
+from empirisk.machines.transaction import all_or_nothing
 from empirisk.trees import criteria
 from empirisk.trees.categories import read_training
 from empirisk.trees.grow import Grower
-from empirisk.trees.members import all_or_nothing
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.tree_base import Tree
 

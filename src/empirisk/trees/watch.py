@@ -61,13 +61,13 @@ class Watch:
         self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={}, **self._data)
 
 
-def warn_if_stopped(estimator: Any, reason: str, made: int, what: str) -> None:
-    """Say so where the clock or Ctrl-C ended a fit before all trees were there."""
+def warn_if_stopped(estimator: Any, reason: str, made: int, what: str, frames: int = 6) -> None:
+    """Say so where the clock or Ctrl-C ended a fit before all trees were there; the caller is ``frames`` up."""
     if reason in ("interrupted", "max_time"):
         remedy = "fit again" if reason == "interrupted" else "raise max_time"
         warnings.warn(
             f"{type(estimator).__name__} was stopped ({reason}) after {made} of {estimator.n_estimators} {what}; "
             f"the model is usable as it is, {remedy} for all of them.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=frames,
         )

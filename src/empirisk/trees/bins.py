@@ -1,0 +1,217 @@
+"""Bins: each column cut into at most 255 intervals or categories, each value stored as one byte."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.blocks import in_threads
+from empirisk.trees.compiled import loop
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.uint8]
+
+MISSING = 255  # the bin of missing values, after at most 255 bins 0..254 of present ones
+MAX_BINS = 255
+WIDTH = 256  # bins of a histogram: those of present values and the one for missing values
+SAMPLE = 1 << 16  # rows that decide the edges: enough for 255 quantiles, and the cost stays linear in the rows
+BLOCK = 1 << 15  # rows binned by one task
+TILE = 256  # rows binned column by column while they are in near memory
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """How the values of each column become bins.
+
+    Bin b of a numeric column holds  edges[b - 1] < x <= edges[b];  bin b of a categorical column is one category.
+
+    Attributes
+    ----------
+    edges : (n_features, 256) float64
+        Largest value in each bin of a numeric column, infinite from the last bin on.
+    counts : (n_features,) int32
+        Number of bins of present values.
+    category_counts : (n_features,) int32
+        Number of categories of each column, 0 for a numeric one.
+    category_bins : dict of arrays
+        For each categorical column the bin of every category code; the rarest beyond 255 count as missing.
+
+    Examples
+    --------
+    >>> from empirisk.trees.bins import Binning
+    >>> X = np.array([[1.0], [2.0], [2.0], [np.nan]])
+    >>> Binning.of(X, np.ones(4), np.zeros(1, dtype=np.int32)).codes(X).by_row.ravel()
+    array([  0,   1,   1, 255], dtype=uint8)
+    """
+
+    edges: Array
+    counts: NDArray[np.int32]
+    category_counts: NDArray[np.int32]
+    category_bins: dict[int, Codes]
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        weights: Array,
+        category_counts: NDArray[np.int32],
+        random: np.random.Generator | None = None,
+        max_bins: int = MAX_BINS,
+    ) -> "Binning":
+        """Quantile edges from the rows, or from 65 536 of them (one drawn from each of as many equal parts)."""
+        edges = np.full((X.shape[1], WIDTH), np.inf)
+        counts = np.zeros(X.shape[1], dtype=np.int32)
+        rows = _sample(len(X), random)
+        masses = weights[rows]
+        uniform = bool((masses == masses[0]).all())
+
+        def find(column: int) -> None:
+            values = X[rows, column]
+            present = ~np.isnan(values)
+            values, mass = values[present], masses[present]
+            order = slice(None) if uniform else np.argsort(values, kind="stable")
+            values = np.sort(values) if uniform else values[order]
+            counts[column] = find_edges(values, mass[order], min(max_bins, MAX_BINS), edges[column])
+
+        in_threads(find, np.flatnonzero(category_counts == 0))
+        category_bins = {}
+        for column in np.flatnonzero(category_counts):
+            category_bins[int(column)] = _frequent(X[:, column], weights, category_counts[column])
+            counts[column] = min(category_counts[column], MAX_BINS)
+        return cls(edges, counts, np.asarray(category_counts, dtype=np.int32), category_bins)
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Which columns are categorical."""
+        return self.category_counts > 0
+
+    def codes(self, X: Array) -> "BinnedRows":
+        """The bins of every value, both row by row and column by column."""
+        by_row = np.empty(X.shape, dtype=np.uint8)
+        by_column = np.empty(X.shape[::-1], dtype=np.uint8)
+        numeric = np.flatnonzero(~self.categorical)
+
+        def fill(first: int) -> None:
+            block = slice(first, first + BLOCK)
+            find_bins(X[block], self.edges, numeric, by_row[block], by_column[:, block])
+
+        in_threads(fill, range(0, len(X), BLOCK))
+        for column, bins in self.category_bins.items():
+            present = ~np.isnan(X[:, column])
+            by_column[column] = MISSING
+            by_column[column, present] = bins[X[present, column].astype(np.intp)]
+            by_row[:, column] = by_column[column]
+        return BinnedRows(by_row, by_column)
+
+    def category_words(self, column: int) -> int:
+        """Number of 64-bit words in a set of the column's categories."""
+        return -(-int(self.category_counts[column]) // 64)
+
+    def category_set(self, column: int, left: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """The set of category codes whose bins are marked in ``left`` (256 marks), as words of 64 bits."""
+        goes_left = left[self.category_bins[column]]
+        bits = np.zeros(64 * self.category_words(column), dtype=np.uint8)
+        bits[: len(goes_left)] = goes_left
+        return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedRows:
+    """The bins of a table: ``by_row`` (n, d) serves sums over rows, ``by_column`` (d, n) one column at a time."""
+
+    by_row: Codes
+    by_column: Codes
+
+
+def _sample(count: int, random: np.random.Generator | None) -> NDArray[np.intp]:
+    if count <= SAMPLE:
+        return np.arange(count)
+    random = np.random.default_rng(0) if random is None else random
+    return ((np.arange(SAMPLE) + random.random(SAMPLE)) * (count / SAMPLE)).astype(np.intp)
+
+
+def _frequent(codes: Array, weights: Array, count: int) -> Codes:
+    """The bin of every category code: 0, 1, ... for the 255 heaviest in order of code, missing for the others."""
+    if count <= MAX_BINS:
+        return np.arange(count, dtype=np.uint8)
+    present = ~np.isnan(codes)
+    mass = np.bincount(codes[present].astype(np.intp), weights[present], minlength=count)
+    bins = np.full(count, MISSING, dtype=np.uint8)
+    bins[np.sort(np.argsort(-mass, kind="stable")[:MAX_BINS])] = np.arange(MAX_BINS)
+    return bins
+
+
+@loop
+def find_edges(values, weights, max_bins, edges):
+    """Write the edges of at most ``max_bins`` bins of sorted values; return the number of bins.
+
+    Where there are few distinct values each has its bin. Otherwise a value heavier than an equal share has a bin of
+    its own, and the others share the remaining bins in equal parts: many zeros do not use up the bins of the rest.
+    """
+    distinct, mass = merge_equal(values, weights)
+    count = distinct.shape[0]
+    if count <= max_bins:
+        for k in range(count - 1):
+            edges[k] = middle(distinct[k], distinct[k + 1])
+        return count
+    heavy = np.zeros(count, dtype=np.bool_)
+    rest, free, share = mass.sum(), max_bins, 0.0
+    found = True
+    while found:
+        found, share = False, rest / free
+        for k in range(count):
+            if not heavy[k] and mass[k] > share and free > 1:
+                heavy[k], found = True, True
+                rest -= mass[k]
+                free -= 1
+    bins, held = 0, 0.0
+    for k in range(count - 1):
+        held += mass[k]
+        full = heavy[k] or held >= share or (heavy[k + 1] and held >= 0.5 * share)
+        if full and bins < max_bins - 1:
+            edges[bins] = middle(distinct[k], distinct[k + 1])
+            bins += 1
+            if not heavy[k]:
+                rest -= held
+                free -= 1
+                share = rest / max(free, 1)
+            held = 0.0
+    return bins + 1
+
+
+@loop
+def merge_equal(values, weights):
+    """The distinct values of a sorted array, and the total weight of each."""
+    distinct = np.empty(values.shape[0], dtype=np.float64)
+    mass = np.zeros(values.shape[0], dtype=np.float64)
+    count = 0
+    for k in range(values.shape[0]):
+        if count == 0 or values[k] != distinct[count - 1]:
+            distinct[count] = values[k]
+            count += 1
+        mass[count - 1] += weights[k]
+    return distinct[:count], mass[:count]
+
+
+@loop
+def middle(low, high):
+    """A number t with low <= t < high, half way where floats allow it."""
+    half = low + 0.5 * (high - low) if high - low < np.inf else 0.5 * low + 0.5 * high
+    return half if half < high else low
+
+
+@loop
+def find_bins(X, edges, columns, by_row, by_column):
+    """Write the bin of every value in the given columns, by binary search without branches: eight steps for all."""
+    for first in range(0, X.shape[0], TILE):
+        last = min(first + TILE, X.shape[0])
+        for column in columns:
+            edge = edges[column]
+            for row in range(first, last):
+                value = X[row, column]
+                place = np.uint64(0)
+                for step in (128, 64, 32, 16, 8, 4, 2, 1):
+                    place += np.uint64(step) if edge[place + np.uint64(step - 1)] < value else np.uint64(0)
+                found = np.uint8(place) if value == value else np.uint8(MISSING)
+                by_row[row, column] = found
+                by_column[column, row] = found

@@ -1,0 +1,180 @@
+"""A loss on the training rows, as boosting asks for it: gradient, curvature, best constants."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from empirisk.errors import Unsuitable
+from empirisk.losses.base import Loss
+
+Array = NDArray[np.float64]
+
+#: From an output, the rows of a leaf and the scores: the constant that, added to the scores, makes the loss least.
+Renewal = Callable[[int, NDArray[np.int32], Array], float]
+
+LEAST_PRIOR = 1e-10  # a class without weight starts with this probability, so that its logarithm is finite
+
+
+class Separable:
+    """A loss of one number, once for each output: targets ``y`` of shape (n_outputs, n_rows), labels being -1 and +1.
+
+    Gradient and curvature are those of the loss. Where the loss has corners, or a curvature without bound (a power of
+    the residual), the curvature says little about the way to the minimum: it is replaced by the weight, and the leaves
+    get the best constants of the loss itself (`renewal`).
+    """
+
+    def __init__(self, loss: Loss, y: Array, weights: Array):
+        self.loss, self.y, self.weights = loss, y, weights
+        self.n_outputs = len(y)
+        self._residual = "regression" in loss.tasks
+        bounded = bool(np.isfinite(loss.curvature_bound))
+        renews = bool(loss.corners) or (self._residual and not bounded)
+        self.renewal: Renewal | None = self._renew if renews else None
+        #: The curvature of a typical row of weight 1.
+        self.whole = 1.0 if renews or not bounded else float(loss.curvature_bound)
+
+    def start(self) -> Array:
+        """The best constant of each output."""
+        return np.array([self.loss.best_constant(y, self.weights) for y in self.y])
+
+    def derivatives(self, rows: slice, scores: Array, gradient: Array, curvature: Array) -> None:
+        """Write gradient and curvature of a block of rows; all arrays are (n_outputs, block)."""
+        weights = self.weights[rows]
+        for k in range(self.n_outputs):
+            y = self.y[k, rows]
+            gradient[k] = weights * self.loss.derivative(y, scores[k])
+            curvature[k] = weights * self.loss.curvature(y, scores[k]) if self.renewal is None else weights
+
+    def value(self, rows: NDArray | slice, scores: Array) -> float:
+        """Weighted mean loss of some rows, summed over the outputs."""
+        weights = self.weights[rows]
+        each = np.sum([self.loss.value(self.y[k, rows], scores[k]) for k in range(self.n_outputs)], axis=0)
+        return float(weights @ each / weights.sum())
+
+    def _renew(self, output: int, rows: NDArray[np.int32], scores: Array) -> float:
+        """The constant that, added to the scores of these rows, makes their loss least."""
+        y, f, weights = self.y[output, rows], scores[rows], self.weights[rows]
+        if self._residual:
+            return float(self.loss.best_constant(y - f, weights))
+        return _best_shift(self.loss, y, f, weights)
+
+
+class Canonical:
+    """Cross-entropy of class numbers: the gradient is  p - onehot(y),  the curvature  p (1 - p).
+
+    Two classes need one output f with  p = 1 / (1 + e^-f)  (the logistic loss); K > 2 classes have K outputs and the
+    softmax. There the curvature is multiplied by K / (K - 1), which makes up for the outputs moving together.
+    """
+
+    renewal: Renewal | None = None
+
+    def __init__(self, codes: NDArray, n_classes: int, weights: Array):
+        self.weights = weights
+        self.n_outputs = 1 if n_classes <= 2 else n_classes
+        self.hot = np.empty((self.n_outputs, len(codes)))
+        for k in range(self.n_outputs):
+            self.hot[k] = codes == (1 if n_classes == 2 else k)
+        self._factor = n_classes / (n_classes - 1) if n_classes > 2 else 1.0
+        self.whole = 0.25 * self._factor
+
+    def start(self) -> Array:
+        """Log-odds of the second class, or the logarithm of the share of each class."""
+        share = np.maximum(self.hot @ self.weights / self.weights.sum(), LEAST_PRIOR)
+        return np.log(share) if self.n_outputs > 1 else np.log(share) - np.log(np.maximum(1 - share, LEAST_PRIOR))
+
+    def derivatives(self, rows: slice, scores: Array, gradient: Array, curvature: Array) -> None:
+        """Write gradient and curvature of a block of rows; all arrays are (n_outputs, block)."""
+        weights = self.weights[rows]
+        p = curvature  # computed in place: this runs once a round on every row
+        if self.n_outputs == 1:
+            np.negative(scores, out=p)
+            with np.errstate(over="ignore"):
+                np.exp(p, out=p)
+            p += 1.0
+            np.divide(1.0, p, out=p)
+        else:
+            np.subtract(scores, scores.max(axis=0), out=p)
+            np.exp(p, out=p)
+            p /= p.sum(axis=0)
+        np.subtract(p, self.hot[:, rows], out=gradient)
+        gradient *= weights
+        p -= p * p
+        p *= self._factor * weights
+
+    def value(self, rows: NDArray | slice, scores: Array) -> float:
+        """Weighted mean loss of some rows."""
+        weights, hot = self.weights[rows], self.hot[:, rows]
+        if self.n_outputs == 1:
+            each = np.logaddexp(0.0, np.where(hot[0] > 0, -scores[0], scores[0]))
+        else:
+            each = np.logaddexp.reduce(scores, axis=0) - (scores * hot).sum(axis=0)
+        return float(weights @ each / weights.sum())
+
+
+Objective = Separable | Canonical
+
+
+def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array) -> Objective:
+    """The objective of a classification: cross-entropy, or one-vs-rest with any other loss of the margin."""
+    _refuse(loss, "classification")
+    if n_classes == 1 or _is_canonical(loss):
+        return Canonical(codes, n_classes, weights)  # of one class alone every loss thinks the same
+    if loss.joint:
+        raise Unsuitable(f"loss={loss!r} has no curvature that boosting could use; use 'softmax' or 'squared_hinge'.")
+    hot = codes == 1 if n_classes == 2 else codes == np.arange(n_classes)[:, None]
+    return Separable(loss, np.where(np.atleast_2d(hot), 1.0, -1.0), weights)
+
+
+def numbers_objective(loss: Loss, y: Array, weights: Array) -> Objective:
+    """The objective of a regression."""
+    _refuse(loss, "regression")
+    return Separable(loss, y[None, :], weights)
+
+
+def probabilities(loss: Loss, scores: Array, n_classes: int) -> Array:
+    """Class probabilities of scores (n_rows, n_outputs), where the loss implies them."""
+    if n_classes == 1:
+        return np.ones((len(scores), 1))
+    canonical = _is_canonical(loss)
+    if scores.shape[1] == 1:
+        link = expit if canonical else loss.link
+        return np.column_stack([link(-scores[:, 0]), link(scores[:, 0])])
+    if canonical:
+        return softmax(scores, axis=1)
+    p = loss.link(scores)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _is_canonical(loss: Loss) -> bool:
+    """Whether the loss is the cross-entropy, for two classes or for more."""
+    return "softmax" in (loss.name(), loss.joint_form)
+
+
+def _refuse(loss: Loss, task: str) -> None:
+    if task not in loss.tasks:
+        raise Unsuitable(f"loss={loss!r} is not a loss for {task}; see empirisk.losses for those that are.")
+    if not loss.convex:
+        raise Unsuitable(f"loss={loss!r} has no slope to descend; use 'logistic' or 'exponential'.")
+    nothing = task == "classification" and not loss.joint and float(loss.value(np.ones(1), np.zeros(1))[0]) == 0.0
+    if nothing:
+        raise Unsuitable(f"loss={loss!r} is already least at f = 0, so boosting would stop there; use 'hinge'.")
+
+
+def _best_shift(loss: Loss, y: Array, f: Array, weights: Array) -> float:
+    """argmin_v  sum_i w_i loss(y_i, f_i + v)  for a margin loss of ramps only: a weighted quantile of its corners in v.
+
+    Each ramp  height * max(0, slope * z + offset)  of the margin z has its corner at  z = -offset / slope,  where the
+    derivative jumps by height * |slope|. Far to the left the derivative is minus the sum over the ramps that fall
+    there; the minimum is where the jumps have made up for it.
+    """
+    heights = [ramp.height * abs(ramp.slope) for ramp in loss.corners]
+    points = np.concatenate([-ramp.offset / ramp.slope * y - f for ramp in loss.corners])
+    jumps = np.concatenate([height * weights for height in heights])
+    falls = np.concatenate([ramp.slope * y < 0 for ramp in loss.corners])
+    target, order = float(jumps @ falls), np.argsort(points, kind="stable")
+    reached = np.cumsum(jumps[order])
+    slack = 1e-12 * reached[-1]  # sums of weights are rounded: nearly equal is equal
+    ends = np.minimum(np.searchsorted(reached, [target - slack, target + slack]), len(order) - 1)
+    return float(points[order[ends]].mean())

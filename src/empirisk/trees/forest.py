@@ -1,0 +1,276 @@
+"""Random forests: trees on bootstrap samples, each split among a few columns drawn at random."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.machines.inputs import check_weights
+from empirisk.machines.transaction import all_or_nothing
+from empirisk.trees.arguments import weigh_classes
+from empirisk.trees.bins import MAX_BINS
+from empirisk.trees.categories import read_training
+from empirisk.trees.criteria import CLASSIFICATION, ENTROPY
+from empirisk.trees.criteria import find as find_criterion
+from empirisk.trees.forest_base import Forest
+from empirisk.trees.forest_grow import Target
+from empirisk.trees.resample import Groups
+
+Array = NDArray[np.float64]
+
+CRITERIA = {name: code for name, code in CLASSIFICATION.items() if name != "error"}
+
+
+class ForestClassifier(ClassifierMixin, Forest):
+    """A random forest for classes: the mean of the class shares in the leaves of many trees.
+
+    Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
+    (columns that are constant in the node do not count). Columns are cut into at most 255 bins.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Number of trees.
+    criterion : {"gini", "entropy"}
+        Impurity that splits reduce.
+    max_features : int, float, "sqrt" or None
+        Columns that each split looks at: a number, a share, the square root of their number, or all.
+    max_depth, max_leaves : int or None
+        Limits of each tree; with a limit on the leaves the best split comes first.
+    min_samples_leaf : float
+        Least weight of a leaf.
+    min_gain : float
+        Least decrease of the mean impurity by a split.
+    bootstrap : bool
+        Whether trees see bootstrap samples, or all rows with their weights. A sample draws as many rows as the weights
+        add up to where they are whole numbers, in proportion to the weights: weight 2 equals the row twice.
+    max_samples : float
+        Size of a sample as a share of that.
+    max_bins : int
+        Intervals into which a numeric column is cut, at most 255.
+    categorical_features : "auto", list of columns or mask
+        Columns that hold categories; "auto" takes the text and category columns of a data frame. Beyond 255
+        categories the rarest count as missing, as do categories that were not there in training.
+    class_weight : dict, "balanced" or None
+        Factors on the weights of the classes.
+    max_time : float or None
+        Seconds after which the fit ends with the trees that it has.
+    random_state : int, RandomState or None
+        Seed of the draws. The same seed gives the same bits with any number of threads.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    packed_ : dict of arrays
+        The trees, about 15 bytes a node; `nodes_` unpacks them.
+    n_estimators_ : int
+        Number of trees grown.
+    oob_score_, oob_error_ : float
+        Accuracy and share of errors of each row's mean answer by the trees that did not see it; NaN where each tree
+        saw every row.
+    oob_decision_function_ : (n_rows, n_classes)
+        Those mean answers; NaN for a row that every tree saw.
+    feature_importances_ : (n_features,)
+        How much the error of the trees on rows that they did not see rises when a column is shuffled; about zero for
+        noise. `importances` does the same on rows of the user's.
+
+    Examples
+    --------
+    >>> X, y = np.arange(40.0)[:, None], np.repeat(["low", "high"], 20)
+    >>> forest = er.ForestClassifier(20, random_state=0).fit(X, y)
+    >>> forest.predict([[3.0], [33.0]])
+    array(['low', 'high'], dtype='<U4')
+    >>> forest.oob_score_ > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "gini",
+        max_features: int | float | str | None = "sqrt",
+        max_depth: int | None = None,
+        max_leaves: int | None = None,
+        min_samples_leaf: float = 1,
+        min_gain: float = 0.0,
+        bootstrap: bool = True,
+        max_samples: float = 1.0,
+        max_bins: int = MAX_BINS,
+        categorical_features: Any = "auto",
+        class_weight: dict | str | None = None,
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.n_estimators = n_estimators
+        self.max_features = max_features
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.min_gain = min_gain
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.max_time = max_time
+        self.random_state = random_state
+        self.criterion = criterion
+        self.class_weight = class_weight
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ForestClassifier":
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, n x d
+            The rows; NaN is missing.
+        y : array of n
+            Labels of any type.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        rows, labels = read_training(self, X, y, self.categorical_features)
+        weights = check_weights(sample_weight, len(labels))
+        self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
+        entropy = find_criterion(self.criterion, CRITERIA) == ENTROPY
+        target = Target.of_classes(codes, len(self.classes_), entropy)
+        rules = self._rules(rows.shape[1], target.several, entropy)
+        groups = Groups.of(rows, codes, weights, None if self.class_weight is None else factors)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        self._fit(rows, target, groups, rules, weights * factors, data)
+        return self
+
+    def _shares(self, answers: Array) -> Array:
+        """Class probabilities from the mean answers of the trees."""
+        if len(self.classes_) > 2:
+            return answers
+        both = np.column_stack([1.0 - answers[:, 0], answers[:, 0]])
+        return both if len(self.classes_) == 2 else both[:, :1]
+
+    def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
+        shares = self._shares(answers)
+        judged = weights * ~np.isnan(shares[:, 0])
+        wrong = np.nan_to_num(shares).argmax(axis=1) != y
+        self.oob_error_ = float(judged @ wrong / judged.sum()) if judged.any() else np.nan
+        self.oob_score_ = 1.0 - self.oob_error_
+        self.oob_decision_function_ = shares
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of the classes: the mean of the class shares in the leaves."""
+        check_is_fitted(self)
+        shares = self._shares(self._mean(X, len(self.classes_) if len(self.classes_) > 2 else 1))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The most probable class of each row, the first of equals."""
+        chosen = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[chosen]
+
+
+class ForestRegressor(RegressorMixin, Forest):
+    """A random forest for numbers: the mean of the predictions of many trees; see `ForestClassifier`.
+
+    Parameters
+    ----------
+    n_estimators, max_depth, max_leaves, min_samples_leaf, min_gain, bootstrap, max_samples, max_bins, \
+categorical_features, max_time, random_state
+        As for `ForestClassifier`. Splits reduce the squared error.
+    max_features : int, float, "sqrt" or None
+        Columns that each split looks at, a third of them unless said otherwise.
+
+    Attributes
+    ----------
+    packed_, n_estimators_
+        As for `ForestClassifier`.
+    oob_score_, oob_error_ : float
+        R^2 and mean squared error of each row's mean answer by the trees that did not see it; NaN where each tree saw
+        every row.
+    oob_prediction_ : array
+        Those mean answers; NaN for a row that every tree saw.
+    feature_importances_ : (n_features,)
+        As for `ForestClassifier`, with the squared error.
+
+    Examples
+    --------
+    >>> X = np.arange(100.0)[:, None]
+    >>> forest = er.ForestRegressor(50, random_state=0).fit(X, np.sqrt(X[:, 0]))
+    >>> forest.predict([[49.0]]).round(0)
+    array([7.])
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        max_features: int | float | str | None = 1 / 3,
+        max_depth: int | None = None,
+        max_leaves: int | None = None,
+        min_samples_leaf: float = 1,
+        min_gain: float = 0.0,
+        bootstrap: bool = True,
+        max_samples: float = 1.0,
+        max_bins: int = MAX_BINS,
+        categorical_features: Any = "auto",
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.n_estimators = n_estimators
+        self.max_features = max_features
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.min_gain = min_gain
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.max_time = max_time
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ForestRegressor":
+        """Learn from rows and their numbers.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, n x d
+            The rows; NaN is missing.
+        y : array of n
+            Numbers.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        rows, numbers = read_training(self, X, y, self.categorical_features, y_numeric=True)
+        numbers = numbers.astype(np.float64)
+        weights = check_weights(sample_weight, len(numbers))
+        groups = Groups.of(rows, numbers, weights)
+        target = Target(numbers, centre=float(groups.share @ numbers[groups.first]))
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        self._fit(rows, target, groups, self._rules(rows.shape[1], 0, False), weights, data)
+        return self
+
+    def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
+        seen = ~np.isnan(answers[:, 0])
+        judged = weights * seen
+        self.oob_error_ = self.oob_score_ = np.nan
+        if judged.any():
+            self.oob_error_ = float(judged @ np.where(seen, answers[:, 0] - y, 0.0) ** 2 / judged.sum())
+            spread = judged @ (y - judged @ y / judged.sum()) ** 2 / judged.sum()
+            self.oob_score_ = float(1.0 - self.oob_error_ / spread) if spread > 0 else np.nan
+        self.oob_prediction_ = answers[:, 0]
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The mean prediction of the trees for each row."""
+        return self._mean(X, 1)[:, 0]

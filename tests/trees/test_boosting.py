@@ -1,0 +1,248 @@
+"""Gradient boosting: Newton steps as a naive loop makes them, every loss, constraints, early stopping, stages."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.model_selection import cross_val_score
+
+import empirisk as er
+from empirisk.errors import EmpiriskError, Unsuitable
+from tests.catalog import MARGIN_LOSSES, RESIDUAL_LOSSES
+from tests.trees import naive_boost
+
+pytestmark = [pytest.mark.row("T8"), pytest.mark.row("E2")]
+
+RATE, LEAVES, L2, ROUNDS = 0.3, 5, 0.5, 4
+OPTIONS = {
+    "learning_rate": RATE,
+    "max_leaves": LEAVES,
+    "l2": L2,
+    "n_estimators": ROUNDS,
+    "min_samples_leaf": 0,
+}
+
+
+def naive(X, start, derivatives):
+    """Scores (n_outputs, n_rows) after some rounds; ``derivatives`` gives gradient and curvature for each output."""
+    F = np.repeat(np.atleast_1d(start)[:, None], len(X), axis=1).astype(float)
+    for _ in range(ROUNDS):
+        G, H = derivatives(F)
+        steps = [
+            naive_boost.predict(naive_boost.grow(X, g, h, LEAVES, L2), g, h, L2) for g, h in zip(G, H, strict=True)
+        ]
+        F += RATE * np.array(steps)
+    return F
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    X, y = make_friedman1(120, 5, noise=1.0, random_state=0)
+    X[::6, 0] = np.nan
+    return X, y
+
+
+def test_squared_loss_is_the_naive_loop(numbers):
+    X, y = numbers
+    weights = np.random.default_rng(0).random(len(y)) + 0.5
+    expected = naive(X, weights @ y / weights.sum(), lambda F: (2 * weights * (F - y), 2 * weights * np.ones_like(F)))
+    machine = er.BoostingRegressor(**OPTIONS).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(machine.predict(X), expected[0], rtol=1e-9)
+
+
+def test_logistic_loss_is_the_naive_loop(numbers):
+    X, y = numbers
+    y = (y > np.median(y) + 1).astype(int)
+    expected = naive(X, np.log(y.mean() / (1 - y.mean())), lambda F: (expit(F) - y, expit(F) * expit(-F)))
+    machine = er.BoostingClassifier(**OPTIONS).fit(X, y)
+    np.testing.assert_allclose(machine.decision_function(X), expected[0], rtol=1e-7)
+    np.testing.assert_allclose(machine.predict_proba(X)[:, 1], expit(expected[0]), rtol=1e-7)
+
+
+def test_softmax_is_the_naive_loop(numbers):
+    X, y = numbers
+    y = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    hot = (y == np.arange(3)[:, None]).astype(float)
+
+    def derivatives(F):
+        P = softmax(F, axis=0)
+        return P - hot, 1.5 * P * (1 - P)
+
+    expected = naive(X, np.log(hot.mean(axis=1)), derivatives)
+    machine = er.BoostingClassifier(**OPTIONS).fit(X, y)
+    np.testing.assert_allclose(machine.decision_function(X), expected.T, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(machine.predict_proba(X), softmax(expected.T, axis=1), rtol=1e-7)
+
+
+def test_leaves_of_the_absolute_loss_are_medians(numbers):
+    X, y = numbers
+    machine = er.BoostingRegressor("absolute", learning_rate=1.0, n_estimators=1, max_leaves=4).fit(X, y)
+    assert machine.baseline_[0] == np.median(y)
+    leaves = machine.nodes_.predict_leaf(X)[:, 0]
+    for leaf in np.unique(leaves):
+        assert machine.predict(X)[leaves == leaf] == pytest.approx(np.median(y[leaves == leaf]))
+
+
+SMOOTH = [loss for loss in MARGIN_LOSSES if loss.name() not in ("zero_one", "perceptron")]
+
+
+@pytest.mark.parametrize("loss", RESIDUAL_LOSSES, ids=repr)
+def test_every_loss_of_numbers_falls(numbers, loss):
+    X, y = numbers
+    machine = er.BoostingRegressor(loss, n_estimators=40).fit(X, y)
+    start = loss.value(y, np.full(len(y), machine.baseline_[0])).mean()
+    reached = loss.value(y, machine.predict(X)).mean()
+    assert reached < 0.5 * start
+    assert machine.history_["loss"][-1] == pytest.approx(reached, rel=1e-9)
+    assert (np.diff(machine.history_["loss"]) <= 1e-9 * start).all()
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_loss_of_the_margin_learns(loss, classes):
+    X, y = make_classification(500, 6, n_informative=4, n_classes=classes, random_state=0)
+    machine = er.BoostingClassifier(loss, n_estimators=60).fit(X, y)
+    assert machine.score(X, y) > 0.9
+    assert machine.history_["loss"][-1] < 0.5 * machine.history_["loss"][0]
+    if loss.probabilistic:
+        shares = machine.predict_proba(X)
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+        assert np.array_equal(machine.classes_[shares.argmax(axis=1)], machine.predict(X))
+    else:
+        assert not hasattr(machine, "predict_proba")
+
+
+def test_stages_end_where_predictions_are(numbers):
+    X, y = numbers
+    machine = er.BoostingRegressor(n_estimators=7).fit(X, y)
+    stages = list(machine.staged_predict(X))
+    assert len(stages) == 7
+    assert np.array_equal(stages[-1], machine.predict(X))
+    shorter = er.BoostingRegressor(n_estimators=3).fit(X, y)
+    assert np.array_equal(stages[2], shorter.predict(X))
+    X, y = make_classification(200, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    machine = er.BoostingClassifier(n_estimators=7).fit(X, y)
+    assert np.array_equal(list(machine.staged_predict(X))[-1], machine.predict(X))
+    assert np.array_equal(list(machine.staged_predict_proba(X))[-1], machine.predict_proba(X))
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "logistic", "hinge"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_monotone_constraints_hold_everywhere(loss, sign):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(1500, 3))
+    y = 1000 * (sign * (X[:, 0] + np.sin(4 * X[:, 0])) + X[:, 1] * X[:, 2]) + 300 * random.normal(size=1500)
+    kind = er.BoostingRegressor if loss in ("squared", "absolute") else er.BoostingClassifier
+    target = y if kind is er.BoostingRegressor else (y > 0).astype(int)
+    machine = kind(loss, n_estimators=40, monotone_constraints=[sign, 0, 0]).fit(X, target)
+    grid = np.repeat(random.normal(size=(200, 3)), 50, axis=0)
+    grid[:, 0] = np.tile(np.linspace(-3, 3, 50), 200)
+    scores = machine.predict(grid) if kind is er.BoostingRegressor else machine.decision_function(grid)
+    steps = sign * np.diff(scores.reshape(200, 50), axis=1)
+    assert (steps >= -1e-12 * np.abs(scores).max()).all()
+    assert steps.sum() > 0
+    assert machine.score(X, target) > 0.75  # the constraint does not keep it from learning
+    free = kind(loss, n_estimators=40).fit(X, target)
+    scores = free.predict(grid) if kind is er.BoostingRegressor else free.decision_function(grid)
+    assert (sign * np.diff(scores.reshape(200, 50), axis=1) < 0).any()
+
+
+def test_early_stopping_keeps_the_best_round():
+    X, y = make_classification(1500, 10, flip_y=0.3, random_state=0)
+    machine = er.BoostingClassifier(
+        learning_rate=0.3, n_estimators=500, early_stopping=True, validation_fraction=0.2, patience=8, random_state=0
+    ).fit(X, y)
+    held = machine.history_["validation_loss"]
+    assert machine.stopped_by_ == "early_stopping"
+    assert machine.n_estimators_ == held.argmin() + 1
+    assert len(held) == machine.n_estimators_ + 8
+    assert len(machine.nodes_.roots) == machine.n_estimators_
+    shorter = er.BoostingClassifier(
+        learning_rate=0.3,
+        n_estimators=machine.n_estimators_,
+        early_stopping=True,
+        validation_fraction=0.2,
+        random_state=0,
+    ).fit(X, y)
+    assert shorter.stopped_by_ == "n_estimators"
+    assert np.array_equal(shorter.predict_proba(X), machine.predict_proba(X))
+
+
+def test_rows_and_columns_can_be_drawn():
+    X, y = make_friedman1(1000, noise=1.0, random_state=0)
+    plain = er.BoostingRegressor(random_state=0).fit(X[:500], y[:500])
+    drawn = er.BoostingRegressor(subsample=0.5, max_features=0.5, random_state=0).fit(X[:500], y[:500])
+    again = er.BoostingRegressor(subsample=0.5, max_features=0.5, random_state=0).fit(X[:500], y[:500])
+    assert np.array_equal(drawn.predict(X), again.predict(X))
+    assert not np.array_equal(drawn.predict(X), plain.predict(X))
+    assert drawn.score(X[500:], y[500:]) > 0.85
+    features = drawn.nodes_.feature
+    used = [set(features[drawn.nodes_.roots[k] : drawn.nodes_.roots[k + 1]]) - {-1} for k in range(50)]
+    assert max(map(len, used)) <= 5
+    assert len(set.union(*used)) == 10
+
+
+def test_importances_are_fair_to_noise():
+    random = np.random.default_rng(2)
+    X = np.column_stack([random.integers(0, 2, 2000), random.normal(size=(2000, 5))])
+    y = X[:, 0] + random.normal(size=2000)
+    machine = er.BoostingRegressor().fit(X[:1000], y[:1000])
+    importances = machine.importances(X[1000:], y[1000:], random_state=0)["importance"].to_numpy()
+    assert importances[0] > 0.2
+    assert (importances[1:] < 0.05).all()
+
+
+def test_boosting_is_as_good_as_that_of_scikit_learn():
+    X, y = load_breast_cancer(return_X_y=True)
+    ours = cross_val_score(er.BoostingClassifier(), X, y, cv=5).mean()
+    assert ours > cross_val_score(GradientBoostingClassifier(random_state=0), X, y, cv=5).mean() - 0.005
+    X, y = make_friedman1(1000, noise=1.0, random_state=0)
+    ours = cross_val_score(er.BoostingRegressor(max_leaves=8), X, y, cv=3).mean()
+    assert ours > cross_val_score(GradientBoostingRegressor(random_state=0), X, y, cv=3).mean() - 0.01
+
+
+@pytest.mark.parametrize("exponent", [-250, -100, 100])
+def test_the_scale_of_numbers_does_not_matter(numbers, exponent):
+    X, y = numbers
+    scale = 2.0**exponent
+    plain = er.BoostingRegressor(n_estimators=5).fit(X, y).predict(X)
+    np.testing.assert_allclose(er.BoostingRegressor(n_estimators=5).fit(X, scale * y).predict(X) / scale, plain)
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        (er.BoostingClassifier("zero_one"), "no slope"),
+        (er.BoostingClassifier("perceptron"), "already least at f = 0"),
+        (er.BoostingClassifier("crammer_singer"), "no curvature"),
+        (er.BoostingClassifier("absolute"), "not a loss for classification"),
+        (er.BoostingRegressor("hinge"), "not a loss for regression"),
+    ],
+)
+def test_losses_that_cannot_be_boosted_are_refused(machine, message):
+    X, y = make_classification(60, 4, random_state=0)
+    with pytest.raises(Unsuitable, match=message):
+        machine.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate=0.0 must be"),
+        ({"l2": -1}, "l2=-1 must be"),
+        ({"subsample": 1.5}, "subsample=1.5 must be"),
+        ({"patience": 0}, "patience=0 must be"),
+        ({"early_stopping": "auto"}, "early_stopping='auto' must be"),
+        ({"early_stopping": True, "validation_fraction": 1.0}, "validation_fraction=1 must be below 1"),
+        ({"monotone_constraints": [1, 0]}, r"monotone_constraints has shape \(2,\)"),
+        ({"monotone_constraints": [2, 0, 0, 0]}, "must hold -1"),
+        ({"monotone_constraints": {"age": 1}}, "names columns that X does not have"),
+        ({"monotone_constraints": [1, 0, 0, 0], "categorical_features": [0]}, "categories have no order"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_parameters_without_meaning_are_refused(options, message):
+    X, y = make_classification(60, 4, random_state=0)
+    with pytest.raises(EmpiriskError, match=message):
+        er.BoostingRegressor(**options).fit(np.round(X), y)
