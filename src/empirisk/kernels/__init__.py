@@ -1,0 +1,81 @@
+"""Kernels: similarities that a machine takes in its slot ``features``, and the algebra that builds them."""
+
+from typing import Any
+
+from empirisk.kernels.algebra import Exp, PolynomialOf, Power, Product, Scaled, Sum, exp, polynomial
+from empirisk.kernels.base import Kernel
+from empirisk.kernels.callables import Callable
+from empirisk.kernels.checks import Report, check, require_kernel
+from empirisk.kernels.distributions import ExpectedLikelihood, MeanEmbedding
+from empirisk.kernels.graphs import Diffusion, RandomWalk, WeisfeilerLehman
+from empirisk.kernels.precomputed import Precomputed
+from empirisk.kernels.strings import Spectrum, Subsequence
+from empirisk.kernels.vectors import Anova, Gaussian, Laplacian, Linear, Polynomial
+from empirisk.kernels.views import Centred, Normalised, On, Times, centre, pairwise_product, pairwise_sum
+from empirisk.parts import by_name, resolve
+
+__all__ = [
+    "Anova",
+    "Callable",
+    "Centred",
+    "Diffusion",
+    "Exp",
+    "ExpectedLikelihood",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "MeanEmbedding",
+    "Normalised",
+    "On",
+    "Polynomial",
+    "PolynomialOf",
+    "Power",
+    "Precomputed",
+    "Product",
+    "RandomWalk",
+    "Report",
+    "Scaled",
+    "Spectrum",
+    "Subsequence",
+    "Sum",
+    "Times",
+    "WeisfeilerLehman",
+    "centre",
+    "check",
+    "exp",
+    "find",
+    "pairwise_product",
+    "pairwise_sum",
+    "polynomial",
+    "require_kernel",
+]
+
+NAMES = by_name(
+    (
+        Anova,
+        Diffusion,
+        ExpectedLikelihood,
+        Gaussian,
+        Laplacian,
+        Linear,
+        MeanEmbedding,
+        Polynomial,
+        Precomputed,
+        RandomWalk,
+        Spectrum,
+        Subsequence,
+        WeisfeilerLehman,
+    )
+)
+
+
+def find(kernel: Any, argument: str = "kernel") -> Kernel:
+    """The kernel that an object is, a name stands for, or a function computes.
+
+    >>> find("gaussian")
+    Gaussian(1.0)
+    """
+    if callable(kernel) and not isinstance(kernel, (Kernel, type)):
+        return Callable(kernel)
+    return resolve(kernel, NAMES, argument, Kernel)

@@ -1,0 +1,305 @@
+"""Kernels from kernels: sums, products, powers, multiples, exponentials, parts of the columns, normalised forms."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
+from empirisk.kernels.base import ATOM, POWER, PRODUCT, SUM, Kernel, is_number, require_whole, text, within
+from empirisk.kernels.items import Parts, as_floats
+from empirisk.kernels.tables import is_table
+from empirisk.kernels.tiles import integer_power
+
+DOUBLE = 8
+
+
+class Composed(Kernel):
+    """A kernel made of others, its children: those parameters that are kernels."""
+
+    children: tuple[str, ...] = ("kernel",)
+
+    def child(self, name: str) -> Kernel:
+        """The child that computes: the fitted copy if there is one."""
+        kernel = getattr(self, f"{name}_", None) or getattr(self, name)
+        if not isinstance(kernel, Kernel):
+            raise EmpiriskError(f"{name}={kernel!r} is not a kernel; give an object of empirisk.kernels.")
+        return kernel
+
+    @property
+    def parts(self) -> list[Kernel]:
+        """All children."""
+        # A property must not raise; what is no kernel is found by `check`.
+        return [self.child(name) for name in self.children if isinstance(getattr(self, name, None), Kernel)]
+
+    @property
+    def takes(self) -> str:
+        kinds = {part.takes for part in self.parts}
+        # Columns of a data frame may hold anything, so a part that takes objects decides.
+        return kinds.pop() if len(kinds) == 1 else "objects"
+
+    @property
+    def sparse(self) -> bool:
+        return all(part.sparse for part in self.parts)
+
+    def check(self):
+        for name in self.children:
+            self.child(name).check()
+        kinds = {part.takes for part in self.parts} - {"objects"}
+        if len(kinds) > 1:
+            raise Unsuitable(
+                f"{self!r} mixes kernels on {' and '.join(sorted(kinds))}; give each its column with .on(column)."
+            )
+
+    def fit(self, X, y=None):
+        self.check()
+        for name in self.children:
+            setattr(self, f"{name}_", clone(getattr(self, name)).fit(X))
+        return self
+
+    def prepare(self, X):
+        self.check()
+        return self.child("kernel").prepare(X)
+
+    def between(self, A, B=None, out=None):
+        block = self.child("kernel").between(A, B, out)
+        self.apply(block)
+        return block
+
+    def norms(self, A):
+        values = self.child("kernel").norms(A)
+        self.apply(values)
+        return values
+
+    def pack(self, A):
+        return self.child("kernel").pack(A)
+
+    def apply(self, values: NDArray) -> None:
+        """What is done to every value of the child, in place."""
+        raise NotImplementedError
+
+    def scratch(self, rows, columns):
+        return max(part.scratch(rows, columns) for part in self.parts)
+
+
+class Binary(Composed):
+    """Two kernels and an operation on their blocks."""
+
+    children = ("left", "right")
+    operation: Any
+    sign: str
+
+    def __init__(self, left: Kernel, right: Kernel):
+        self.left = left
+        self.right = right
+
+    def prepare(self, X):
+        self.check()
+        if self.takes == "vectors" and not is_table(X):
+            X = np.asarray(X)  # once, not once for every part
+        return Parts(*(part.prepare(X) for part in self.parts))
+
+    def between(self, A, B=None, out=None):
+        left, right = self.parts
+        others = (None, None) if B is None else B.groups
+        block = left.between(A.groups[0], others[0], out)
+        return type(self).operation(block, right.between(A.groups[1], others[1]), out=block)
+
+    def norms(self, A):
+        left, right = (part.norms(group) for part, group in zip(self.parts, A, strict=True))
+        return type(self).operation(left, right)
+
+    def pack(self, A):
+        return Parts(*(part.pack(group) for part, group in zip(self.parts, A, strict=True)))
+
+    def scratch(self, rows, columns):
+        return rows * columns * DOUBLE + super().scratch(rows, columns)
+
+    def __repr__(self) -> str:
+        return f"{within(self.left, self.binding)} {self.sign} {within(self.right, self.binding + 1)}"
+
+
+class Sum(Binary):
+    """k1(x, z) + k2(x, z): the features of both, side by side. Written ``k1 + k2``.
+
+    Examples
+    --------
+    >>> er.kernels.Linear() + er.kernels.Gaussian(2.0)
+    Linear() + Gaussian(2.0)
+    """
+
+    binding = SUM
+    operation = np.add
+    sign = "+"
+
+    def linear_part(self, A, beta):
+        found = [part.linear_part(group, beta) for part, group in zip(self.parts, A, strict=True)]
+        found = [w for w in found if w is not None]
+        return sum(found[1:], found[0]) if found else None
+
+
+class Product(Binary):
+    """k1(x, z) k2(x, z): all products of a feature of one with a feature of the other. Written ``k1 * k2``.
+
+    Examples
+    --------
+    >>> er.kernels.Linear() * er.kernels.Gaussian(2.0)
+    Linear() * Gaussian(2.0)
+    """
+
+    binding = PRODUCT
+    operation = np.multiply
+    sign = "*"
+
+    @property
+    def constant_diagonal(self) -> bool:
+        return all(part.constant_diagonal for part in self.parts)
+
+
+class Scaled(Composed):
+    """c k(x, z) for a factor c >= 0. Written ``c * k``.
+
+    Examples
+    --------
+    >>> 0.5 * er.kernels.Linear()
+    0.5 * Linear()
+    """
+
+    binding = PRODUCT
+
+    def __init__(self, kernel: Kernel, factor: float):
+        self.kernel = kernel
+        self.factor = factor
+
+    def check(self):
+        super().check()
+        if not (is_number(self.factor) and np.isfinite(self.factor)):
+            raise EmpiriskError(f"factor={self.factor!r} must be a finite number.")
+        if self.factor < 0:
+            raise NotAKernel(f"{self.factor!r} times a kernel is not positive semidefinite; factors must be >= 0.")
+
+    def apply(self, values):
+        values *= values.dtype.type(self.factor)
+
+    def linear_part(self, A, beta):
+        w = self.child("kernel").linear_part(A, beta)
+        return None if w is None else float(self.factor) * w
+
+    def __repr__(self) -> str:
+        return f"{text(self.factor)} * {within(self.kernel, POWER)}"
+
+
+class Power(Composed):
+    """k(x, z)^p for a whole number p >= 0. Written ``k ** p``.
+
+    Examples
+    --------
+    >>> (er.kernels.Linear() ** 2)([[1.0, 2.0]])
+    array([[25.]])
+    """
+
+    binding = POWER
+
+    def __init__(self, kernel: Kernel, exponent: int):
+        self.kernel = kernel
+        self.exponent = exponent
+
+    @property
+    def constant_diagonal(self) -> bool:
+        return self.exponent == 0 or all(part.constant_diagonal for part in self.parts)
+
+    def check(self):
+        super().check()
+        if is_number(self.exponent) and (self.exponent < 0 or self.exponent != np.floor(self.exponent)):
+            raise NotAKernel(
+                f"a kernel to the power {self.exponent!r} need not be positive semidefinite; "
+                "the exponent must be a whole number >= 0."
+            )
+        require_whole(self.exponent, "exponent", 0)
+
+    def apply(self, values):
+        integer_power(values, int(self.exponent))
+
+    def __repr__(self) -> str:
+        return f"{within(self.kernel, ATOM)} ** {text(self.exponent)}"
+
+
+class Exp(Composed):
+    """exp(k(x, z)). Written ``kernels.exp(k)``.
+
+    Examples
+    --------
+    >>> er.kernels.exp(er.kernels.Linear())([[0.0]])
+    array([[1.]])
+    """
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def apply(self, values):
+        with np.errstate(over="ignore"):
+            np.exp(values, out=values)
+        if not np.isfinite(values).all():
+            raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+
+    def __repr__(self) -> str:
+        return f"exp({self.kernel!r})"
+
+
+class PolynomialOf(Composed):
+    """sum_m c_m k(x, z)^m with all c_m >= 0. Written ``kernels.polynomial(k, [c_0, c_1, ...])``.
+
+    Examples
+    --------
+    >>> er.kernels.polynomial(er.kernels.Linear(), [1.0, 0.0, 2.0])([[2.0]])
+    array([[33.]])
+    """
+
+    def __init__(self, kernel: Kernel, coefficients: Sequence[float]):
+        self.kernel = kernel
+        self.coefficients = coefficients
+
+    def check(self):
+        super().check()
+        coefficients = as_floats(self.coefficients, "coefficients")
+        if coefficients.ndim != 1 or len(coefficients) == 0 or not np.isfinite(coefficients).all():
+            raise EmpiriskError(f"coefficients={self.coefficients!r} must be a list of finite numbers.")
+        if coefficients.min() < 0:
+            raise NotAKernel(
+                f"coefficients={self.coefficients!r}: a polynomial of a kernel is a kernel only if none is negative."
+            )
+
+    def apply(self, values):
+        total = np.zeros_like(values)
+        for coefficient in reversed(list(self.coefficients)):
+            total *= values
+            total += values.dtype.type(coefficient)
+        values[...] = total
+
+    def scratch(self, rows, columns):
+        return rows * columns * DOUBLE + super().scratch(rows, columns)
+
+    def __repr__(self) -> str:
+        return f"polynomial({self.kernel!r}, {text(self.coefficients)})"
+
+
+def exp(kernel: Kernel) -> Kernel:
+    """The kernel exp(k(x, z)).
+
+    >>> exp(er.kernels.Linear() + er.kernels.Polynomial(3))
+    exp(Linear() + Polynomial(3))
+    """
+    return Exp(kernel)
+
+
+def polynomial(kernel: Kernel, coefficients: Sequence[float]) -> Kernel:
+    """The kernel c_0 + c_1 k(x, z) + c_2 k(x, z)^2 + ..., none of the coefficients negative.
+
+    >>> polynomial(er.kernels.Gaussian(2.0), [0.0, 1.0, 0.5])
+    polynomial(Gaussian(2.0), [0.0, 1.0, 0.5])
+    """
+    made = PolynomialOf(kernel, coefficients)
+    made.check()
+    return made

@@ -1,0 +1,117 @@
+"""A function as a kernel."""
+
+from collections.abc import Callable as Function
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.base import Kernel, text
+from empirisk.kernels.items import Objects, as_matrix, size, take
+from empirisk.kernels.tables import is_table
+from empirisk.kernels.tiles import dtype_of, mirror, result
+
+FORMS = ("auto", "pairs", "blocks")
+
+
+class Callable(Kernel):
+    """A kernel given by a function, of a pair of items or of two blocks.
+
+    Whether it is positive semidefinite is up to you; `check` tests it on data.
+
+    Parameters
+    ----------
+    function : callable
+        f(x, z), a number; or f(X, Z), the array of all k(x_i, z_j).
+    form : "auto", "pairs" or "blocks"
+        Which of the two; "auto" tries: what turns 3 and 2 items into an array of shape (3, 2) is a function of blocks.
+
+    Examples
+    --------
+    >>> def common_letters(x, z):
+    ...     return len(set(x) & set(z))
+    >>> er.kernels.Callable(common_letters)(["abc", "bcd"])
+    array([[3., 2.],
+           [2., 3.]])
+    """
+
+    takes = "objects"
+    sparse = True
+
+    def __init__(self, function: Function[[Any, Any], Any], form: str = "auto"):
+        self.function = function
+        self.form = form
+
+    def check(self):
+        if not callable(self.function):
+            raise EmpiriskError(f"function={self.function!r} cannot be called; give a function of two items.")
+        if self.form not in FORMS:
+            raise EmpiriskError(f"form={self.form!r} is not known; choose one of {list(FORMS)}.")
+
+    def prepare(self, X):
+        self.check()
+        if is_table(X) and len(X.shape) == 2 and getattr(X, "dtype", None) != np.object_:
+            return as_matrix(X)
+        if isinstance(X, str) or not hasattr(X, "__len__") or len(X) == 0:
+            raise EmpiriskError("X must be a table or a list of items, not empty.")
+        return Objects(list(X))
+
+    def between(self, A, B=None, out=None):
+        others = A if B is None else B
+        out = result(size(A), size(others), dtype_of(A), out)
+        if self._takes_blocks(A):
+            out[...] = self._checked(np.asarray(self.function(_plain(A), _plain(others))), out.shape)
+        else:
+            self._fill_pairs(_rows(A), _rows(others), out, B is None)
+        if B is None:
+            mirror(out)
+        return out
+
+    def _takes_blocks(self, A: Any) -> bool:
+        if self.form != "auto":
+            return self.form == "blocks"
+        three, two = _plain(take(A, np.zeros(3, int))), _plain(take(A, np.zeros(2, int)))
+        try:
+            return np.shape(self.function(three, two)) == (3, 2)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError):
+            return False  # a function of two items has no meaning for blocks
+
+    def _fill_pairs(self, rows: list, columns: list, out: NDArray, symmetric: bool) -> None:
+        for i, x in enumerate(rows):
+            start = i if symmetric else 0
+            values = np.array([np.asarray(self.function(x, z), dtype=float).item() for z in columns[start:]])
+            out[i, start:] = self._checked(values, values.shape)
+
+    def _checked(self, values: NDArray, shape: tuple[int, ...]) -> NDArray:
+        if values.shape != shape:
+            raise EmpiriskError(f"{self!r} returned an array of shape {values.shape} where {shape} was expected.")
+        if not np.isfinite(values).all():
+            raise EmpiriskError(f"{self!r} returned NaN or infinity; a kernel must be finite.")
+        return values
+
+    def norms(self, A):
+        out = np.empty(size(A), dtype_of(A))
+        if self._takes_blocks(A):
+            for i in range(size(A)):
+                one = _plain(take(A, slice(i, i + 1)))
+                out[i] = self._checked(np.asarray(self.function(one, one)), (1, 1))[0, 0]
+        else:
+            for i, x in enumerate(_rows(A)):
+                out[i] = self._checked(np.asarray(self.function(x, x), dtype=float).reshape(1), (1,))[0]
+        return out
+
+    def __repr__(self) -> str:
+        form = "" if self.form == "auto" else f", {self.form!r}"
+        return f"Callable({text(self.function)}{form})"
+
+
+def _plain(items: Any) -> Any:
+    return list(items) if isinstance(items, Objects) else items
+
+
+def _rows(items: Any) -> list:
+    if sparse.issparse(items):
+        return [items[i] for i in range(items.shape[0])]
+    return list(items)

@@ -1,0 +1,139 @@
+"""-scale |x - z|^2 for blocks of rows: one matrix product on columns that carry the norms along."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.tiles import (
+    DENSE_ENOUGH,
+    clamp,
+    dense,
+    density,
+    dtype_of,
+    fill,
+    products,
+    repair,
+    require_same_columns,
+    result,
+    squared_norms,
+)
+
+SAMPLE = 64
+
+
+def robust_centre(A: Any) -> NDArray | None:
+    """A point in the middle of the rows: distances do not depend on the origin, their rounding does.
+
+    The median of some rows, because one far row would draw a mean away from all others. Sparse rows stay as they are.
+    """
+    if sparse.issparse(A):
+        return None
+    if len(A) == 0:
+        return np.zeros(A.shape[1], A.dtype)
+    step = max(1, len(A) // SAMPLE)
+    return np.median(A[::step][:SAMPLE], axis=0).astype(A.dtype)
+
+
+class Packed:
+    """Rows ready for products: around a centre they are widened to [sqrt(2 scale) x, 1, -scale |x|^2]."""
+
+    def __init__(self, points: NDArray, norms: NDArray, wide: NDArray, centre: NDArray):
+        self.points, self.norms, self.wide, self.centre = points, norms, wide, centre
+        self.dtype, self.shape = points.dtype, points.shape
+
+    @classmethod
+    def of(cls, A: NDArray, scale: float, centre: NDArray) -> "Packed":
+        """Pack rows."""
+        wide = np.empty((A.shape[0], A.shape[1] + 2), A.dtype)
+        np.subtract(A, centre, out=wide[:, :-2])
+        norms = scale * squared_norms(wide[:, :-2])
+        if norms.max(initial=0.0) > np.finfo(A.dtype).max / 8:
+            raise EmpiriskError("X holds values so large that squared distances overflow; scale its columns.")
+        wide[:, :-2] *= A.dtype.type(np.sqrt(2 * scale))
+        wide[:, -2], wide[:, -1] = 1, -norms
+        return cls(np.ascontiguousarray(A), norms, wide, centre)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, chosen) -> "Packed":
+        return Packed(self.points[chosen], self.norms[chosen], self.wide[chosen], self.centre)
+
+    def rows(self) -> NDArray:
+        """The other form, [sqrt(2 scale) x, -scale |x|^2, 1]: its product with the first is the exponent."""
+        swapped = self.wide.copy()
+        swapped[:, -2], swapped[:, -1] = -self.norms, 1
+        return swapped
+
+
+class Exponents:
+    """-scale |a_i - b_j|^2, tile by tile; B is A if None. Either may be packed."""
+
+    def __init__(self, A: Any, B: Any, scale: float, centre: NDArray | None):
+        self.symmetric, self.scale, self.dtype = B is None, scale, dtype_of(A)
+        B = A if B is None else B
+        require_same_columns(A, B)
+        self.thin = all(sparse.issparse(part) and density(part) < DENSE_ENOUGH for part in (A, B))
+        if self.thin:
+            self.A, self.B = A, B
+            left = scale * squared_norms(A)
+            self.norms = (left, left if self.symmetric else scale * squared_norms(B))
+        else:
+            self.B = packed(B, scale, centre)
+            self.A = self.B if self.symmetric else packed(A, scale, self.B.centre)
+            self.norms = (self.A.norms, self.B.norms)
+
+    @property
+    def largest(self) -> float:
+        """The largest sum of scaled squared norms of a pair: its rounding is how far off an exponent may be."""
+        return float(self.norms[0].max(initial=0.0) + self.norms[1].max(initial=0.0))
+
+    def fill(
+        self, out: NDArray | None, finish: Callable[[NDArray], Any], closeness: tuple[float, float, float] | None
+    ) -> NDArray:
+        """finish(tile) on all tiles of exponents; pairs that are close, as `repair` defines it, are recomputed."""
+        out = result(self.A.shape[0], self.B.shape[0], self.dtype, out)
+        if self.thin:
+            return self._fill_thin(out, finish)
+        A, B, left, right = self.A, self.B, self.A.rows(), self.B.wide
+
+        def formula(rows: slice, columns: slice, tile: NDArray) -> None:
+            np.matmul(left[rows], right[columns].T, out=tile)
+            if closeness is not None:
+                points, norms = (A.points[rows], B.points[columns]), (A.norms[rows], B.norms[columns])
+                repair(points, norms, self.scale, closeness, tile)
+            self._end(rows, columns, tile, finish)
+
+        return fill(out, formula, self.symmetric)
+
+    def _fill_thin(self, out: NDArray, finish: Callable[[NDArray], Any]) -> NDArray:
+        left, right = (norms.astype(self.dtype) for norms in self.norms)
+
+        def end(rows: slice, columns: slice, tile: NDArray) -> None:
+            tile *= self.dtype(2 * self.scale)
+            tile -= left[rows, None]
+            tile -= right[None, columns]
+            self._end(rows, columns, tile, finish)
+
+        return products(self.A, None if self.symmetric else self.B, out, end)
+
+    def _end(self, rows: slice, columns: slice, tile: NDArray, finish: Callable[[NDArray], Any]) -> None:
+        clamp(tile)
+        if self.symmetric and rows.start >= columns.start:
+            np.fill_diagonal(tile[:, rows.start - columns.start :], 0)
+        finish(tile)
+
+
+def packed(A: Any, scale: float, centre: NDArray | None) -> Packed:
+    """The rows packed around a centre; packed rows stay as they are if they have that centre."""
+    if isinstance(A, Packed):
+        if centre is None or A.centre is centre or np.array_equal(A.centre, centre):
+            return A
+        A = A.points
+    A = dense(A)  # a sparse table with many entries multiplies faster so
+    middle = robust_centre(A) if centre is None else centre
+    return Packed.of(A, scale, middle if middle is not None else np.zeros(A.shape[1], A.dtype))

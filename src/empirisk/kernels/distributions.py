@@ -1,0 +1,227 @@
+"""Kernels on probability distributions that are known by samples."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.algebra import Composed
+from empirisk.kernels.base import Kernel, require_positive
+from empirisk.kernels.items import Parts, as_matrix, take
+from empirisk.kernels.tiles import dtype_of, mirror, result
+from empirisk.kernels.vectors import Gaussian
+from empirisk.kernels.views import Cosine
+from empirisk.linalg.blocks import in_threads
+
+RANGE = 700.0  # exp of more is no number any more
+POINTS = 4096  # on each side of a block of points
+
+
+def _samples(X: Any) -> list[NDArray]:
+    """Every sample as a table of points with the same number of columns."""
+    if not hasattr(X, "__len__") or len(X) == 0:
+        raise EmpiriskError("X must be a list of samples, each a table with one row per point; it holds none.")
+    samples = [as_matrix(sample, False, f"X[{i}]") for i, sample in enumerate(X)]
+    for i, sample in enumerate(samples):
+        if sample.shape[1] != samples[0].shape[1]:
+            raise EmpiriskError(
+                f"X[{i}] has {sample.shape[1]} columns and X[0] has {samples[0].shape[1]}; samples must agree."
+            )
+    return samples
+
+
+class Bags:
+    """Prepared points of several samples, one after the other."""
+
+    def __init__(self, points: Any, counts: NDArray):
+        self.points = points
+        self.counts = counts
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, chosen) -> "Bags":
+        bags = np.arange(len(self.counts))[chosen]
+        spans = [np.arange(int(self.starts[i]), int(self.starts[i + 1])) for i in bags]
+        return Bags(take(self.points, np.concatenate([*spans, np.empty(0, np.intp)])), self.counts[bags])
+
+    def groups(self) -> list[tuple[int, int]]:
+        """Ranges of samples with a limited number of points each."""
+        edges = [0]
+        for i in range(1, len(self) + 1):
+            if self.starts[i] - self.starts[edges[-1]] > POINTS and i - 1 > edges[-1]:
+                edges.append(i - 1)
+        edges.append(len(self))
+        return list(pairwise(edges))
+
+    def points_of(self, start: int, stop: int) -> Any:
+        """The points of a range of samples."""
+        return take(self.points, slice(int(self.starts[start]), int(self.starts[stop])))
+
+
+class MeanEmbedding(Cosine, Composed):
+    """The inner product of mean features: k(P, Q) = mean over x in P and z in Q of k(x, z).
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel on points; `Gaussian` if None.
+    normalise : bool
+        Whether to divide by sqrt(k(P, P) k(Q, Q)).
+
+    Examples
+    --------
+    >>> er.kernels.MeanEmbedding(er.kernels.Linear())([[[1.0], [3.0]], [[2.0]]])
+    array([[4., 4.],
+           [4., 4.]])
+    """
+
+    def __init__(self, kernel: Kernel | None = None, *, normalise: bool = False):
+        self.kernel = kernel
+        self.normalise = normalise
+
+    @property
+    def takes(self) -> str:
+        return "samples"
+
+    @property
+    def sparse(self) -> bool:
+        return False
+
+    def pack(self, A):
+        return A
+
+    def child(self, name):
+        return Gaussian() if getattr(self, name) is None else super().child(name)
+
+    def fit(self, X, y=None):
+        self.check()
+        self.kernel_ = clone(self.child("kernel")).fit(np.concatenate(_samples(X)))
+        return self
+
+    def plain_items(self, X):
+        samples = _samples(X)
+        return Bags(self.child("kernel").prepare(np.concatenate(samples)), np.array([len(s) for s in samples]))
+
+    def plain_block(self, A, B, out):
+        others, symmetric = (A, True) if B is None else (B, False)
+        out = result(len(A), len(others), dtype_of(A.points), out)
+        for rows in A.groups():
+            for columns in others.groups():
+                if not (symmetric and columns[0] < rows[0]):
+                    out[slice(*rows), slice(*columns)] = self._means(A, others, rows, columns)
+        if symmetric:
+            mirror(out)
+        return out
+
+    def _means(self, A: Bags, B: Bags, rows: tuple[int, int], columns: tuple[int, int]) -> NDArray:
+        block = self.child("kernel").between(A.points_of(*rows), B.points_of(*columns))
+        here, there = A.starts[rows[0] : rows[1]] - A.starts[rows[0]], B.starts[columns[0] : columns[1]]
+        sums = np.add.reduceat(block, there - B.starts[columns[0]], axis=1, dtype=np.float64)
+        sums = np.add.reduceat(sums, here, axis=0)
+        return sums / np.multiply.outer(A.counts[slice(*rows)], B.counts[slice(*columns)])
+
+    def plain_norms(self, A):
+        values = [self._means(A, A, (i, i + 1), (i, i + 1))[0, 0] for i in range(len(A))]
+        return np.array(values, dtype=dtype_of(A.points))
+
+    def scratch(self, rows, columns):
+        return 8 * POINTS**2 + self.child("kernel").scratch(POINTS, POINTS)
+
+
+class ExpectedLikelihood(Cosine):
+    """The integral of p(x) q(x) for the Gaussian densities p and q fitted to two samples.
+
+    k(P, Q) = N(mean_P - mean_Q; 0, covariance_P + covariance_Q). An item is a sample, or a tuple (mean, covariance).
+
+    Parameters
+    ----------
+    ridge : float
+        Added to the diagonal of every covariance; positive, because few points have a singular one.
+    normalise : bool
+        Whether to divide by sqrt(k(P, P) k(Q, Q)); advisable in many dimensions, where densities are tiny or huge.
+
+    Examples
+    --------
+    >>> wide, far = ([0.0], [[1.0]]), ([3.0], [[1.0]])
+    >>> er.kernels.ExpectedLikelihood(normalise=True)([wide, far]).round(4)
+    array([[1.    , 0.1078],
+           [0.1078, 1.    ]])
+    """
+
+    takes = "samples"
+
+    def __init__(self, ridge: float = 0.01, *, normalise: bool = False):
+        self.ridge = ridge
+        self.normalise = normalise
+
+    def check(self):
+        require_positive(self.ridge, "ridge", zero=True)
+
+    def prepare(self, X):
+        self.check()
+        moments = [_moments(item, i) for i, item in enumerate(X)]
+        if len({len(mean) for mean, _ in moments}) != 1:
+            raise EmpiriskError("X must be a list of samples with the same number of columns, at least one.")
+        means = np.array([mean for mean, _ in moments])
+        covariances = np.array([covariance for _, covariance in moments]) + self.ridge * np.eye(means.shape[1])
+        items = Parts(means, covariances)
+        beyond = np.flatnonzero(np.abs(self._logarithms(items, items)) > RANGE)
+        if len(beyond):
+            raise EmpiriskError(
+                f"the density of X[{beyond[0]}] in {means.shape[1]} dimensions is beyond the range of floating-point "
+                "numbers; use ExpectedLikelihood(normalise=True)."
+            )
+        return items
+
+    def between(self, A, B=None, out=None):
+        others = A if B is None else B
+        out = result(len(A), len(others), np.float64, out)
+
+        def run(i: int) -> None:
+            start = i if B is None else 0
+            logarithms = self._logarithms(take(A, slice(i, i + 1)), take(others, slice(start, None)))
+            out[i, start:] = np.exp(logarithms)
+
+        in_threads(run, range(len(A)))
+        if B is None:
+            mirror(out)
+        return out
+
+    def norms(self, A):
+        return np.exp(self._logarithms(A, A))
+
+    def _logarithms(self, A: Parts, B: Parts) -> NDArray:
+        """log k of paired items; with ``normalise`` the norms are taken off here, where nothing overflows."""
+        value = _log_overlap(A, B)
+        return value - 0.5 * (_log_overlap(A, A) + _log_overlap(B, B)) if self.normalise else value
+
+
+def _log_overlap(A: Parts, B: Parts) -> NDArray:
+    """The logarithm of the integral of the product of two Gaussian densities, item by item."""
+    (means, covariances), (other_means, other_covariances) = A, B
+    both = covariances + other_covariances
+    difference = means - other_means
+    try:
+        factor = np.linalg.cholesky(both)
+    except np.linalg.LinAlgError as problem:
+        raise EmpiriskError("a covariance in X is singular or not positive; choose a larger ridge.") from problem
+    white = np.linalg.solve(factor, difference[..., None])[..., 0]
+    logarithm = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    return -0.5 * (white**2).sum(axis=1) - logarithm - 0.5 * difference.shape[1] * np.log(2 * np.pi)
+
+
+def _moments(item: Any, place: int) -> tuple[NDArray, NDArray]:
+    """Mean and covariance of a sample, or those given."""
+    if not isinstance(item, tuple):
+        sample = as_matrix(item, False, f"X[{place}]").astype(np.float64, copy=False)
+        return sample.mean(axis=0), np.atleast_2d(np.cov(sample, rowvar=False, bias=True))
+    mean = np.asarray(item[0], dtype=np.float64)
+    covariance = as_matrix(item[1], False, f"the covariance in X[{place}]").astype(np.float64)
+    if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)) or not np.array_equal(covariance, covariance.T):
+        raise EmpiriskError(f"X[{place}] must be (mean, covariance) with a symmetric matrix of matching size.")
+    return mean, covariance

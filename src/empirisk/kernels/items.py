@@ -1,0 +1,119 @@
+"""Prepared items: what blocks of a kernel are computed from. All have a length and can be indexed by rows."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.tables import is_table, select
+
+
+def size(items: Any) -> int:
+    """The number of prepared items."""
+    return items.shape[0] if sparse.issparse(items) else len(items)
+
+
+def take(items: Any, chosen: Any) -> Any:
+    """The prepared items at the chosen rows: a slice, indices or a mask."""
+    return items[chosen]
+
+
+class Parts:
+    """One group of prepared items for every part of a composed kernel."""
+
+    def __init__(self, *groups: Any):
+        self.groups = groups
+
+    def __len__(self) -> int:
+        return size(self.groups[0])
+
+    def __getitem__(self, chosen) -> "Parts":
+        # Parts of a sum often look at the same array; its rows are then copied once.
+        taken = {id(group): take(group, chosen) for group in self.groups}
+        return Parts(*(taken[id(group)] for group in self.groups))
+
+    def __iter__(self):
+        return iter(self.groups)
+
+
+class Objects:
+    """A list of prepared objects."""
+
+    def __init__(self, values: Sequence):
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, chosen) -> "Objects":
+        if isinstance(chosen, slice):
+            return Objects(self.values[chosen])
+        return Objects([self.values[i] for i in np.arange(len(self.values))[chosen]])
+
+    def __iter__(self):
+        return iter(self.values)
+
+
+def as_matrix(X: Any, allow_sparse: bool = True, name: str = "X") -> Any:
+    """X as a finite 2-d array or CSR matrix: float32 is kept, all else becomes float64; no needless copy."""
+    if sparse.issparse(X):
+        if not allow_sparse:
+            raise EmpiriskError(f"{name} is sparse, and this kernel needs a dense array; give {name}.toarray().")
+        matrix = X.tocsr()
+        matrix = matrix if matrix.dtype == np.float32 else matrix.astype(np.float64, copy=False)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        values = matrix.data
+    else:
+        matrix = values = as_floats(X, name)
+        if values.ndim != 2:
+            raise EmpiriskError(
+                f"{name} has {values.ndim} dimension(s), but it must be a table with one row per item; "
+                f"reshape it, for instance with {name}.reshape(-1, 1)."
+            )
+    if 0 in matrix.shape:
+        raise EmpiriskError(f"{name} has shape {matrix.shape}; give at least one row and one column.")
+    require_finite(values, name)
+    return matrix
+
+
+def as_floats(values: Any, name: str) -> NDArray:
+    """The values as an array: float32 is kept, all else becomes float64."""
+    array = np.asarray(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if np.iscomplexobj(array):
+        raise EmpiriskError(f"{name} holds complex numbers; give real ones.")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as problem:
+        raise EmpiriskError(f"{name} holds values that are not numbers ({problem}); encode them first.") from problem
+
+
+def require_finite(values: NDArray, name: str) -> None:
+    """Raise if a value is NaN or infinite."""
+    # The sum is finite for most data and costs one pass without a temporary.
+    with np.errstate(over="ignore", invalid="ignore"):
+        quick = np.isfinite(values.sum(dtype=np.float64))
+    if not quick and not np.isfinite(values).all():
+        raise EmpiriskError(f"{name} contains NaN or infinity; replace those entries or drop the rows.")
+
+
+def as_objects(X: Any, what: str, good: Callable[[Any], bool], name: str = "X") -> list:
+    """X as a list of objects, each of the right kind."""
+    if isinstance(X, str) or not hasattr(X, "__len__"):
+        raise EmpiriskError(f"{name} must be a list of {what}, not a single {type(X).__name__}; wrap it in a list.")
+    # Pipelines hand a list of objects on as a table with one column.
+    if is_table(X) and len(X.shape) == 2 and X.shape[1] == 1:
+        X = select(X, 0, as_objects=True)
+    values = X.tolist() if hasattr(X, "tolist") else list(X)
+    if not values:
+        raise EmpiriskError(f"{name} is empty; give at least one of {what}.")
+    for i, value in enumerate(values):
+        if not good(value):
+            raise EmpiriskError(f"{name} must be a list of {what}, but entry {i} is of type {type(value).__name__}.")
+    return values

@@ -1,0 +1,196 @@
+"""Kernels on strings and other sequences: shared substrings, and shared subsequences with gaps."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.base import is_number, require_whole
+from empirisk.kernels.counts import CountKernel, number
+from empirisk.kernels.items import as_objects
+from empirisk.kernels.tiles import mirror, result
+from empirisk.kernels.views import Cosine
+from empirisk.linalg.blocks import in_threads
+
+CELLS = 2e7  # of the table filled by one call of the compiled loop: some hundredths of a second
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (str, bytes, list, tuple))
+
+
+def _sequences(X: Any) -> list:
+    return as_objects(X, "strings or sequences", _is_sequence)
+
+
+class Spectrum(CountKernel):
+    """k(x, z) = sum over all substrings u of a length of (occurrences of u in x) (occurrences of u in z).
+
+    Parameters
+    ----------
+    length : int
+        The length of the substrings.
+    blended : bool
+        Whether all lengths from 1 to ``length`` count.
+    normalise : bool
+        Whether to divide by sqrt(k(x, x) k(z, z)).
+
+    Examples
+    --------
+    >>> er.kernels.Spectrum(2)(["abab", "abc"])
+    array([[5., 2.],
+           [2., 2.]])
+    """
+
+    takes = "strings"
+
+    def __init__(self, length: int = 3, *, blended: bool = False, normalise: bool = False):
+        self.length = length
+        self.blended = blended
+        self.normalise = normalise
+
+    def check(self):
+        require_whole(self.length, "length", 1)
+
+    def bags(self, X):
+        lengths = range(1 if self.blended else int(self.length), int(self.length) + 1)
+        for value in _sequences(X):
+            x = tuple(value) if isinstance(value, list) else value
+            yield Counter(x[i : i + p] for p in lengths for i in range(len(x) - p + 1))
+
+
+class Words:
+    """Sequences of numbers, one after the other."""
+
+    def __init__(self, words: list[NDArray]):
+        self.starts = np.concatenate([[0], np.cumsum([len(word) for word in words], dtype=np.int64)])
+        self.codes = np.concatenate([*words, np.empty(0, np.int64)])
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, chosen) -> "Words":
+        return Words([self.word(i) for i in np.arange(len(self))[chosen]])
+
+    def word(self, i: int) -> NDArray:
+        """The letters of one word."""
+        return self.codes[self.starts[i] : self.starts[i + 1]]
+
+
+def _codes(value: Any) -> NDArray:
+    if isinstance(value, str):
+        return np.frombuffer(value.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+    if isinstance(value, bytes):
+        return np.frombuffer(value, np.uint8).astype(np.int64)
+    return np.array([number(token) for token in value], dtype=np.int64)
+
+
+class Subsequence(Cosine):
+    """Shared subsequences of a length, each weighted by decay^(the lengths that it spans in x and in z).
+
+    k(x, z) = sum over u, over occurrences i of u in x and j of u in z, of decay^(span(i) + span(j)); the letters of an
+    occurrence need not be neighbours. Computed by a recursion over prefixes in length |x| |z| steps.
+
+    Parameters
+    ----------
+    length : int
+        The number of letters of a subsequence.
+    decay : float
+        Between 0 and 1; what each letter inside a span, matched or skipped, costs.
+    blended : bool
+        Whether all lengths from 1 to ``length`` count.
+    normalise : bool
+        Whether to divide by sqrt(k(x, x) k(z, z)).
+
+    Examples
+    --------
+    >>> er.kernels.Subsequence(2, 0.5)(["cat"], ["car"])
+    array([[0.0625]])
+    """
+
+    takes = "strings"
+
+    def __init__(self, length: int = 3, decay: float = 0.5, *, blended: bool = False, normalise: bool = False):
+        self.length = length
+        self.decay = decay
+        self.blended = blended
+        self.normalise = normalise
+
+    def check(self):
+        require_whole(self.length, "length", 1)
+        if not (is_number(self.decay) and 0 < self.decay <= 1):
+            raise EmpiriskError(f"decay={self.decay!r} must be above 0 and at most 1.")
+
+    def plain_items(self, X):
+        return Words([_codes(value) for value in _sequences(X)])
+
+    def plain_block(self, A, B, out):
+        others = A if B is None else B
+        out = result(len(A), len(others), np.float64, out)
+
+        def run(i: int) -> None:
+            word = A.word(i)
+            for start, stop in _ranges(others.starts, int(self.length) * len(word), i if B is None else 0):
+                self._row(word, others, start, stop, out[i])
+
+        in_threads(run, range(len(A)))
+        if B is None:
+            mirror(out)
+        return out
+
+    def _row(self, word: NDArray, others: Words, start: int, stop: int, line: NDArray) -> None:
+        weights = np.ones(int(self.length)) if self.blended else np.eye(int(self.length))[-1]
+        _subsequences(word, others.codes, others.starts[start : stop + 1], float(self.decay), weights, line[start:stop])
+
+    def plain_norms(self, A):
+        out = np.empty(len(A))
+        in_threads(lambda i: self._row(A.word(i), A, i, i + 1, out), range(len(A)))
+        return out
+
+
+def _ranges(starts: NDArray, cost: int, first: int) -> list[tuple[int, int]]:
+    """Ranges of columns from the first on, of about equal work: cost per letter times the letters in the range."""
+    work = (starts[first:] - starts[first]) * float(cost)
+    cuts = np.searchsorted(work, np.arange(CELLS, work[-1], CELLS)) + first if work[-1] > CELLS else []
+    edges = np.unique([first, *cuts, len(starts) - 1])
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+@njit(cache=True, nogil=True)
+def _subsequences(x, codes, starts, decay, weights, line):
+    """Into line, the sum over lengths p of weights[p - 1] times the kernel of length p, for each word of a list."""
+    for w in range(len(starts) - 1):
+        z = codes[starts[w] : starts[w + 1]]
+        # ends[i, j]: weight of the common subsequences that end exactly at x[i] and z[j]
+        ends = np.empty((len(x), len(z)))
+        found = 0.0
+        for i in range(len(x)):
+            for j in range(len(z)):
+                ends[i, j] = decay * decay if x[i] == z[j] else 0.0
+                found += ends[i, j]
+        total = weights[0] * found
+        for p in range(1, len(weights)):
+            total += weights[p] * _longer(x, z, decay, ends)
+        line[w] = total
+
+
+@njit(cache=True, nogil=True)
+def _longer(x, z, decay, ends):
+    """Replace the ends of subsequences by those that are one letter longer; return their sum."""
+    square = decay * decay
+    above, here = np.zeros(len(z) + 1), np.zeros(len(z) + 1)
+    found = 0.0
+    for i in range(len(x)):
+        running = 0.0
+        for j in range(len(z)):
+            shorter = ends[i, j]
+            ends[i, j] = square * above[j] if x[i] == z[j] else 0.0
+            found += ends[i, j]
+            # the shorter ones over all ends up to here, discounted by the letters since
+            running = decay * running + (shorter + decay * above[j + 1] - square * above[j])
+            here[j + 1] = running
+        above, here = here, above
+    return found

@@ -1,0 +1,351 @@
+"""Kernels on vectors: linear, polynomial, Gaussian, Laplacian and ANOVA."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.base import Kernel, is_number, require_positive, require_whole, text
+from empirisk.kernels.distances import Exponents, packed, robust_centre
+from empirisk.kernels.items import Parts, as_matrix, size
+from empirisk.kernels.tiles import (
+    DENSE_ENOUGH,
+    density,
+    differences,
+    dtype_of,
+    fill,
+    integer_power,
+    products,
+    require_same_columns,
+    result,
+    squared_norms,
+)
+
+SAMPLE = 1000
+FLOORS = {np.float32: 128.0, np.float64: 4096.0}  # norms up to here cost exponents only their last digits
+
+
+class Linear(Kernel):
+    """The inner product k(x, z) = <x, z>.
+
+    Examples
+    --------
+    >>> er.kernels.Linear()([[1.0, 2.0], [3.0, 0.0]])
+    array([[5., 3.],
+           [3., 9.]])
+    """
+
+    sparse = True
+
+    def between(self, A, B=None, out=None):
+        return products(A, B, out, _as_it_is)
+
+    def norms(self, A):
+        return squared_norms(A).astype(dtype_of(A))
+
+    def linear_part(self, A, beta):
+        return A.T @ np.asarray(beta, dtype=np.float64)
+
+
+def _as_it_is(rows: slice, columns: slice, tile: NDArray) -> None:
+    """Nothing is left to do: the product is the kernel."""
+
+
+class Polynomial(Kernel):
+    """k(x, z) = (<x, z> + constant)^degree: all monomials up to the degree.
+
+    Parameters
+    ----------
+    degree : int
+        The power, at least 1.
+    constant : float
+        At least 0; with 0 only monomials of exactly that degree remain.
+
+    Examples
+    --------
+    >>> er.kernels.Polynomial(2)([[1.0, 2.0]], [[3.0, 0.0]])
+    array([[16.]])
+    """
+
+    sparse = True
+
+    def __init__(self, degree: int = 2, constant: float = 1.0):
+        self.degree = degree
+        self.constant = constant
+
+    def check(self):
+        require_whole(self.degree, "degree", 1)
+        require_positive(self.constant, "constant", zero=True)
+
+    def between(self, A, B=None, out=None):
+        def finish(rows: slice, columns: slice, tile: NDArray) -> None:
+            tile += tile.dtype.type(self.constant)
+            integer_power(tile, int(self.degree))
+
+        return products(A, B, out, finish)
+
+    def norms(self, A):
+        return ((squared_norms(A) + self.constant) ** int(self.degree)).astype(dtype_of(A))
+
+    def linear_part(self, A, beta):
+        return A.T @ np.asarray(beta, dtype=np.float64) if self.degree == 1 else None
+
+
+class Stationary(Kernel):
+    """A kernel of a distance over a width; ``width="median"`` is learned from the data."""
+
+    constant_diagonal = True
+    width: Any
+
+    def check(self):
+        if not (isinstance(self.width, str) and self.width == "median"):
+            if not is_number(self.width):
+                raise EmpiriskError(f"width={self.width!r} must be a positive number or 'median'.")
+            require_positive(self.width, "width")
+
+    def distances(self, A: Any) -> NDArray:
+        """The distances among prepared items."""
+        raise NotImplementedError
+
+    def learn(self, items):
+        self.centre_ = robust_centre(items)
+        if isinstance(self.width, str):
+            self.width_ = self._median_distance(items)
+
+    def _median_distance(self, items: Any) -> float:
+        rows = size(items)
+        if rows > SAMPLE:
+            items = items[np.sort(np.random.default_rng(0).choice(rows, SAMPLE, replace=False))]
+        distances = self.distances(items)[np.triu_indices(size(items), 1)]
+        if not np.any(distances > 0):
+            return 1.0  # all items are equal, and so is every width
+        # More than half of the pairs are equal where items repeat; the others tell the scale.
+        return float(np.median(distances) or np.median(distances[distances > 0]))
+
+    def norms(self, A):
+        return np.ones(size(A), dtype_of(A))
+
+    def _scale(self) -> float:
+        if not isinstance(self.width, str):
+            return float(self.width)
+        if not hasattr(self, "width_"):
+            raise EmpiriskError(
+                f"width={self.width!r} is learned from data; call fit(X) on the kernel first, or give a number."
+            )
+        return self.width_
+
+    def _centre(self, A: Any) -> NDArray | None:
+        centre = getattr(self, "centre_", None)
+        return centre if centre is not None and len(centre) == A.shape[1] else None
+
+
+class Gaussian(Stationary):
+    """k(x, z) = exp(-|x - z|^2 / (2 width^2)).
+
+    Parameters
+    ----------
+    width : float or "median"
+        The distance over which similarity falls to exp(-1/2); "median" takes the median distance among the data.
+
+    Attributes
+    ----------
+    width_ : float
+        The learned width, after `fit` with ``width="median"``.
+
+    Examples
+    --------
+    >>> er.kernels.Gaussian(1.0)([[0.0], [2.0]]).round(4)
+    array([[1.    , 0.1353],
+           [0.1353, 1.    ]])
+    >>> er.kernels.Gaussian.from_gamma(0.5)
+    Gaussian(1.0)
+    """
+
+    sparse = True
+
+    def __init__(self, width: float | str = 1.0):
+        self.width = width
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> "Gaussian":
+        """The kernel exp(-gamma |x - z|^2)."""
+        require_positive(gamma, "gamma")
+        return cls(float(1 / np.sqrt(2 * gamma)))
+
+    def __repr__(self) -> str:
+        return f"Gaussian({text(self.width)})"
+
+    def between(self, A, B=None, out=None):
+        exponents = Exponents(A, B, self._exponent(), self._centre(A))
+        floor, largest = FLOORS[exponents.dtype], exponents.largest
+        # An exponent is off by the rounding of the norms of its pair. Where these are large, it is recomputed unless
+        # the kernel is so small that the error does not show.
+        close = (floor, np.log(floor / largest), 8 * float(np.finfo(exponents.dtype).eps)) if largest > floor else None
+        return exponents.fill(out, lambda tile: np.exp(tile, out=tile), close)
+
+    def pack(self, A):
+        thin = issparse(A) and density(A) < DENSE_ENOUGH
+        return A if thin else packed(A, self._exponent(), self._centre(A))
+
+    def _exponent(self) -> float:
+        return 0.5 / self._scale() ** 2
+
+    def distances(self, A):
+        return _euclidean(A, None, self._centre(A), None, 1.0, False)
+
+
+class Laplacian(Stationary):
+    """k(x, z) = exp(-|x - z| / width), with the 1-norm or the 2-norm.
+
+    Parameters
+    ----------
+    width : float or "median"
+        The distance over which similarity falls to exp(-1); "median" takes the median distance among the data.
+    norm : 1 or 2
+        Which distance: the sum of absolute differences, or the Euclidean one.
+
+    Attributes
+    ----------
+    width_ : float
+        The learned width, after `fit` with ``width="median"``.
+
+    Examples
+    --------
+    >>> er.kernels.Laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    def __init__(self, width: float | str = 1.0, norm: int = 1):
+        self.width = width
+        self.norm = norm
+
+    def check(self):
+        super().check()
+        if self.norm not in (1, 2):
+            raise EmpiriskError(f"norm={self.norm!r} must be 1 or 2.")
+
+    def between(self, A, B=None, out=None):
+        factor = -1 / self._scale()
+        if self.norm == 1:
+            return _manhattan(A, B, out, factor, True)
+        return _euclidean(A, B, self._centre(A), out, factor, True)
+
+    def distances(self, A):
+        return _manhattan(A, None, None, 1.0, False) if self.norm == 1 else _euclidean(A, None, None, None, 1.0, False)
+
+
+def _euclidean(A, B, centre, out, factor: float, exponential: bool) -> NDArray:
+    """factor |a_i - b_j|, or its exponential."""
+    exponents = Exponents(A, B, 1.0, centre)
+    share = 1e-2 if exponents.dtype == np.float32 else 1e-5
+
+    def finish(tile: NDArray) -> None:
+        np.negative(tile, out=tile)
+        np.sqrt(tile, out=tile)
+        tile *= tile.dtype.type(factor)
+        if exponential:
+            np.exp(tile, out=tile)
+
+    return exponents.fill(out, finish, (0.0, 0.0, share))
+
+
+def _manhattan(A: NDArray, B: NDArray | None, out: NDArray | None, factor: float, exponential: bool) -> NDArray:
+    """factor sum_k |a_ik - b_jk|, or its exponential."""
+    others = A if B is None else B
+    require_same_columns(A, others)
+
+    def formula(rows: slice, columns: slice, tile: NDArray) -> None:
+        differences(np.ascontiguousarray(A[rows]), np.ascontiguousarray(others[columns].T), tile)
+        tile *= tile.dtype.type(factor)
+        if exponential:
+            np.exp(tile, out=tile)
+
+    return fill(result(len(A), len(others), dtype_of(A), out), formula, B is None)
+
+
+class Anova(Kernel):
+    """Sum over all groups of up to ``order`` columns of the product of k on each column of the group.
+
+    k(x, z) = sum_{s <= order} e_s(k(x_1, z_1), ..., k(x_d, z_d)), where e_s is the sum of all products of s factors,
+    by the recursion e_s(1..j) = e_s(1..j-1) + k(x_j, z_j) e_{s-1}(1..j-1).
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel on a single column; `Gaussian` if None.
+    order : int
+        The largest number of columns that interact; 1 is the sum over columns.
+
+    Attributes
+    ----------
+    kernels_ : list of Kernel
+        The kernel of each column, after `fit`: each learns its own width.
+
+    Examples
+    --------
+    >>> er.kernels.Anova(er.kernels.Linear(), order=2)([[1.0, 2.0, 3.0]], [[1.0, 1.0, 1.0]])
+    array([[17.]])
+    """
+
+    def __init__(self, kernel: Kernel | None = None, order: int = 2):
+        self.kernel = kernel
+        self.order = order
+
+    def check(self):
+        require_whole(self.order, "order", 1)
+        self._base().check()
+
+    def _base(self) -> Kernel:
+        return Gaussian() if self.kernel is None else self.kernel
+
+    def fit(self, X, y=None):
+        self.check()
+        X = as_matrix(X, False)
+        self.kernels_ = [clone(self._base()).fit(X[:, [j]]) for j in range(X.shape[1])]
+        return self
+
+    def _columns(self, count: int) -> list[Kernel]:
+        kernels = getattr(self, "kernels_", None) or [self._base()] * count
+        if len(kernels) != count:
+            raise EmpiriskError(f"X has {count} columns, but the kernel was fitted on {len(kernels)}.")
+        return kernels
+
+    def prepare(self, X):
+        self.check()
+        X = as_matrix(X, False)
+        kernels = self._columns(X.shape[1])
+        return Parts(*(kernel.prepare(X[:, [j]]) for j, kernel in enumerate(kernels)))
+
+    def between(self, A, B=None, out=None):
+        kernels = self._columns(len(A.groups))
+        blocks = [kernel.between for kernel in kernels]
+        if B is not None and len(B.groups) != len(A.groups):
+            raise EmpiriskError(f"X has {len(A.groups)} columns and Z has {len(B.groups)}.")
+        others = [None] * len(blocks) if B is None else list(B)
+        parts = (block(a, b) for block, a, b in zip(blocks, A, others, strict=True))
+        return _elementary(parts, int(self.order), out)
+
+    def norms(self, A):
+        parts = (kernel.norms(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
+        return _elementary(parts, int(self.order), None)
+
+    def scratch(self, rows, columns):
+        return (int(self.order) + 2) * rows * columns * 8 + self._base().scratch(rows, columns)
+
+
+def _elementary(parts: Any, order: int, out: NDArray | None) -> NDArray:
+    """e_1 + ... + e_order of the parts, elementwise."""
+    sums: list[NDArray] = []
+    for part in parts:
+        sums = sums or [np.zeros_like(part) for _ in range(order)]
+        for s in range(order - 1, 0, -1):
+            sums[s] += part * sums[s - 1]
+        sums[0] += part
+    total = sums[0] if out is None else out
+    total[...] = sums[0]
+    for other in sums[1:]:
+        total += other
+    return total

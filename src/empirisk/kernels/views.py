@@ -1,0 +1,334 @@
+"""A kernel seen another way: on some columns, weighted by a function, normalised, centred."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.algebra import Composed
+from empirisk.kernels.base import ATOM, Kernel, text, within
+from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, size, take
+from empirisk.kernels.tables import is_table, position, select, width_of
+from empirisk.kernels.tiles import slices
+
+CHUNK = 1024
+
+
+class Times(Composed):
+    """f(x) k(x, z) f(z) for a function of one item. Written ``k.times(f)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k.
+    function : callable
+        Takes all items X and returns one number for each.
+
+    Examples
+    --------
+    >>> def first(X):
+    ...     return X[:, 0]
+    >>> er.kernels.Gaussian(1.0).times(first)(np.array([[2.0]]))
+    array([[4.]])
+    """
+
+    def __init__(self, kernel: Kernel, function: Callable[[Any], Any]):
+        self.kernel = kernel
+        self.function = function
+
+    def prepare(self, X):
+        self.check()
+        if self.takes == "vectors" and not is_table(X):
+            X = np.asarray(X)
+        items = self.child("kernel").prepare(X)
+        factors = as_floats(self.function(X), "function(X)")
+        if factors.shape != (size(items),):
+            raise EmpiriskError(
+                f"function(X) has shape {factors.shape}; f in k.times(f) must return one number per item, "
+                f"here {size(items)}."
+            )
+        require_finite(factors, "function(X)")
+        return Parts(items, factors)
+
+    def between(self, A, B=None, out=None):
+        items, factors = A
+        others, columns = (None, factors) if B is None else B
+        block = self.child("kernel").between(items, others, out)
+        _multiply(block, factors, columns)
+        return block
+
+    def pack(self, A):
+        items, factors = A
+        return Parts(self.child("kernel").pack(items), factors)
+
+    def norms(self, A):
+        items, factors = A
+        values = self.child("kernel").norms(items)
+        return (values * factors**2).astype(values.dtype)
+
+    def __repr__(self) -> str:
+        return f"{within(self.kernel, ATOM)}.times({text(self.function)})"
+
+
+def _multiply(block: NDArray, rows: NDArray, columns: NDArray) -> None:
+    """diag(rows) block diag(columns), in place; a symmetric block stays so to the last bit."""
+    for some in slices(len(block), 256):
+        block[some] *= np.multiply.outer(rows[some], columns).astype(block.dtype)
+
+
+class On(Composed):
+    """A kernel on some of the columns. Written ``k.on(columns)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel on those columns; one on strings or other objects takes a single column.
+    columns : list of int or str, int, str, slice or mask
+        Positions, or names of columns of a data frame.
+
+    Attributes
+    ----------
+    columns_ : ndarray of int
+        The positions, after `fit`.
+    n_features_in_ : int
+        The number of all columns, after `fit`.
+
+    Examples
+    --------
+    >>> er.kernels.Linear().on([1])([[1.0, 2.0]])
+    array([[4.]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any):
+        self.kernel = kernel
+        self.columns = columns
+
+    @property
+    def takes(self) -> str:
+        return "vectors" if all(part.takes == "vectors" for part in self.parts) else "objects"
+
+    @property
+    def constant_diagonal(self) -> bool:
+        return all(part.constant_diagonal for part in self.parts)
+
+    def fit(self, X, y=None):
+        self.check()
+        self.kernel_ = clone(self.kernel).fit(self._selected(X))
+        self.columns_ = position(X, self.columns)
+        self.n_features_in_ = width_of(X)
+        return self
+
+    def _selected(self, X: Any) -> Any:
+        return select(X, self.columns, as_objects=self.kernel.takes != "vectors")
+
+    def prepare(self, X):
+        self.check()
+        return self.child("kernel").prepare(self._selected(X))
+
+    def apply(self, values):
+        """The block of the chosen columns is the result."""
+
+    def linear_part(self, A, beta):
+        w = self.child("kernel").linear_part(A, beta)
+        if w is None:
+            return None
+        if not hasattr(self, "columns_"):
+            raise EmpiriskError("the linear part needs the number of columns; call fit(X) on the kernel first.")
+        full = np.zeros((self.n_features_in_, *w.shape[1:]))
+        np.add.at(full, self.columns_, w)
+        return full
+
+    def __repr__(self) -> str:
+        return f"{within(self.kernel, ATOM)}.on({text(self.columns)})"
+
+
+class Cosine(Kernel):
+    """A kernel that can divide its values by sqrt(k(x, x) k(z, z)) itself.
+
+    What is stated is the plain kernel: `plain_items`, `plain_block` and `plain_norms`.
+    """
+
+    normalise: bool = True
+
+    def plain_items(self, X: Any) -> Any:
+        """Prepared items of the plain kernel."""
+        raise NotImplementedError
+
+    def plain_block(self, A: Any, B: Any, out: NDArray | None) -> NDArray:
+        """The block of the plain kernel."""
+        raise NotImplementedError
+
+    def plain_norms(self, A: Any) -> NDArray:
+        """k(x, x) of the plain kernel."""
+        raise NotImplementedError
+
+    def prepare(self, X):
+        self.check()
+        items = self.plain_items(X)
+        return Parts(items, self.plain_norms(items).astype(np.float64)) if self.normalise else items
+
+    def between(self, A, B=None, out=None):
+        if not self.normalise:
+            return self.plain_block(A, B, out)
+        items, squares = A
+        others, columns = (None, squares) if B is None else B
+        block = self.plain_block(items, others, out)
+        _multiply(block, _inverse_roots(squares), _inverse_roots(columns))
+        if B is None:
+            np.fill_diagonal(block, squares > 0)
+        return block
+
+    def norms(self, A):
+        if not self.normalise:
+            return self.plain_norms(A)
+        items, squares = A
+        return (squares > 0).astype(self.plain_norms(take(items, slice(0, 1))).dtype)
+
+
+class Normalised(Cosine, Composed):
+    """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z). Written ``k.normalised()``.
+
+    An item with k(x, x) = 0 has similarity 0 to all.
+
+    Examples
+    --------
+    >>> er.kernels.Linear().normalised()([[3.0, 0.0], [1.0, 1.0]]).round(4)
+    array([[1.    , 0.7071],
+           [0.7071, 1.    ]])
+    """
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def plain_items(self, X):
+        return self.child("kernel").prepare(X)
+
+    def plain_block(self, A, B, out):
+        return self.child("kernel").between(A, B, out)
+
+    def plain_norms(self, A):
+        return self.child("kernel").norms(A)
+
+    def pack(self, A):
+        items, squares = A
+        return Parts(self.child("kernel").pack(items), squares)
+
+    def __repr__(self) -> str:
+        return f"{within(self.kernel, ATOM)}.normalised()"
+
+
+def _inverse_roots(squares: NDArray) -> NDArray:
+    return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
+
+
+class Centred(Composed):
+    """The kernel of phi(x) - mean of phi over the data that it is fitted on.
+
+    k(x, z) - m(x) - m(z) + mean of m, where m(x) is the mean of k(x, x_i) over the data: H K H on the data itself, with
+    H = I - 1 1'/n, and the same formula for new items.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to centre.
+
+    Attributes
+    ----------
+    items_ : prepared items
+        The data of the mean.
+    mean_ : float
+        The mean of k(x_i, x_j) over the data.
+
+    Examples
+    --------
+    >>> er.kernels.Centred(er.kernels.Linear()).fit([[1.0], [3.0]])([[3.0]], [[4.0]])
+    array([[2.]])
+    """
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        items = self.child("kernel").prepare(X)
+        self.items_ = items
+        self.mean_ = float(self._means(items).mean())
+        return self
+
+    def _means(self, items: Any) -> NDArray:
+        """The mean of k(x, x_i) over the data, for every item x."""
+        kernel = self.child("kernel")
+        chunks = [kernel.between(take(items, rows), self.items_) for rows in slices(size(items), CHUNK)]
+        return np.concatenate([chunk.mean(axis=1, dtype=np.float64) for chunk in chunks])
+
+    def prepare(self, X):
+        self.check()
+        if not hasattr(self, "items_"):
+            raise EmpiriskError(f"{self!r} is centred on data; call fit(X) on it first.")
+        items = self.child("kernel").prepare(X)
+        return Parts(items, self._means(items) - self.mean_ / 2)
+
+    def between(self, A, B=None, out=None):
+        items, means = A
+        others, columns = (None, means) if B is None else B
+        block = self.child("kernel").between(items, others, out)
+        for rows in slices(len(block), 256):
+            block[rows] -= np.add.outer(means[rows], columns).astype(block.dtype)
+        return block
+
+    def pack(self, A):
+        items, means = A
+        return Parts(self.child("kernel").pack(items), means)
+
+    def norms(self, A):
+        items, means = A
+        values = self.child("kernel").norms(items)
+        return (values - 2 * means).astype(values.dtype)
+
+
+def centre(K: ArrayLike, train: ArrayLike | None = None) -> NDArray:
+    """H K H for a Gram matrix, with H = I - 1 1'/n; or the same for a block of new items.
+
+    Parameters
+    ----------
+    K : ndarray
+        The Gram matrix of the data; with ``train``, the block between new items (rows) and the data (columns).
+    train : ndarray, optional
+        The Gram matrix of the data.
+
+    >>> centre([[1.0, 3.0], [3.0, 9.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    block = as_matrix(K, False, "K")
+    gram = block if train is None else as_matrix(train, False, "train")
+    if gram.shape != (block.shape[1], block.shape[1]):
+        raise EmpiriskError(
+            f"a Gram matrix of {block.shape[1]} items is square, but the shape given is {gram.shape}; "
+            "pass centre(K, train) for a block of new items."
+        )
+    columns = gram.mean(axis=0, dtype=np.float64)
+    rows = columns if train is None else block.mean(axis=1, dtype=np.float64)
+    # The two sums are equal to the last bit on both sides of the diagonal.
+    return (block - (np.add.outer(rows, columns) - columns.mean())).astype(block.dtype)
+
+
+def pairwise_product(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
+    """k1(u, u') k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
+
+    >>> pairwise_product(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
+    Gaussian(2.0).on([0, 1]) * Linear().on([2])
+    """
+    return left.on(first) * right.on(second)
+
+
+def pairwise_sum(left: Kernel, right: Kernel, first: Any, second: Any) -> Kernel:
+    """k1(u, u') + k2(v, v') for rows that hold a pair (u, v) in two groups of columns.
+
+    >>> pairwise_sum(er.kernels.Gaussian(2.0), er.kernels.Linear(), [0, 1], [2])
+    Gaussian(2.0).on([0, 1]) + Linear().on([2])
+    """
+    return left.on(first) + right.on(second)

@@ -1,0 +1,197 @@
+"""The implicit map: samples known by their inner products, k(x, z) = <phi(x), phi(z)>."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import Unsuitable
+from empirisk.kernels.base import Kernel
+from empirisk.kernels.items import Parts, size, take
+from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.design import Design
+from empirisk.penalties.hilbert import HilbertNorm
+from empirisk.settings import require, settings
+
+Array = NDArray[np.float64]
+#: Gram matrices up to this size are kept whole; those of objects, whose entries cost more, up to the whole budget.
+KEPT_BYTES = 1 << 27
+CHUNK_BYTES = 1 << 26
+REMEMBERED = 3
+ROWS_AT_ONCE = 2048
+
+
+class GramDesign(Design):
+    """phi(X) behind a kernel. A vector w = sum_j beta_j phi(z_j) is given by its coefficients beta.
+
+    In these coordinates A w is the product K beta, and A'u = sum_i u_i phi(x_i) is u itself.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Fitted, if it learns from data.
+    items : prepared samples
+        What ``kernel.prepare`` gave.
+    source : Any
+        The samples as the user gave them, in the same order.
+    centres : prepared samples, optional
+        The z_j, if they are not the samples themselves.
+
+    Examples
+    --------
+    >>> kernel, X = er.kernels.Linear(), np.array([[1.0], [2.0]])
+    >>> GramDesign(kernel, kernel.prepare(X), X).dot(np.array([1.0, 1.0]))
+    array([3., 6.])
+    """
+
+    implicit = True
+
+    def __init__(self, kernel: Kernel, items: Any, source: Any = None, centres: Any = None):
+        self.kernel, self.items, self.source = kernel, items, source
+        self.root: GramDesign = self
+        self._centres = centres
+        self._known: list[tuple[Array, Array]] = []
+        self._within: tuple[GramDesign, NDArray] | None = None
+        self._multiply: Callable[[Array], Array] | None = None
+        self.shape = (size(items), size(items if centres is None else centres))
+
+    @property
+    def centres(self) -> Any:
+        """The z_j: the samples themselves, unless others were given."""
+        return self.items if self._centres is None else self._centres
+
+    def block(self, rows: NDArray | slice, columns: NDArray | slice = slice(None)) -> NDArray:
+        """k(x_i, z_j) for the chosen rows and columns, in the precision of the data."""
+        return self.kernel.between(_taken(self.items, rows), _taken(self.centres, columns))
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """k(x_i, x_i)."""
+        return np.asarray(self.kernel.norms(self.items), dtype=np.float64)
+
+    @cached_property
+    def single(self) -> "GramDesign":
+        """The same samples in float32, for solvers that need many entries and few digits."""
+        return GramDesign(self.kernel, _single(self.items), self.source)
+
+    @property
+    def keeps_matrix(self) -> bool:
+        """Whether the whole Gram matrix is worth its memory."""
+        allowed = settings().memory // 4 if self.kernel.takes != "vectors" else min(KEPT_BYTES, settings().memory // 4)
+        return "matrix" in vars(self) or 8 * self.shape[0] * self.shape[1] <= allowed
+
+    @cached_property
+    def matrix(self) -> Array:
+        """K, whole, in float64."""
+        rows, columns = self.shape
+        require(8 * rows * columns, f"A Gram matrix of {rows} x {columns}", "use features=maps.Nystrom(kernel)")
+        if self._within is not None and self._within[0].keeps_matrix:
+            whole, chosen = self._within
+            return whole.matrix[np.ix_(chosen, chosen)]
+        others = None if self._centres is None else self.centres
+        return np.asarray(self.kernel.between(self.items, others), dtype=np.float64)
+
+    def fresh_matrix(self) -> Array:
+        """K, whole, in float64, in an array that the caller may overwrite."""
+        if self.keeps_matrix or self._within is not None:
+            return self.matrix.copy()
+        rows = self.shape[0]
+        require(8 * rows**2, f"A Gram matrix of {rows} x {rows}", "use features=maps.Nystrom(kernel)")
+        out = np.empty((rows, rows), self.block(slice(0, 1), slice(0, 1)).dtype)
+        return self.kernel.between(self.items, None, out).astype(np.float64, copy=False)
+
+    def multiply_by(self, product: Callable[[Array], Array] | None) -> None:
+        """Use w -> K w of a solver that has kept K; None ends that."""
+        self._multiply = product
+
+    def outer(self, weights=None):
+        # There are no columns to weight but all alike.
+        return self.matrix if weights is None else weights[0] * self.matrix
+
+    def dot(self, w):
+        if self.keeps_matrix:
+            return self.matrix @ w
+        if self._multiply is not None:
+            return self._multiply(w)
+        known, product = self._nearest(w)
+        changed = np.flatnonzero(_differ(w, known))
+        if len(changed):
+            product = product + self._product(changed, (w - known)[changed])
+            self._known = [(w.copy(), product), *self._known][:REMEMBERED]
+        return product.copy()
+
+    def _nearest(self, w: Array) -> tuple[Array, Array]:
+        """Of the products already computed, and of zero, the one that differs from w in the fewest coefficients."""
+        zero = (np.zeros_like(w), np.zeros((self.shape[0], *w.shape[1:])))
+        alike = [pair for pair in self._known if pair[0].shape == w.shape]
+        return min([*alike, zero], key=lambda pair: np.count_nonzero(_differ(w, pair[0])))
+
+    def _product(self, columns: NDArray, coefficients: Array) -> Array:
+        """K[:, columns] coefficients, a chunk of entries at a time."""
+        step = max(1, min(CHUNK_BYTES, settings().memory // 4) // (8 * self.shape[0]))
+        total = np.zeros((self.shape[0], *coefficients.shape[1:]))
+        block = None
+        for start in range(0, len(columns), step):
+            part = slice(start, start + step)
+            # The same memory for every chunk: fresh memory costs more than the entries.
+            reused = block if block is not None and block.shape[1] == len(columns[part]) else None
+            block = self.kernel.between(self.items, take(self.centres, columns[part]), out=reused)
+            _add_product(block, coefficients[part], total)
+        return total
+
+    def tdot(self, u):
+        return u
+
+    def squared_rows(self):
+        return self.diagonal
+
+    def squared_norms(self, w):
+        return np.einsum("j...,j...->...", w, self.dot(w))
+
+    def norm_of(self, penalty):
+        if penalty.l1 > 0:
+            raise Unsuitable(
+                f"penalty={penalty!r} needs the weights themselves, which a kernel does not give; use penalty='l2', or "
+                "explicit features such as maps.Nystrom(kernel)."
+            )
+        return HilbertNorm(self, penalty.l2) if penalty.l2 > 0 else penalty
+
+    def rows(self, chosen):
+        part = GramDesign(self.kernel, take(self.items, chosen), self.source)
+        part.root, part._within = self.root, (self, chosen)
+        return part
+
+    def seen_from(self, chosen, trained):
+        """The chosen samples against those a machine was trained on."""
+        part = GramDesign(self.kernel, take(self.items, chosen), self.source, take(self.items, trained))
+        if self.keeps_matrix:
+            part.matrix = self.matrix[np.ix_(chosen, trained)]
+        return part
+
+
+def _add_product(block: NDArray, coefficients: Array, total: Array) -> None:
+    """total += block @ coefficients, over fixed slices of rows: the bits do not depend on the number of threads."""
+
+    def run(start: int) -> None:
+        rows = slice(start, start + ROWS_AT_ONCE)
+        total[rows] += block[rows] @ coefficients
+
+    in_threads(run, np.arange(0, len(block), ROWS_AT_ONCE))
+
+
+def _differ(w: Array, known: Array) -> NDArray[np.bool_]:
+    """Which coefficients differ, in any of the columns."""
+    return (w != known).reshape(len(w), -1).any(axis=1)
+
+
+def _taken(items: Any, chosen: NDArray | slice) -> Any:
+    return items if isinstance(chosen, slice) and chosen == slice(None) else take(items, chosen)
+
+
+def _single(items: Any) -> Any:
+    """Prepared items with their numbers in float32; objects stay as they are."""
+    if hasattr(items, "astype"):
+        return items.astype(np.float32, copy=False)
+    return Parts(*map(_single, items)) if isinstance(items, Parts) else items

@@ -1,0 +1,48 @@
+"""Centred kernels: H K H on the data, and the same map for new items."""
+
+import numpy as np
+import pytest
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels import Centred, Gaussian, Linear, Spectrum, centre
+from tests.kernel_catalog import VECTOR_KERNELS, points, words
+
+pytestmark = pytest.mark.row("K4")
+
+
+def H(n):
+    return np.eye(n) - np.ones((n, n)) / n
+
+
+@pytest.mark.parametrize("kernel", VECTOR_KERNELS, ids=repr)
+def test_on_the_data_it_is_h_k_h(kernel):
+    X = points("random")
+    K = kernel.fit(X)(X)
+    centred = Centred(kernel).fit(X)
+    np.testing.assert_allclose(centred(X), H(18) @ K @ H(18), rtol=1e-10, atol=1e-13 * np.abs(K).max())
+    np.testing.assert_allclose(centre(K), centred(X), rtol=1e-10, atol=1e-13 * np.abs(K).max())
+    assert np.array_equal(centred(X), centred(X).T)
+    assert np.array_equal(centre(K), centre(K).T)
+
+
+def test_new_items_are_moved_by_the_mean_of_the_data():
+    X, Z, V = points("random"), points("random", 7, seed=1), points("random", 4, seed=2)
+    mean = X.mean(axis=0)
+    centred = Centred(Linear()).fit(X)
+    np.testing.assert_allclose(centred(Z, V), (Z - mean) @ (V - mean).T, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(centred.diagonal(Z), ((Z - mean) ** 2).sum(axis=1), rtol=1e-10)
+    gram = Gaussian(0.5)(X)
+    np.testing.assert_allclose(centre(Gaussian(0.5)(Z, X), gram), Centred(Gaussian(0.5)).fit(X)(Z, X), atol=1e-14)
+
+
+def test_any_kernel_is_centred_in_chunks():
+    X = words(1100, 6)
+    centred = Centred(Spectrum(1)).fit(X)
+    np.testing.assert_allclose(centred(X).mean(axis=0), 0, atol=1e-12)
+
+
+def test_a_block_needs_the_gram_matrix_of_the_data():
+    with pytest.raises(EmpiriskError, match=r"pass centre\(K, train\)"):
+        centre(np.ones((2, 3)))
+    with pytest.raises(EmpiriskError, match="K contains NaN"):
+        centre([[np.nan]])
