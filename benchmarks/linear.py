@@ -4,6 +4,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
+from scipy import sparse
 
 import empirisk as er
 from benchmarks import problems, rivals
@@ -16,13 +17,15 @@ def _ours(machine, data: Data) -> Callable:
     return lambda: solution(machine.fit(data.X, data.y))
 
 
-def logistic(data: Data, C: float) -> None:
-    contestants = {OURS: _ours(er.LogisticRegression(C=C), data), **rivals.logistic(data, C)}
-    compare(f"logistic {data.name} C={C:g}", contestants, 5, problems.objective(data, "logistic", "l2", C))
+def logistic(data: Data, C: float, intercept: bool = True) -> None:
+    machine = er.LogisticRegression(C=C, fit_intercept=intercept)
+    contestants = {OURS: _ours(machine, data), **rivals.logistic(data, C, intercept)}
+    name = f"logistic {data.name} C={C:g}" + ("" if intercept else ", no intercept")
+    compare(name, contestants, 5, problems.objective(data, "logistic", "l2", C))
 
 
 def hinge(data: Data, C: float) -> None:
-    # LinearSVC penalises its intercept: without one, both minimise the same.
+    # LinearSVC would penalise an intercept: without one, both minimise the same.
     contestants = {OURS: _ours(er.SVM(C=C, tol=1e-4, fit_intercept=False), data), **rivals.hinge(data, C)}
     compare(f"hinge {data.name} C={C:g}", contestants, 5, problems.objective(data, "hinge", "l2", C), 1e-4)
 
@@ -55,32 +58,36 @@ def growth(name: str, fit: Callable[[Data], object], small: Data, large: Data) -
     print(f"{name:<36} | {sizes}: {times[1] / times[0]:.1f} x")
 
 
+def growths() -> None:
+    """Ten times more rows for each."""
+    labels = problems.dense_labels(20_000), problems.dense_labels(200_000)
+    growth("logistic", lambda data: er.LogisticRegression(C=0.01).fit(data.X, data.y), *labels)
+    growth("hinge", lambda data: er.SVM(C=0.01).fit(data.X, data.y), *labels)
+    a9a = problems.sparse_labels("a9a")
+    if a9a is not None:
+        tenfold = Data("a9a ten times", sparse.vstack([a9a.X] * 10, format="csr"), np.tile(a9a.y, 10))
+        growth("sparse logistic", lambda data: er.LogisticRegression(C=0.01).fit(data.X, data.y), a9a, tenfold)
+        growth("sparse hinge", lambda data: er.SVM(C=0.01).fit(data.X, data.y), a9a, tenfold)
+    tall = problems.tall_regression(20_000, 50), problems.tall_regression(200_000, 50)
+    growth("ridge, LOO over 50 C", lambda data: er.Ridge(C="loo", Cs=50).fit(data.X, data.y), *tall)
+    heavy = problems.heavy_tailed_regression(100_000), problems.heavy_tailed_regression(1_000_000)
+    growth("least absolute", lambda data: er.LeastAbsolute().fit(data.X, data.y), *heavy)
+
+
 def run() -> None:
     dense = problems.dense_labels()
-    sparse = [data for data in map(problems.sparse_labels, ("a9a", "w8a")) if data is not None]
-    for data in (dense, *sparse):
+    sets = [data for data in map(problems.sparse_labels, ("a9a", "w8a")) if data is not None]
+    for C in (0.01, 1.0):
+        logistic(dense, C)
+    for data in sets:
         for C in (0.01, 1.0):
             logistic(data, C)
-    for data in (dense, *sparse):
+            logistic(data, C, intercept=False)
+    # At C = 1 LinearSVC takes a minute.
+    hinge(dense, 0.01)
+    for data in sets:
         for C in (0.01, 1.0):
             hinge(data, C)
     least_absolute(problems.heavy_tailed_regression())
     ridge(problems.tall_regression())
-    growth(
-        "logistic",
-        lambda data: er.LogisticRegression(C=0.01).fit(data.X, data.y),
-        problems.dense_labels(20_000),
-        problems.dense_labels(200_000),
-    )
-    growth(
-        "hinge",
-        lambda data: er.SVM(C=0.01).fit(data.X, data.y),
-        problems.dense_labels(20_000),
-        problems.dense_labels(200_000),
-    )
-    growth(
-        "least absolute",
-        lambda data: er.LeastAbsolute().fit(data.X, data.y),
-        problems.heavy_tailed_regression(100_000),
-        problems.heavy_tailed_regression(1_000_000),
-    )
+    growths()

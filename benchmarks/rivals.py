@@ -28,16 +28,19 @@ def _rivals(data: Data, machines: dict) -> dict[str, Rival]:
     return {name: partial(_fit, machine, data) for name, machine in machines.items()}
 
 
-def logistic(data: Data, C: float, tol: float = 1e-6) -> dict[str, Rival]:
-    """scikit-learn's solvers; liblinear is left out because it penalises the intercept."""
-    solvers = ["lbfgs", "newton-cholesky"]
-    machines = {f"sklearn {name}": LogisticRegression(C=C, solver=name, tol=tol, max_iter=10_000) for name in solvers}
+def logistic(data: Data, C: float, intercept: bool = True, tol: float = 1e-6) -> dict[str, Rival]:
+    """scikit-learn's solvers; liblinear, which penalises an intercept, takes part where there is none."""
+    solvers = {"lbfgs": tol, "newton-cholesky": tol} | ({} if intercept else {"liblinear": 1e-4})
+    machines = {
+        f"sklearn {name}": LogisticRegression(C=C, solver=name, tol=tol, fit_intercept=intercept, max_iter=10_000)
+        for name, tol in solvers.items()
+    }
     return _rivals(data, machines)
 
 
 def hinge(data: Data, C: float, tol: float = 1e-3) -> dict[str, Rival]:
-    """scikit-learn's LinearSVC; it penalises its intercept, so its objective can stay a little above the best."""
-    machine = LinearSVC(loss="hinge", C=C, tol=tol, max_iter=100_000, random_state=0)
+    """scikit-learn's LinearSVC, without the intercept, which it would penalise."""
+    machine = LinearSVC(loss="hinge", C=C, tol=tol, max_iter=100_000, fit_intercept=False, random_state=0)
     return _rivals(data, {"sklearn LinearSVC": machine})
 
 

@@ -79,11 +79,11 @@ def verify(problem: Problem, point: Point) -> Certificate:
     True
     """
     f = problem.predict(point)
-    penalty_value, loss_value = problem.penalty.value(point.w), problem.loss_sum(f)
+    penalty_value, loss_value = problem.penalty_sum(point), problem.loss_sum(f)
     primal = penalty_value + loss_value
     u = problem.slopes(f) if point.u is None else point.u
     dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, f), key=lambda pair: pair[0])
-    rounding = 4 * EPSILON * (penalty_value + abs(loss_value) + terms)
+    rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
     gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
     return Certificate(float(primal), float(dual), float(gap), float(gap / problem.magnitude(primal, dual)))
 
@@ -101,12 +101,14 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
         # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights.
         penalty = 2.0 * float(np.abs(correlations * point.w).sum())
     else:
-        penalty = problem.penalty.conjugate(-correlations)
+        penalty = problem.norm.conjugate(-correlations)
     return -penalty - conjugates, penalty + abs(conjugates)
 
 
 def _bound_at_zero(problem: Problem, f) -> tuple[float, float]:
-    """The dual value of u = 0, which is always feasible: the sum of the smallest losses."""
+    """The dual value of u = 0, which is feasible unless the intercept has a cost: the sum of the smallest losses."""
+    if problem.tilt:
+        return -np.inf, 0.0
     value = -problem.conjugate_sum(np.zeros_like(f))
     return value, abs(value)
 

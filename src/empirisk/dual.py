@@ -7,6 +7,7 @@ intercept, or miss |A'u|_inf <= l1. Each is repaired here with small moves, larg
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.linalg.factor import Cholesky, NormalEquations
@@ -32,7 +33,7 @@ def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
     correlations = problem.design.tdot(u)
     if is_flat(problem):
         return u, correlations
-    room = problem.penalty.room(correlations)
+    room = problem.norm.room(correlations)
     return room * u, room * correlations
 
 
@@ -46,7 +47,7 @@ def _repair_scalar(problem: Problem, u: Array) -> Array:
     u = np.clip(u, low, high)
     if is_flat(problem):
         return _orthogonalise(problem, u, low, high)
-    return _balance(u, low, high, problem.scale) if problem.intercept else u
+    return _balance(u, low, high, problem.scale, -problem.tilt) if problem.intercept else u
 
 
 def _room(u: Array, low: Array, high: Array, scale: Array) -> Array:
@@ -58,27 +59,27 @@ def _room(u: Array, low: Array, high: Array, scale: Array) -> Array:
     return np.where(np.isinf(room), scale, np.nan_to_num(room))
 
 
-def _balance(u: Array, low: Array, high: Array, scale: Array) -> Array:
-    """Shift u inside its bounds so that it sums to zero."""
+def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:
+    """Shift u inside its bounds so that it sums to ``aim``."""
     room = _room(u, low, high, scale)
     total = room.sum()
     if total > 0:
-        moved = u - room * (u.sum() / total)
+        moved = u - room * ((u.sum() - aim) / total)
         if np.all((moved >= low) & (moved <= high)):
-            return _settle(moved, room)
-    return _shift_to_zero_sum(u, low, high, scale)
+            return _settle(moved, room, aim)
+    return _shift_to_sum(u, low, high, scale, aim)
 
 
-def _settle(u: Array, room: Array) -> Array:
+def _settle(u: Array, room: Array, aim: float) -> Array:
     """Take the rounding that is left of the sum off the entry with most room."""
-    u[np.argmax(room)] -= u.sum()
+    u[np.argmax(room)] -= u.sum() - aim
     return u
 
 
-def _shift_to_zero_sum(u: Array, low: Array, high: Array, scale: Array) -> Array:
-    """clip(u + t scale) with t found by bisection: always succeeds, since low <= 0 <= high."""
+def _shift_to_sum(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:
+    """clip(u + t scale) with t found by bisection: succeeds, since sum(low) <= aim <= sum(high)."""
     reach = 1.0
-    while np.clip(u - reach * scale, low, high).sum() > 0 or np.clip(u + reach * scale, low, high).sum() < 0:
+    while np.clip(u - reach * scale, low, high).sum() > aim or np.clip(u + reach * scale, low, high).sum() < aim:
         reach *= 2
         if reach > 1e300:
             return np.zeros_like(u)
@@ -87,15 +88,17 @@ def _shift_to_zero_sum(u: Array, low: Array, high: Array, scale: Array) -> Array
         middle = 0.5 * (left + right)
         if middle in (left, right):
             break
-        left, right = (middle, right) if np.clip(u + middle * scale, low, high).sum() < 0 else (left, middle)
+        left, right = (middle, right) if np.clip(u + middle * scale, low, high).sum() < aim else (left, middle)
     below, above = np.clip(u + left * scale, low, high), np.clip(u + right * scale, low, high)
     lower, upper = below.sum(), above.sum()
-    share = -lower / (upper - lower) if upper > lower else 0.0
+    share = (aim - lower) / (upper - lower) if upper > lower else 0.0
     return below + share * (above - below)
 
 
 def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array:
     """Move u into the null space of [A, 1]' without leaving its bounds; zero if that fails."""
+    if problem.design.implicit:
+        return np.zeros_like(u)
     rows, columns = problem.design.shape
     if rows <= columns:
         projected = _null_space_part(problem, u)
@@ -144,6 +147,8 @@ def _repair_joint(problem: Problem, u: Array) -> Array:
     u = _with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
     if not problem.intercept and not is_flat(problem):
         return u
+    if problem.design.implicit and is_flat(problem):
+        return np.zeros_like(u)
     for moved in _jointly_orthogonal(problem, u) if is_flat(problem) else _jointly_balanced(problem, u):
         if _is_jointly_feasible(problem, moved):
             return moved
@@ -195,7 +200,10 @@ def _restored(problem: Problem, shares: Array, sums: Sums, bend: Callable[[Array
     u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
     for _ in range(rounds):
         coupling = Coupling(problem.scale[:, None] * shares)
-        restore = sums(problem, coupling)
+        try:
+            restore = sums(problem, coupling)
+        except LinAlgError:  # the shares have vanished to rounding
+            return u
         f = restore(u)
         change = coupling(f)
         if np.all(change >= -coupling.shares):

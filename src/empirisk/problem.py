@@ -51,6 +51,8 @@ class Problem:
         Whether b is free; otherwise it is 0.
     classes : int
         Number of classes K of a joint loss, else 0.
+    tilt : float
+        A cost of the intercept, tilt * b, that P has besides; the balance is then sum_i u_i = -tilt.
     rows : array, optional
         Where the samples stand in the user's data, if not all take part.
     """
@@ -63,12 +65,18 @@ class Problem:
     weights: Array
     intercept: bool = True
     classes: int = 0
+    tilt: float = 0.0
     rows: NDArray[np.intp] | None = None
 
     @cached_property
     def scale(self) -> Array:
         """s = C * weights."""
         return self.C * self.weights
+
+    @cached_property
+    def norm(self) -> Penalty:
+        """The penalty in the coordinates of the design's w."""
+        return self.design.norm_of(self.penalty)
 
     @property
     def width(self) -> tuple[int, ...]:
@@ -131,7 +139,11 @@ class Problem:
 
     def primal(self, point: Point, f: Array | None = None) -> float:
         """P at the point; ``f`` saves the product if it is known."""
-        return self.penalty.value(point.w) + self.loss_sum(self.predict(point) if f is None else f)
+        return self.penalty_sum(point) + self.loss_sum(self.predict(point) if f is None else f)
+
+    def penalty_sum(self, point: Point) -> float:
+        """R(w), and the cost of the intercept if there is one."""
+        return self.norm.value(point.w) + (self.tilt * float(point.b) if self.tilt else 0.0)
 
     def slopes(self, f: Array) -> Array:
         """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
@@ -150,7 +162,7 @@ class Problem:
     def dual(self, u: Array, correlations: Array | None = None) -> float:
         """D at a feasible u; ``correlations`` = A'u saves the product if it is known."""
         v = self.design.tdot(u) if correlations is None else correlations
-        return -self.penalty.conjugate(-v) - self.conjugate_sum(u)
+        return -self.norm.conjugate(-v) - self.conjugate_sum(u)
 
     def _per_sample(self, values: Array) -> Array:
         return values[:, None] if self.classes else values

@@ -22,6 +22,7 @@ def designs():
         "fortran": (DenseDesign(np.asfortranarray(X)), X),
         "single": (DenseDesign(X.astype(np.float32)), X.astype(np.float32).astype(float)),
         "shifted": (DenseDesign(X, shift), X - shift),
+        "wide": (DenseDesign(np.asfortranarray(X.T), X[:, 0]), X.T - X[:, 0]),
         "csr": (SparseDesign(sparse.csr_matrix(thin)), thin),
         "csc": (SparseDesign(sparse.csc_array(thin)), thin),
         "duplicate entries": (SparseDesign(with_duplicates), with_duplicates.toarray()),
@@ -40,6 +41,12 @@ def test_products_are_those_of_the_matrix(name):
     np.testing.assert_allclose(design.dot(W), A @ W, **close)
     np.testing.assert_allclose(design.tdot(u), A.T @ u, **close)
     np.testing.assert_allclose(design.tdot(U), A.T @ U, **close)
+    few = np.where(np.arange(d) % 20 == 1, w, 0.0)
+    np.testing.assert_allclose(design.dot(few), A @ few, **close)
+    f, slopes, correlations = design.through(w, 0.5, lambda rows, f: np.tanh(0.1 * f) * u[rows])
+    expected = np.tanh(0.1 * (A @ w + 0.5)) * u
+    for found, right in ((f, A @ w + 0.5), (slopes, expected), (correlations, A.T @ expected)):
+        np.testing.assert_allclose(found, right, **close)
     np.testing.assert_allclose(design.gram(), A.T @ A, **close)
     np.testing.assert_allclose(design.gram(rows), A.T @ (rows[:, None] * A), **close)
     few = np.where(np.arange(n) % 5 == 0, rows, 0.0)

@@ -38,8 +38,8 @@ def test_conjugate_gradients_agree_roughly(intercept):
     random = np.random.default_rng(0)
     A, c, E = random.normal(size=(50, 8)), random.random(50), np.ones(8)
     right, constant = random.normal(size=8), float(intercept)
-    exact = NormalEquations(DenseDesign(A), c, E, intercept).solve(right, constant)
-    rough = ConjugateGradients(DenseDesign(A), c, E, intercept).solve(right, constant)
+    exact = NormalEquations(DenseDesign(A), c, E, intercept).step(right, constant)
+    rough = ConjugateGradients(DenseDesign(A), c, E, intercept).step(right, constant)
     assert np.linalg.norm(rough[0] - exact[0]) <= 0.2 * np.linalg.norm(exact[0])
 
 

@@ -8,7 +8,8 @@ from empirisk import losses, penalties, solvers
 from empirisk.linalg.design import design_of
 from empirisk.machines.fitting import Limits, run
 from empirisk.problem import Problem
-from empirisk.solvers.choose import TABLE, choose
+from empirisk.solvers.choose import choose
+from empirisk.solvers.explicit import EXPLICIT
 from empirisk.solvers.search import line_search
 from tests.cases import make
 
@@ -37,7 +38,7 @@ def test_the_table_picks_what_suits(loss, penalty, shape, expected):
     problem = Problem(losses.find(loss), penalties.find(penalty), 1.0, design_of(X, False), y, np.ones(shape[0]))
     solver, reason = choose(problem)
     assert solver.name() == expected
-    assert reason in {row.reason for row in TABLE}
+    assert reason in {row.reason for row in EXPLICIT}
 
 
 @pytest.mark.parametrize("name", sorted(solvers.NAMES))
@@ -45,7 +46,7 @@ def test_every_solver_has_a_problem_it_can_do_and_says_what_it_cannot(name):
     solver = solvers.find(name)
     assert solver.name() == name
     refusals = []
-    for loss in ("squared", "logistic", "hinge", "softmax", er.losses.Power(1.3)):
+    for loss in ("squared", "logistic", "hinge", "softmax", "perceptron", er.losses.Power(1.3)):
         for penalty in ("l2", "l1", "none"):
             problem, _ = make(loss, penalty, 0.1)
             refusals.append(solver.refuses(problem))
@@ -95,11 +96,11 @@ def test_line_search_finds_minima_and_respects_infinity():
 
 
 def test_newton_by_conjugate_gradients(monkeypatch):
-    from empirisk.solvers import newton
+    from empirisk.solvers import hessian
 
     problem, _ = make("logistic", "l2", 0.5)
     direct = run([problem], "newton", LIMITS)[0].certificate.primal
-    monkeypatch.setattr(newton, "DIRECT", 0)
+    monkeypatch.setattr(hessian, "DIRECT", 0)
     found = run([problem], "newton", LIMITS)[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(direct, rel=1e-6)

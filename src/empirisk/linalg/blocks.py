@@ -1,9 +1,10 @@
 """Sums over blocks of rows: fixed blocks, fixed order, so the bits do not depend on the number of threads."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from functools import cache
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from empirisk.settings import settings
 Result = TypeVar("Result")
 
 BLOCK_BYTES = 1 << 20
-SMALL = 1 << 18
+SMALL = 1 << 21
 GROUPS = 16
 
 
@@ -28,20 +29,59 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@contextmanager
-def single_threaded_blas():
+class _SingleThread:
+    """Holds BLAS to one thread while anybody wants it so: setting the limit costs more than a small product."""
+
+    def __init__(self):
+        self._lock, self._holders = Lock(), 0
+        self._limits = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._holders += 1
+            if self._limits is None:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_single_thread = _SingleThread()
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
     """Inside, each matrix product uses one thread: the threads are ours."""
-    with _libraries().limit(limits=1, user_api="blas"):
-        yield
+    return _single_thread
 
 
 def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) -> list[Result]:
-    """[function(task) for task in tasks], on the configured number of threads."""
+    """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one."""
     threads = min(settings().threads, len(tasks))
     if threads <= 1:
-        return [function(task) for task in tasks]
+        with single_threaded_blas():
+            return [function(task) for task in tasks]
+    results: dict[int, Result] = {}
+    numbers = iter(range(len(tasks)))
+
+    def work() -> None:
+        for number in numbers:
+            results[number] = function(tasks[number])
+
     with single_threaded_blas():
-        return list(_pool(settings().threads).map(function, tasks))
+        helpers = [_pool(settings().threads).submit(work) for _ in range(threads - 1)]
+        try:
+            work()
+        finally:
+            # A helper that has not begun finds nothing left to do; it may even wait for this very thread.
+            wait([helper for helper in helpers if not helper.cancel()])
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
+    return [results[number] for number in range(len(tasks))]
 
 
 def blocks(rows: int, row_bytes: int) -> list[slice]:

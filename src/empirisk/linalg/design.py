@@ -1,6 +1,8 @@
 """The design matrix: dense or sparse data behind one interface."""
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,14 @@ from empirisk.linalg import blocks
 from empirisk.linalg.sparse_loops import add_weighted_gram
 
 Array = NDArray[np.float64]
+Slopes = Callable[[slice, Array], Array]
+ENTRY_BYTES = 64
+#: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
+SHARES = 4
+#: Fewer products than this are summed by one.
+SHARE_OF_WORK = 1e6
+#: Weights of which at most one in so many is not zero are multiplied column by column.
+SPARSE = 16
 
 
 class Design:
@@ -20,6 +30,8 @@ class Design:
     """
 
     shape: tuple[int, int]
+    #: Whether A is known by its inner products alone, and w by the coefficients of its rows.
+    implicit: ClassVar[bool] = False
 
     def dot(self, w: Array) -> Array:
         """A w, in float64."""
@@ -28,6 +40,17 @@ class Design:
     def tdot(self, u: Array) -> Array:
         """A' u, in float64."""
         raise NotImplementedError
+
+    def through(self, w: Array, b: float, slopes: Slopes) -> tuple[Array, Array, Array]:
+        """f = A w + b, u = slopes(rows, f) block by block, and A' u: dense data is read once for both products."""
+        f = self.dot(w) + b
+        u = np.empty_like(f)
+
+        def run(rows: slice) -> None:
+            u[rows] = slopes(rows, f[rows])
+
+        blocks.over_rows(run, len(f), ENTRY_BYTES)
+        return f, u, self.tdot(u)
 
     def gram(self, weights: Array | None = None) -> Array:
         """A' diag(weights) A, for weights >= 0."""
@@ -57,6 +80,18 @@ class Design:
     def rows(self, chosen) -> "Design":
         """The design of the chosen rows, with the same shift."""
         raise NotImplementedError
+
+    def seen_from(self, chosen, trained) -> "Design":
+        """The chosen rows, to be multiplied with weights that were found on the rows ``trained``."""
+        return self.rows(chosen)
+
+    def squared_norms(self, w: Array) -> Array:
+        """|w|^2, or |w_k|^2 for every column of w."""
+        return np.einsum("j...,j...->...", w, w)
+
+    def norm_of(self, penalty: Any) -> Any:
+        """The penalty in the coordinates of w: itself, where w is explicit."""
+        return penalty
 
     @property
     def shift(self) -> Array | None:
@@ -95,6 +130,9 @@ class DenseDesign(Design):
         return block.astype(np.float64, copy=False)
 
     def dot(self, w):
+        if w.ndim == 1 and SPARSE * np.count_nonzero(w) <= len(w):
+            used = np.flatnonzero(w)
+            return self.columns(used) @ w[used]
         out = np.empty((self.shape[0], *w.shape[1:]))
 
         def run(rows: slice) -> None:
@@ -104,16 +142,52 @@ class DenseDesign(Design):
         return out if self._shift is None else out - self._shift @ w
 
     def tdot(self, u):
+        total = self._tdot_by_columns(u) if self._is_wide else self._tdot_by_rows(u)
+        if self._shift is not None:
+            total -= np.multiply.outer(self._shift, u.sum(axis=0))
+        return total
+
+    def through(self, w, b, slopes):
+        if self._is_wide:
+            return super().through(w, b, slopes)
+        f, u = np.empty((2, self.shape[0]))
+        constant = b if self._shift is None else b - float(self._shift @ w)
+
+        def run(group: list[slice]) -> Array:
+            total = np.zeros(self.shape[1])
+            for rows in group:
+                block = self.X[rows].astype(np.float64, copy=False)
+                f[rows] = block @ w + constant
+                u[rows] = slopes(rows, f[rows])
+                total += u[rows] @ block
+            return total
+
+        # Blocks twice as large as for one product: the slopes cost some time per block.
+        total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes // 2)
+        return f, u, total if self._shift is None else total - self._shift * u.sum()
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether the columns are what lies together in memory, and there are more of them than rows."""
+        return self.X.flags.f_contiguous and self.shape[1] > self.shape[0]
+
+    def _tdot_by_rows(self, u: Array) -> Array:
         def run(group: list[slice]) -> Array:
             total = np.zeros((self.shape[1], *u.shape[1:]))
             for rows in group:
                 total += self.X[rows].T @ u[rows]
             return total
 
-        total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
-        if self._shift is not None:
-            total -= np.multiply.outer(self._shift, u.sum(axis=0))
-        return total
+        return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
+
+    def _tdot_by_columns(self, u: Array) -> Array:
+        out = np.empty((self.shape[1], *u.shape[1:]))
+
+        def run(columns: slice) -> None:
+            out[columns] = self.X[:, columns].T @ u
+
+        blocks.over_rows(run, self.shape[1], 8 * self.shape[0])
+        return out
 
     def gram(self, weights=None):
         scale = None if weights is None else np.sqrt(weights)
@@ -160,7 +234,9 @@ class DenseDesign(Design):
         return chunk if self._shift is None else chunk - self._shift[chosen]
 
     def rows(self, chosen):
-        return DenseDesign(self.X[chosen], self._shift)
+        X = self.X[chosen]
+        # Every eighth row, say, is read many times: better from where it lies together.
+        return DenseDesign(X if X.flags.forc else np.ascontiguousarray(X), self._shift)
 
 
 class SparseDesign(Design):
@@ -195,18 +271,16 @@ class SparseDesign(Design):
         weights = np.ones(self.shape[0]) if weights is None else weights
         width = self.shape[1]
 
-        def run(group: list[slice]) -> Array:
+        def run(share: int) -> Array:
             total = np.zeros((width, width))
-            for rows in group:
-                add_weighted_gram(matrix.data, matrix.indices, matrix.indptr, weights, rows.start, rows.stop, total)
+            start, stop = (part * self.shape[0] // shares for part in (share, share + 1))
+            add_weighted_gram(matrix.data, matrix.indices, matrix.indptr, weights, start, stop, total)
             return total
 
-        total = blocks.sum_over_rows(run, self.shape[0], self._row_cost())
+        work = np.count_nonzero(weights) * (matrix.nnz / max(self.shape[0], 1)) ** 2
+        shares = SHARES if work > SHARE_OF_WORK else 1
+        total = np.add.reduce(blocks.in_threads(run, range(shares)))
         return total + np.triu(total, 1).T
-
-    def _row_cost(self) -> int:
-        entries = self.by_row.nnz / max(self.shape[0], 1)
-        return int(8 * entries**2) + 8
 
     def outer(self, weights=None):
         A = self.by_row if weights is None else self.by_row.multiply(np.sqrt(weights)).tocsr()

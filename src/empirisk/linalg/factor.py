@@ -79,6 +79,10 @@ class NormalEquations:
         """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
         return self._form.solve(right, constant, rows, columns)
 
+    def step(self, right: Array, constant: float) -> tuple[Array, float]:
+        """(x, b) alone, without shifts."""
+        return self._form.step(right, constant)
+
 
 class ColumnForm:
     """The d x d form."""
@@ -107,10 +111,13 @@ class ColumnForm:
             right, constant = right - self._design.tdot(push), constant - float(push.sum())
         if columns is not None:
             right = right - self._stiffness * columns
-        solution = self._factor.solve(np.append(right, constant) if self._intercept else right)
-        w, b = (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
+        w, b = self.step(right, constant)
         e = self._design.dot(w) + b
         return w if columns is None else w + columns, b, e if rows is None else e + rows
+
+    def step(self, right: Array, constant: float) -> tuple[Array, float]:
+        solution = self._factor.solve(np.append(right, constant) if self._intercept else right)
+        return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
 
 
 class RowForm:
@@ -151,6 +158,9 @@ class RowForm:
             e = np.where(curved, e, flat if rows is None else flat + rows)
         return x, b, e
 
+    def step(self, right: Array, constant: float) -> tuple[Array, float]:
+        return self.solve(right, constant, None, None)[:2]
+
 
 class ConjugateGradients:
     """The same equations without a matrix: conjugate gradients, preconditioned by the diagonal, to a tenth."""
@@ -168,12 +178,11 @@ class ConjugateGradients:
         product = self._stiffness * w + self._design.tdot(curved)
         return np.append(product, curved.sum()) if self._intercept else product
 
-    def solve(self, right: Array, constant: float) -> tuple[Array, float, Array]:
-        """The steps (w, b) for the right-hand sides (p, q), and A w + b."""
+    def step(self, right: Array, constant: float) -> tuple[Array, float]:
+        """(w, b) for the right-hand sides p and q."""
         packed = np.append(right, constant) if self._intercept else right
         size = len(packed)
         operator = LinearOperator((size, size), self._multiply, dtype=float)
         condition = LinearOperator((size, size), lambda vector: vector / self._diagonal, dtype=float)
         solution = cg(operator, packed, rtol=0.05, maxiter=250, M=condition)[0]
-        w, b = (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
-        return w, b, self._design.dot(w) + b
+        return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)

@@ -16,6 +16,7 @@ WIDE = 1000
 ROWS_PER_COLUMN = 24
 LIMIT = 500
 BLOCK = 256
+SOFT = 1e-8
 
 
 class JointGradients:
@@ -74,7 +75,7 @@ class JointGradients:
             size = float(np.vdot(residual, pulled))
             if trial == 0:
                 before = first = size
-            if not size > 0 or good(residual[: len(right)], size, first) or stop():
+            if not size > 0 or (trial and good(residual[: len(right)], size, first)) or stop():
                 break
             direction = pulled + (size / before) * direction
             before = size
@@ -120,6 +121,8 @@ class JointGradients:
 
     def _factor(self, matrix: Array) -> Cholesky:
         columns = self._design.shape[1]
+        # Dependent columns leave the matrix singular; a preconditioner need not know that exactly.
+        matrix.flat[:: len(matrix) + 1] *= 1 + SOFT
         matrix.flat[: columns * len(matrix) : len(matrix) + 1] += self._l2
         return Cholesky(matrix)
 

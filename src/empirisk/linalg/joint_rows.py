@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.gram import inverse
 from empirisk.linalg.joint import Coupling, JointColumns
 from empirisk.settings import require
 
@@ -18,10 +19,11 @@ def joint_equations(
 ) -> "JointColumns | JointRows":
     """The equations by rows where there are far too many columns and every weight is stiff, else by columns.
 
-    Small systems go by columns even if these are more: products of rows lose the columns with small entries.
+    Small systems go by columns even if these are more: products of rows lose the columns with small entries. Behind a
+    kernel there are products of rows only.
     """
     rows, columns = design.shape
-    by_rows = rows < columns and stiffness.size > SMALL and stiffness.min() > 0
+    by_rows = design.implicit or (rows < columns and stiffness.size > SMALL and stiffness.min() > 0)
     return (JointRows if by_rows else JointColumns)(design, coupling, stiffness, intercept)
 
 
@@ -98,6 +100,10 @@ class JointRows:
 
 def _inverse(products: Array, lift: float, root: Array) -> Array:
     """(1/t + products + lift)^-1, with t = root^2 that may be zero."""
-    matrix = (products + lift) * root[:, None] * root
+    with np.errstate(over="ignore", invalid="ignore"):  # a thread does not inherit what its caller ignores
+        matrix = (products + lift) * root[:, None] * root
     matrix.flat[:: len(matrix) + 1] += 1.0
-    return root[:, None] * Cholesky(matrix, definite=True).solve(np.diag(root))
+    found = inverse(matrix)
+    found *= root
+    found *= root[:, None]
+    return found

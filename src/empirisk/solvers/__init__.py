@@ -5,9 +5,14 @@ from empirisk.solvers.ascent import DualAscent
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed import ClosedForm
 from empirisk.solvers.coordinate import CoordinateDescent
+from empirisk.solvers.decomposition import Decomposition
 from empirisk.solvers.descent import GradientDescent
+from empirisk.solvers.doubly_stochastic import DoublyStochastic
+from empirisk.solvers.factored import Factored
 from empirisk.solvers.interior import InteriorPoint
 from empirisk.solvers.joint import JointNewton
+from empirisk.solvers.kernel_newton import KernelNewton
+from empirisk.solvers.kernel_perceptron import KernelPerceptron
 from empirisk.solvers.newton import Newton
 from empirisk.solvers.proximal import Proximal
 from empirisk.solvers.smoothing import SmoothingNewton
@@ -18,11 +23,16 @@ __all__ = [
     "SGD",
     "ClosedForm",
     "CoordinateDescent",
+    "Decomposition",
+    "DoublyStochastic",
     "DualAscent",
     "DualNewton",
+    "Factored",
     "GradientDescent",
     "InteriorPoint",
     "JointNewton",
+    "KernelNewton",
+    "KernelPerceptron",
     "Newton",
     "Proximal",
     "SmoothingNewton",
@@ -35,11 +45,16 @@ NAMES = by_name(
     (
         ClosedForm,
         CoordinateDescent,
+        Decomposition,
+        DoublyStochastic,
         DualAscent,
         DualNewton,
+        Factored,
         GradientDescent,
         InteriorPoint,
         JointNewton,
+        KernelNewton,
+        KernelPerceptron,
         Newton,
         Proximal,
         SGD,

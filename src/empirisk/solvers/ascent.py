@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.problem import Point, Problem
 from empirisk.solvers import ascent_loops as loops
+from empirisk.solvers import kernel_ascent
 from empirisk.solvers.ascent_loops import Iterate, Shape, Terms
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.pause import must_stop
@@ -57,7 +58,12 @@ class DualAscent(Solver):
             return "the conjugate of the loss is not made of straight and quadratic pieces"
         return "" if problem.penalty.l2 > 0 else "the penalty has no l2 part, without which the dual is constrained"
 
+    def refusal(self, problem: Problem) -> str:
+        return self.refuses(problem)  # explicit features and kernels alike
+
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        if problem.design.implicit:
+            return kernel_ascent.run(problem, watch, start, self.passes, self.random_state)
         state = State(problem, start, self.random_state)
         goal, smallest = 0.1 * state.reach, [np.inf]
         while True:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from empirisk.certificate import Certificate, Status, verify
+from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
 
@@ -52,6 +53,7 @@ class Watch:
     iterations: int = 0
     status: str = ""
     latest: Certificate | None = None
+    _proven: Point | None = None
     start: float = field(default_factory=time.perf_counter)
 
     def record(self, **values: float) -> None:
@@ -82,9 +84,17 @@ class Watch:
 
     def proves(self, problem: Problem, point: Point) -> bool:
         """Verify the point and tell whether it meets ``tol``; the certificate is kept as `latest`."""
-        self.latest = verify(problem, point)
+        self.latest = self.certificate(problem, point)
+        self._proven = point
         self.record(gap=self.latest.gap)
         return self.enough(self.latest)
+
+    def certificate(self, problem: Problem, point: Point) -> Certificate:
+        """What `verify` says of a point, from memory if this very point was the last one to be proved."""
+        if self.latest is not None and point is self._proven:
+            return self.latest
+        with single_threaded_blas():
+            return verify(problem, point)
 
 
 class Solver(Part):
@@ -98,8 +108,16 @@ class Solver(Part):
 
     #: Whether reaching ``tol`` is the aim; else ending after all iterations is no failure.
     aims_at_tol: ClassVar[bool] = True
+    #: Whether the solver works on inner products alone, for a kernel, or on explicit columns.
+    implicit: ClassVar[bool] = False
     #: Iterations allowed where ``max_iter`` is None.
     iteration_limit: ClassVar[int] = 1000
+
+    def refusal(self, problem: Problem) -> str:
+        """Why this solver cannot do the problem, its kind of features included; empty if it can."""
+        if problem.design.implicit != self.implicit:
+            return "it works on kernels only" if self.implicit else "it needs explicit features, not a kernel"
+        return self.refuses(problem)
 
     def refuses(self, problem: Problem) -> str:
         """Why this solver cannot do the problem, as half a sentence; empty if it can."""

@@ -1,67 +1,36 @@
-"""Which solver for which problem: one table, read from the top; the first row that fits is taken."""
+"""Which solver for which problem: two tables, read from the top; the first row that fits is taken."""
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from empirisk.problem import Problem
-from empirisk.settings import settings
-from empirisk.solvers.ascent import DualAscent
 from empirisk.solvers.base import Solver
 from empirisk.solvers.closed import ClosedForm
-from empirisk.solvers.coordinate import CoordinateDescent
-from empirisk.solvers.interior import InteriorPoint
-from empirisk.solvers.joint import JointNewton
-from empirisk.solvers.newton import Newton
-from empirisk.solvers.proximal import Proximal
-from empirisk.solvers.smoothing import SmoothingNewton
-from empirisk.solvers.steep import DualNewton
+from empirisk.solvers.decomposition import Decomposition
+from empirisk.solvers.explicit import EXPLICIT, Row, fitting_rows
+from empirisk.solvers.factored import Factored
+from empirisk.solvers.kernel_newton import KernelNewton
 
-MATRIX = 3000
-LARGE = 100_000
+FACTORABLE = 3000
 
 
-def small(problem: Problem) -> bool:
-    """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
-    size = min(problem.design.shape)
-    return size <= MATRIX and 32 * size**2 <= settings().memory
+def factorable(problem: Problem) -> bool:
+    """Whether an eigendecomposition is cheap; also where no other solver is left."""
+    return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refuses(problem))
 
 
-def long(problem: Problem) -> bool:
-    """Whether there are many more rows than columns, and enough of both for the cheaper steps to pay."""
-    rows, columns = problem.design.shape
-    return rows >= 8 * columns and rows * columns >= LARGE and small(problem)
-
-
-class Row(NamedTuple):
-    """A solver, when it is taken, and why."""
-
-    solver: type[Solver]
-    fits: Callable[[Problem], bool]
-    reason: str
-
-
-TABLE = (
-    Row(ClosedForm, lambda p: True, "squared loss without l1: a linear system"),
-    Row(JointNewton, lambda p: True, "joint loss: Newton steps on all classes at once"),
-    Row(DualNewton, lambda p: p.loss.steep, "curvature without bounds: Newton's method on proximal steps of the dual"),
-    Row(Newton, lambda p: True, "smooth loss and penalty: Newton's method"),
-    Row(CoordinateDescent, lambda p: p.penalty.l1 > 0, "smooth loss with l1: coordinate descent on a working set"),
-    Row(SmoothingNewton, long, "corners, and many more rows than columns: Newton's method on rounded corners"),
-    Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
-    Row(DualNewton, small, "a smooth loss that resisted: Newton's method on proximal steps of the dual"),
-    Row(DualAscent, lambda p: True, "corners with l2, many rows and columns: dual coordinate ascent"),
-    Row(Proximal, lambda p: True, "no special structure: a proximal method"),
+IMPLICIT = (
+    Row(ClosedForm, lambda p: True, "squared loss behind a kernel: one Cholesky factor"),
+    Row(KernelNewton, lambda p: True, "smooth loss behind a kernel: Newton's method"),
+    Row(Decomposition, lambda p: True, "corners behind a kernel: decomposition of the dual into working sets"),
+    Row(Factored, factorable, "a kernel that fits into memory: the machine on its factor"),
 )
 
 
 def ranked(problem: Problem) -> Iterator[tuple[Solver, str]]:
-    """The solvers of the table that fit the problem and do not refuse it, best first."""
-    for row in TABLE:
-        solver = row.solver()
-        if not solver.refuses(problem) and row.fits(problem):
-            yield solver, row.reason
+    """The solvers that fit the problem and do not refuse it, best first."""
+    return fitting_rows(IMPLICIT if problem.design.implicit else EXPLICIT, problem)
 
 
 def choose(problem: Problem) -> tuple[Solver, str]:
-    """The first of `ranked`; the last row of the table takes every convex problem."""
+    """The first of `ranked`; the last row of each table takes every convex problem."""
     return next(ranked(problem))

@@ -9,6 +9,7 @@ from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.kernel_closed import kernel_ridge
 
 Array = NDArray[np.float64]
 
@@ -19,8 +20,8 @@ class ClosedForm(Solver):
     Parameters
     ----------
     method : {"auto", "cholesky", "svd"}
-        Cholesky factors the normal equations, d x d or n x n; the SVD gives the solution of minimum norm where the
-        columns are dependent. "auto" factors, and turns to the SVD where the gap is not proven.
+        Cholesky factors the normal equations, d x d or n x n, and always serves kernels; the SVD gives the solution of
+        minimum norm where the columns are dependent. "auto" factors, and turns to the SVD where the gap is not proven.
     cutoff : float or None
         Singular values below ``cutoff`` times the largest count as zero; None means max(n, d) times the rounding unit.
 
@@ -32,6 +33,11 @@ class ClosedForm(Solver):
         self.method = method
         self.cutoff = cutoff
 
+    def refusal(self, problem: Problem) -> str:
+        if problem.design.implicit and problem.penalty.l2 == 0:
+            return "behind a kernel it needs the l2 penalty"
+        return self.refuses(problem)
+
     def refuses(self, problem: Problem) -> str:
         if problem.classes or not problem.loss.quadratic:
             return "only the squared loss has a closed form"
@@ -40,6 +46,8 @@ class ClosedForm(Solver):
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         if self.method not in ("auto", "cholesky", "svd"):
             raise EmpiriskError(f"method={self.method!r} of ClosedForm must be 'auto', 'cholesky' or 'svd'.")
+        if problem.design.implicit:
+            return kernel_ridge(problem, watch)
         if self.method != "svd" and not self._needs_minimum_norm(problem):
             point = _factored(problem, watch)
             if self.method == "cholesky" or watch.proves(problem, point):

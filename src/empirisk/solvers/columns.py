@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import DenseDesign, Design, SparseDesign
-from empirisk.solvers.coordinate_loops import add_chosen_gram
+from empirisk.solvers.coordinate_loops import add_chosen_gram, column_products
 
 Array = NDArray[np.float64]
 Chosen = NDArray[np.intp]
@@ -155,11 +155,31 @@ def _(design: SparseDesign, chosen: Chosen) -> Columns:
 
 
 @singledispatch
+def correlations(design: Design, chosen: Chosen, u: Array) -> Array:
+    """A'u for the chosen columns."""
+    X, shift = design.X, design.shift  # type: ignore[attr-defined]
+    if not X.flags.f_contiguous or X.dtype != np.float64:
+        return DenseColumns(design, chosen).tdot(u)
+    out = np.empty(len(chosen))
+
+    def run(start: int) -> None:
+        column_products(X.T, chosen[start : start + CHUNK], u, out[start : start + CHUNK])
+
+    in_threads(run, range(0, len(chosen), CHUNK))
+    return out if shift is None else out - shift[chosen] * u.sum()
+
+
+@correlations.register
+def _(design: SparseDesign, chosen: Chosen, u: Array) -> Array:
+    return design.by_column[:, chosen].T @ u
+
+
+@singledispatch
 def reading_cost(design: Design) -> float:
     """What it costs to read one column by itself, in units of its share of reading all of them."""
-    return 2.0 if design.X.flags.f_contiguous else 20.0  # type: ignore[attr-defined]
+    return 1.5 if design.X.flags.f_contiguous else 20.0  # type: ignore[attr-defined]
 
 
 @reading_cost.register
 def _(design: SparseDesign) -> float:
-    return 4.0
+    return 4.0 if design.shape[1] > NARROW else np.inf

@@ -65,6 +65,18 @@ def add_rows(matrix, chosen, factors, total):
             total[i] += factors[k] * row[i]
 
 
+# Sums may be reordered, which lets a processor add several numbers at once; NaN and infinity stay exact.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def column_products(rows, chosen, u, out):
+    """out_k = <rows[chosen_k], u>."""
+    for k in range(len(chosen)):
+        row = rows[chosen[k]]
+        total = 0.0
+        for i in range(len(u)):
+            total += row[i] * u[i]
+        out[k] = total
+
+
 @njit(cache=True, nogil=True)
 def add_chosen_gram(data, indices, indptr, weights, places, first, last, total):
     """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.

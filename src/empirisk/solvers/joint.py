@@ -8,25 +8,24 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.linalg.joint import Coupling
 from empirisk.linalg.joint_gradients import Good, JointGradients
-from empirisk.linalg.joint_rows import joint_equations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.joint_interior import interior_point
+from empirisk.solvers.joint_interior import fits, interior_point
 from empirisk.solvers.pause import must_stop
+from empirisk.solvers.proofs import Proofs
 from empirisk.solvers.search import line_search
 from empirisk.solvers.thinning import thinned
 
 Array = NDArray[np.float64]
-DIRECT = 1000
-LARGEST = 4000
 ROWS_PER_WEIGHT = 8
+EXACT = 1e5
 
 
 class JointNewton(Solver):
     """Newton steps on the weights of all classes at once.
 
-    Softmax with a smooth penalty: steps of Newton's method with a line search, by Cholesky for up to a thousand
-    unknowns, else by preconditioned conjugate gradients. Corners, of the Crammer-Singer loss or of an l1 penalty: a
+    Softmax with a smooth penalty: steps of Newton's method, found by preconditioned conjugate gradients, each with a
+    line search. Corners, of the Crammer-Singer loss or of an l1 penalty: a
     primal-dual interior-point method, whose matrix of (d+1)K rows must fit in memory.
 
     >>> er.LogisticRegression(multiclass="joint", solver=er.solvers.JointNewton()).fit(np.eye(3), [0, 1, 2]).solver_
@@ -36,25 +35,27 @@ class JointNewton(Solver):
     def refuses(self, problem: Problem) -> str:
         if not problem.classes:
             return "it handles joint multiclass losses only"
+        if _has_corners(problem) and not fits(problem):
+            return f"with corners it needs a matrix of {np.prod(problem.width)} rows, which is too large"
         return ""
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        if problem.penalty.l1 > 0 or not np.isfinite(problem.loss.curvature_bound):
+        if _has_corners(problem):
             return interior_point(problem, watch)
-        state = State.at(problem, self._thinned_start(problem, watch) if start is None else start)
-        patience = 0
+        state = State(problem, self._thinned_start(problem, watch) if start is None else start)
+        proofs, patience = Proofs(problem, watch), 0
         while True:
-            step = state.newton_step(problem, watch)
+            step = state.newton_step(watch)
             small = 0.5 * step.decrement <= 0.1 * np.sqrt(watch.tol) * problem.magnitude(state.value)
-            before, t = state.value, state.move(problem, step)
+            before, t = state.value, state.move(step)
             point = Point(state.w, state.b, step.u if t == 1 else None)
-            if (small or patience) and watch.proves(problem, point):
+            if (small or patience) and proofs(point):
                 return point
             patience = patience + 1 if before - state.value <= 1e-14 * abs(before) else 0
             if patience >= 3:
                 watch.status = Status.STALLED
             if watch(point, objective=state.value):
-                return point
+                return proofs.best(point)
 
     def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
         """A start from every eighth row, on long data."""
@@ -63,6 +64,10 @@ class JointNewton(Solver):
             return problem.origin()
         loose = Watch(tol=1e-2, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
         return self.solve(thin, loose)
+
+
+def _has_corners(problem: Problem) -> bool:
+    return problem.penalty.l1 > 0 or not np.isfinite(problem.loss.curvature_bound)
 
 
 @dataclass
@@ -76,57 +81,46 @@ class Step:
     decrement: float
 
 
-@dataclass
 class State:
-    """A point with its predictions and objective."""
+    """A point with its predictions and objective; weights and intercepts centred, their mean over classes is no use."""
 
-    w: Array
-    b: Array
-    f: Array
-    value: float
-    system: JointGradients | None
+    def __init__(self, problem: Problem, start: Point):
+        self.problem = problem
+        self.w, self.b = (part - part.mean(axis=-1, keepdims=True) for part in (start.w, np.asarray(start.b)))
+        self.f = problem.predict(Point(self.w, self.b))
+        self.value = problem.primal(Point(self.w, self.b), self.f)
+        self.system = JointGradients(problem.design, problem.penalty.l2, problem.intercept)
 
-    @classmethod
-    def at(cls, problem: Problem, point: Point) -> "State":
-        """The state at a point, with weights and intercepts centred: their mean over classes is of no use."""
-        w, b = (part - part.mean(axis=-1, keepdims=True) for part in (point.w, np.asarray(point.b)))
-        f = problem.design.dot(w) + b
-        system = JointGradients(problem.design, problem.penalty.l2, problem.intercept) if w.size > DIRECT else None
-        return cls(w, b, f, problem.primal(Point(w, b), f), system)
-
-    def newton_step(self, problem: Problem, watch: Watch) -> Step:
+    def newton_step(self, watch: Watch) -> Step:
         """Solve the normal equations for the step; precisely enough for the certificate when it is the last."""
+        problem = self.problem
         u = problem.slopes(self.f)
         gradient = problem.penalty.l2 * self.w + problem.design.tdot(u)
         constant = u.sum(axis=0)
         shares = u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
         coupling = Coupling(np.maximum(shares, 0.0))
-        if self.system is None:
-            stiffness = np.full(self.w.shape, problem.penalty.l2)
-            system = joint_equations(problem.design, coupling, stiffness, problem.intercept)
-            w, b, change = system.solve(-gradient, -constant)
-            f = problem.design.dot(w) + b
-        else:
-            self.system.renew(coupling)
-            w, b = self.system.solve(-gradient, -constant, self._good(problem, watch), lambda: must_stop(watch))
-            f = problem.design.dot(w) + b
-            change = coupling(f)
-        return Step(w, b, f, u + change, -float(np.vdot(gradient, w) + constant @ b))
+        self.system.renew(coupling)
+        w, b = self.system.solve(-gradient, -constant, self._good(watch), lambda: must_stop(watch))
+        f = problem.design.dot(w) + b
+        return Step(w, b, f, u + coupling(f), -float(np.vdot(gradient, w) + constant @ b))
 
-    def _good(self, problem: Problem, watch: Watch) -> Good:
+    def _good(self, watch: Watch) -> Good:
         """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end."""
-        l2, value = problem.penalty.l2, problem.magnitude(self.value)
+        l2, value = self.problem.penalty.l2, self.problem.magnitude(self.value)
+        # Where tol is about that of rounding, equal problems are to have equal weights, whose errors are its root.
+        enough = watch.tol * min(0.1, EXACT * watch.tol) * value
 
         def good(residual: Array, size: float, first: float) -> bool:
-            if size > 0.5 * min(0.2, first / value) * first and size > 0.1 * watch.tol * value:
+            if size > 0.5 * min(0.2, first / value) * first and size > enough:
                 return False
             near = first <= 1e-3 * value and l2 > 0
-            return not near or 0.5 * float(np.vdot(residual, residual)) / l2 <= 0.1 * watch.tol * value
+            return not near or 0.5 * float(np.vdot(residual, residual)) / l2 <= enough
 
         return good
 
-    def move(self, problem: Problem, step: Step) -> float:
+    def move(self, step: Step) -> float:
         """Go along the step as far as the line search says, which is returned."""
+        problem = self.problem
 
         def along(t: float) -> tuple[float, float]:
             w, f = self.w + t * step.w, self.f + t * step.f

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.linalg.joint_rows import joint_equations
 from empirisk.problem import Point, Problem
+from empirisk.settings import settings
 from empirisk.solvers.base import Watch
+from empirisk.solvers.proofs import Proofs
 from empirisk.solvers.pulls import Pulls
 from empirisk.solvers.scores import MaximumScores, SmoothScores
 
@@ -15,6 +17,19 @@ Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
 SHORT, SHORTEST = 0.1, 1e-10
 ROUNDING = 1e-13
+PATIENCE = 10
+CORRECTORS = 3
+ROWS, COLUMNS, WORK = 1500, 5000, 5e11
+
+
+def fits(problem: Problem) -> bool:
+    """Whether the matrix of an iteration is within the memory allowed, and made within seconds."""
+    rows, columns = problem.design.shape
+    # Without l2 the stiffness of nonzero weights vanishes, and with it the digits of the equations by rows.
+    by_rows = rows < columns and rows <= ROWS and problem.penalty.l2 > 0
+    by_rows = by_rows and 24 * problem.classes * rows**2 <= settings().memory
+    size = (columns + 1) * problem.classes
+    return by_rows or (size <= COLUMNS and size**2 * (rows + size) <= WORK and 32 * size**2 <= settings().memory)
 
 
 def interior_point(problem: Problem, watch: Watch) -> Point:
@@ -22,21 +37,21 @@ def interior_point(problem: Problem, watch: Watch) -> Point:
     if problem.origin_value == 0:
         watch.status = Status.CONVERGED
         return problem.origin()
-    state = State(problem)
+    state, proofs = State(problem), Proofs(problem, watch)
     least, stalls = np.full(3, np.inf), 0
     while True:
         progress = state.progress()
-        if (progress[0] <= watch.tol or stalls) and watch.proves(problem, state.point()):
+        if (progress[0] <= watch.tol or stalls) and proofs(state.point()):
             return state.point()
         stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
         least = np.minimum(least, progress)
-        if stalls >= 10:
+        if stalls >= PATIENCE:
             watch.status = Status.STALLED
         if watch(state.point(), objective=state.primal) or not state.advance():
             stopped = watch.status or Status.STALLED
-            if stopped != Status.STALLED or not watch.proves(problem, state.point()):
+            if stopped != Status.STALLED or not proofs(state.point()):
                 watch.status = stopped
-            return state.point()
+            return proofs.best(state.point())
 
 
 class State:
@@ -52,6 +67,24 @@ class State:
         l1 = problem.penalty.l1
         self.pulls = [Pulls(self.w, l1, _weight_slack(problem))] if l1 > 0 else []
         self.primal = problem.origin_value
+        self._differentiate()
+        self._find_start()
+
+    def _find_start(self) -> None:
+        """Go where the first direction leads, and open the slacks there: from w = 0 they allow short steps only."""
+        if self.scores.bends:
+            return
+        self._factor()
+        for part in self.parts():
+            part.aim(0.0)
+        _, dw, db = self._direction()
+        if not np.all(np.isfinite(dw)):
+            return
+        self.w, self.b = self.w + dw, self.b + db
+        self.f = self.problem.predict(Point(self.w, self.b))
+        self.scores = MaximumScores(self.problem, self.f)
+        l1 = self.problem.penalty.l1
+        self.pulls = [Pulls(self.w, l1, _weight_slack(self.problem))] if l1 > 0 else []
         self._differentiate()
 
     def point(self) -> Point:
@@ -97,13 +130,28 @@ class State:
             mu = self._predicted_mu()
             for part in self.parts():
                 part.correct(mu)
-            direction = self._damped(mu, *self._direction())
+            direction = self._damped(mu, *self._centralised(mu, self._direction()))
             if direction[0] < SHORT:
                 # The second-order terms can spoil a direction; without them it leads downhill.
                 for part in self.parts():
                     part.aim(mu)
                 direction = self._damped(mu, *self._direction())
             return self._move(*direction)
+
+    def _centralised(self, mu: float, direction: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
+        """Correct the direction while that lengthens the step: a matrix costs far more than another right-hand side."""
+        for _ in range(CORRECTORS):
+            plans = [part.__dict__.copy() for part in self.parts()]
+            t = direction[0]
+            for part in self.parts():
+                part.centralise(min(1.0, 1.1 * t + 0.1), mu)
+            corrected = self._direction()
+            if corrected[0] < t + 0.02:
+                for part, plan in zip(self.parts(), plans, strict=True):
+                    part.__dict__.update(plan)
+                break
+            direction = corrected
+        return direction
 
     def _predicted_mu(self) -> float:
         """Mehrotra's choice: the mean complementarity times the cube of what the predictor's step would leave of it."""

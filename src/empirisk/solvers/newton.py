@@ -1,28 +1,29 @@
 """Newton's method (IRLS) with a line search, for smooth losses and smooth penalties."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.factor import ConjugateGradients, NormalEquations
+from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.hessian import Hessian, Step
 from empirisk.solvers.search import line_search
 from empirisk.solvers.thinning import thinned
 
 Array = NDArray[np.float64]
-DIRECT = 4096
-KEEP = 0.01
+#: The gap of a start on every eighth row.
+ROUGH = 1e-2
 
 
 class Newton(Solver):
     """Newton steps  (R'' + A' diag(s loss'') A) step = -gradient, each with a line search.
 
-    The Hessian is factored by columns, or by rows when n < d; above `DIRECT` unknowns the step is found by conjugate
-    gradients. On long data the first steps are taken on every eighth row.
+    The Hessian is factored by columns, or by rows when n < d; with thousands of both the step is found by conjugate
+    gradients. On long data the first steps are taken on every eighth row, whose Hessian then serves for all.
 
     >>> er.LogisticRegression(solver=er.solvers.Newton()).fit([[0.0], [1.0], [2.0]], [0, 1, 1]).solver_
     'newton'
@@ -38,114 +39,117 @@ class Newton(Solver):
         return ""
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        if start is None:
-            start = self._thinned_start(problem, watch)
+        with single_threaded_blas():
+            return self._solve(problem, watch, start)
+
+    def _solve(self, problem: Problem, watch: Watch, start: Point | None) -> Point:
+        thin = thinned(problem) if start is None else None
+        if thin is None:
+            return self._descend(problem, watch, start or problem.origin(), Hessian(problem))
+        loose = Watch(tol=ROUGH, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
+        rough = Hessian(thin)
+        start = self._descend(thin, loose, thin.origin(), rough)
+        return self._descend(problem, watch, start, Hessian(problem, rough.factor))
+
+    @staticmethod
+    def _descend(problem: Problem, watch: Watch, start: Point, hessian: Hessian) -> Point:
         state = State.at(problem, start)
         patience = 0
         while True:
-            state.differentiate(problem)
-            if state.dual_error(problem) <= watch.tol * problem.magnitude(state.value) or patience:
-                point = Point(state.w, state.b, state.u)
-                if watch.proves(problem, point):
-                    return point
-            before = state.value
+            point = state.point()
+            promising = state.dual_error() <= watch.tol * problem.magnitude(state.value)
+            if (promising or patience) and watch.proves(problem, point):
+                return point
+            before = state
             try:
-                state.move(problem, state.newton_step(problem))
+                state = state.moved(hessian.step(state.gradient, state.constant, state.f))
+                hessian.learn(*before.change_to(state))
             except LinAlgError:  # the curvature has vanished to rounding
                 patience = 3
-            patience = patience + 1 if before - state.value <= 1e-14 * abs(before) else 0
+            patience = patience + 1 if before.value - state.value <= 1e-14 * abs(before.value) else 0
             if patience >= 3:
                 watch.status = Status.STALLED
             if watch(Point(state.w, state.b), objective=state.value):
-                return Point(state.w, state.b)
-
-    def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
-        """A start from every eighth row, on long data."""
-        thin = thinned(problem)
-        if thin is None:
-            return problem.origin()
-        loose = Watch(tol=1e-2, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
-        return replace(self.solve(thin, loose), u=None)
+                return state.point()
 
 
-@dataclass
-class Step:
-    """A direction in w, b and f, and the squared Newton decrement."""
-
-    w: Array
-    b: float
-    f: Array
-    decrement: float
-
-
-@dataclass
+@dataclass(frozen=True)
 class State:
-    """A point with its predictions, slopes and objective."""
+    """A point with its predictions, objective, slopes and gradient."""
 
+    problem: Problem
     w: Array
     b: float
     f: Array
-    value: float
     u: Array
     gradient: Array
     constant: float
-    system: NormalEquations | ConjugateGradients | None = None
-    decrement: float = np.inf
+    value: float
 
     @classmethod
     def at(cls, problem: Problem, point: Point) -> "State":
         """The state at a point; at the origin if the objective overflows there."""
-        f = problem.predict(point)
-        value = problem.primal(point, f)
-        if not np.isfinite(value):
-            point = problem.origin()
-            f = problem.predict(point)
-            value = problem.primal(point, f)
-        return cls(point.w.copy(), float(point.b), f, value, f, point.w, 0.0)
+        state = cls._through(problem, point.w, float(point.b))
+        if np.isfinite(state.value):
+            return state
+        origin = problem.origin()
+        return cls._through(problem, origin.w, float(origin.b))
 
-    def differentiate(self, problem: Problem) -> None:
-        """Update slopes and gradient."""
-        self.u = problem.slopes(self.f)
-        self.gradient = problem.penalty.l2 * self.w + problem.design.tdot(self.u)
-        self.constant = float(self.u.sum()) if problem.intercept else 0.0
+    @classmethod
+    def _through(cls, problem: Problem, w: Array, b: float) -> "State":
+        """The state at (w, b), with one pass over the data."""
 
-    def dual_error(self, problem: Problem) -> float:
-        """About the duality gap: what the dual point of the slopes loses for not being stationary."""
-        l2 = problem.penalty.l2
+        def slopes(rows: slice, f: Array) -> Array:
+            return problem.scale[rows] * problem.loss.derivative(problem.y[rows], f)
+
+        return cls._with(problem, w, b, *problem.design.through(w, b, slopes))
+
+    @classmethod
+    def _with(cls, problem: Problem, w: Array, b: float, f: Array, u: Array, correlations: Array) -> "State":
+        gradient = problem.penalty.l2 * w + correlations
+        constant = float(u.sum()) if problem.intercept else 0.0
+        return cls(problem, w, b, f, u, gradient, constant, problem.primal(Point(w, b), f))
+
+    def point(self) -> Point:
+        """The weights and the dual point of the slopes."""
+        return Point(self.w, self.b, self.u)
+
+    def dual_error(self) -> float:
+        """About the duality gap: what the dual point of the slopes loses for not being stationary and balanced."""
+        l2 = self.problem.penalty.l2
         lost = 0.5 * float(self.gradient @ self.gradient) / l2 if l2 > 0 else float(np.abs(self.gradient @ self.w))
-        return lost + abs(self.constant * self.b)
+        return lost + abs(self.constant) * min(abs(self.b), self._balancing_rate())
 
-    def newton_step(self, problem: Problem) -> Step:
-        """Solve the normal equations for the step.
+    def _balancing_rate(self) -> float:
+        """About what balancing the slopes costs per unit: constant / 2 over the sum of the curvatures.
 
-        Near the solution the Hessian hardly changes: while steps with the last factor gain a factor of a hundred,
-        it is kept.
+        That sum is taken to be a tenth of the largest one possible; nothing is known where there is none.
         """
-        if self.system is not None:
-            step = self._solved(self.system)
-            if step.decrement <= KEEP * self.decrement:
-                self.decrement = step.decrement
-                return step
-        curvature = np.minimum(problem.curvatures(self.f), 1e12 * problem.scale)
-        equations = NormalEquations if min(problem.design.shape) <= DIRECT else ConjugateGradients
-        stiffness = np.full(len(self.w), problem.penalty.l2)
-        self.system = equations(problem.design, curvature, stiffness, problem.intercept)
-        step = self._solved(self.system)
-        self.decrement = step.decrement
-        return step
+        steepest = self.problem.loss.curvature_bound * float(self.problem.scale.sum())
+        return 5 * abs(self.constant) / steepest if np.isfinite(steepest) else np.inf
 
-    def _solved(self, system: NormalEquations | ConjugateGradients) -> Step:
-        w, b, f = system.solve(-self.gradient, -self.constant)
-        return Step(w, b, f, -float(self.gradient @ w + self.constant * b))
+    def change_to(self, other: "State") -> tuple[Array, Array]:
+        """The step in (w, b) to another state, and the change of the gradient."""
+        step = np.append(other.w - self.w, other.b - self.b)
+        return step, np.append(other.gradient - self.gradient, other.constant - self.constant)
 
-    def move(self, problem: Problem, step: Step) -> None:
-        """Go along the step as far as the line search says."""
+    def moved(self, step: Step) -> "State":
+        """The state as far along the step as the line search says."""
+        problem = self.problem
+        there = self._through(problem, self.w + step.w, self.b + step.b)
+        steep = float(there.gradient @ step.w + there.constant * step.b)
+        df = there.f - self.f
 
         def along(t: float) -> tuple[float, float]:
-            w, f = self.w + t * step.w, self.f + t * step.f
-            value = problem.penalty.value(w) + problem.loss_sum(f)
-            slope = problem.penalty.l2 * float(w @ step.w) + float(problem.slopes(f) @ step.f)
-            return value, slope
+            if t == 1:
+                return there.value, steep
+            w, f = self.w + t * step.w, self.f + t * df
+            slope = problem.penalty.l2 * float(w @ step.w) + float(problem.slopes(f) @ df)
+            return problem.primal(Point(w, self.b + t * step.b), f), slope
 
-        t, value = line_search(along, self.value, -step.decrement)
-        self.w, self.b, self.f, self.value = self.w + t * step.w, self.b + t * step.b, self.f + t * step.f, value
+        t, _ = line_search(along, self.value, -step.decrement)
+        if t in (0, 1):
+            return there if t else self
+        w, b, f = self.w + t * step.w, self.b + t * step.b, self.f + t * df
+        u = problem.slopes(f)
+        return self._with(problem, w, b, f, u, problem.design.tdot(u))

@@ -38,6 +38,12 @@ class Pulls:
         """Aim at mu, corrected by the second-order terms of the step computed before."""
         self.low, self.high = mu - self.dp * self.dv, mu + self.dq * self.dv
 
+    def centralise(self, t: float, mu: float) -> None:
+        """Aim besides at bringing back the products that the step, gone t along, would throw far off mu."""
+        below, above = self.below + t * self.dv, self.above - t * self.dv
+        self.low = self.low + recentred((self.p + t * self.dp) * below, mu)
+        self.high = self.high + recentred((self.q + t * self.dq) * above, mu)
+
     def offset(self) -> Array:
         """h, such that dv = curvature (dw + h) aims at the targets."""
         return self.q - self.p + self.low / self.below - self.high / self.above
@@ -79,3 +85,8 @@ def longest(values: Array, changes: Array) -> float:
     """The largest t <= 1 with values + t changes >= 0."""
     shrinking = changes < 0
     return min(1.0, float((values[shrinking] / -changes[shrinking]).min(initial=np.inf)))
+
+
+def recentred(products: Array, mu: float) -> Array:
+    """What brings products into [mu/10, 10 mu]; far above it, no more than 10 mu is taken off (Gondzio's corrector)."""
+    return np.maximum(np.clip(products, 0.1 * mu, 10 * mu) - products, -10 * mu)

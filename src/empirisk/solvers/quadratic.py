@@ -1,5 +1,7 @@
 """A quadratic with an l1 penalty, minimised on its Gram matrix."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
@@ -41,8 +43,8 @@ class Quadratic:
         """About how far the value is from the minimum."""
         return slack(self.w, self.gradient, self.l1, self.l2)
 
-    def minimise(self, goal: float) -> None:
-        """Minimise until the slack is within ``goal``.
+    def minimise(self, goal: float, stop: Callable[[], bool] = lambda: False) -> None:
+        """Minimise until the slack is within ``goal``, or until ``stop()``.
 
         Sweeps over single weights find out which are zero. When as much time has gone into them as a factorisation
         takes, the others are solved for directly: that ends the slow tail which correlated columns give to coordinate
@@ -51,17 +53,18 @@ class Quadratic:
         for _ in range(ROUNDS):
             sweeps = 10 + np.count_nonzero(self.w) // 40
             sweep(self.matrix, self.diagonal, self.w, self.gradient, self.l1, self.l2, sweeps, goal)
-            if self.slack() <= goal:
+            if self.slack() <= goal or stop():
                 return
             self._solve()
-            if self.slack() <= goal:
+            if self.slack() <= goal or stop():
                 return
 
     def step(self) -> Array:
         """The step to the minimum over the nonzero weights, whatever their signs; it may be too small to add."""
         support = self._support()
         step = np.zeros_like(self.w)
-        step[support] = -_solve(self._square(support), self._slopes(support))
+        if len(support):
+            step[support] = -_solve(self._square(support), self._slopes(support))
         return step
 
     def _support(self) -> Support:

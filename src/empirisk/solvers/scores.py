@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.joint import Coupling
 from empirisk.problem import Problem
-from empirisk.solvers.pulls import longest
+from empirisk.solvers.pulls import longest, recentred
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,9 @@ class SmoothScores:
 
     def correct(self, mu: float) -> None:
         """Nothing to aim at."""
+
+    def centralise(self, t: float, mu: float) -> None:
+        """Nothing to centralise."""
 
     def offset(self) -> None:
         """No offset: there is no complementarity."""
@@ -93,6 +96,10 @@ class MaximumScores:
     def correct(self, mu: float) -> None:
         """Aim at mu, corrected by the second-order terms of the step computed before."""
         self.target = mu - self.dP * self.dslack
+
+    def centralise(self, t: float, mu: float) -> None:
+        """Aim besides at bringing back the products that the step, gone t along, would throw far off mu."""
+        self.target = self.target + recentred((self.P + t * self.dP) * (self.slack + t * self.dslack), mu)
 
     def offset(self) -> Array:
         """h, such that dP = S (df + h) aims at the target."""

@@ -1,7 +1,7 @@
 """Newton's method on proximal steps of the dual, for losses whose curvature has no bounds that Newton could trust."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -12,6 +12,7 @@ from empirisk.linalg.factor import ColumnForm, NormalEquations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.corners import spread_of
+from empirisk.solvers.proofs import Proofs
 from empirisk.solvers.search import line_search
 
 Array = NDArray[np.float64]
@@ -21,6 +22,7 @@ SHARPER = 5.0
 STEPS_A_ROUND = 30
 PATIENCE = 4
 SHORT = 0.1
+SMALL = 1 << 20
 FLOOR = 0.01
 ROUNDING = 4 * np.finfo(float).eps
 
@@ -54,25 +56,27 @@ class DualNewton(Solver):
         if problem.origin_value == 0:
             watch.status = Status.CONVERGED
             return problem.origin()
-        exact = _interpolation(problem)
-        if exact is not None and watch.proves(problem, exact):
+        proofs, exact = Proofs(problem, watch), _least_squares(problem)
+        if exact is not None and proofs(exact):
             return exact
         state = State(problem, problem.origin() if start is None else start)
         least, stalls = np.inf, 0
+        value = -np.inf
         while True:
             self._round(state, watch)
             if watch.status:
-                return state.point()
+                return proofs.best(state.point())
             gap = state.estimate()
             if gap <= 10 * watch.tol or stalls:
                 for point in state.candidates():
-                    if watch.proves(problem, point):
+                    if proofs(point):
                         return point
-            stalls = 0 if gap < 0.9 * least else stalls + 1
-            least = min(least, gap)
+            rising = state.value > value + 1e-4 * problem.magnitude(state.primal)
+            stalls = 0 if gap < 0.9 * least or rising else stalls + 1
+            least, value = min(least, gap), state.value
             if stalls >= PATIENCE:
                 watch.status = Status.STALLED
-                return state.point()
+                return proofs.best(state.point())
             state.sharpen(0.1 * watch.tol * problem.magnitude(state.primal))
 
     @staticmethod
@@ -107,30 +111,32 @@ class State:
     """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
 
     def __init__(self, problem: Problem, start: Point):
-        self.problem = problem
-        self.w, self.b = start.w.copy(), float(start.b)
-        self.f = problem.predict(start)
-        spread = spread_of(problem)
-        slope = np.abs(problem.loss.derivative(problem.y, problem.y + spread)).mean()
-        self.tau = spread / slope
+        # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
+        self.level = 0.0 if problem.loss.margin_form or not problem.intercept else float(problem.origin().b)
+        self.problem = problem = replace(problem, y=problem.y - self.level) if self.level else problem
+        self.w, self.b = start.w.copy(), float(start.b) - self.level
+        self.f = problem.predict(Point(self.w, self.b))
+        # The step in which a loss falls to zero at its first slope, in the mean over the rows.
+        slopes = problem.slopes(problem.predict(problem.origin()))
+        self.tau = 2 * problem.origin_value / float(slopes @ (slopes / problem.scale))
         self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
         sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
         self.l1 = problem.penalty.l1
-        self.weight_tau = spread / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
+        self.weight_tau = spread_of(problem) / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
         self.weight_centre = np.zeros(len(self.w))
         self.led_to: Array | None = None
         self._differentiate()
 
     def point(self) -> Point:
         """The current weights and dual point."""
-        return Point(self.w, self.b, self.u)
+        return Point(self.w, self.b + self.level, self.u)
 
     def candidates(self) -> list[Point]:
         """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
 
         The second is stationary even where the slopes carry the rounding of the predictions.
         """
-        led = [] if self.led_to is None else [Point(self.w, self.b, self.led_to)]
+        led = [] if self.led_to is None else [Point(self.w, self.b + self.level, self.led_to)]
         return [self.point(), *led]
 
     def rounding(self) -> float:
@@ -152,19 +158,20 @@ class State:
         return lost + abs(self.imbalance * self.b)
 
     def sharpen(self, goal: float) -> None:
-        """Centre the envelopes at the slopes found, and shrink them while they are further than ``goal`` from the loss.
+        """Centre the envelopes at the slopes found, and bring them nearer to the loss, but not needlessly near.
 
-        Needless shrinking would do harm: slopes carry the rounding of the predictions divided by tau.
+        Slopes carry the rounding of the predictions divided by tau. So tau grows again when the envelopes are nearer
+        than ``goal``; centred at slopes close to those of the solution, they stay near.
         """
         before = self.centre
         self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
         near = self.f - self.tau * (self.centre - before)
-        if self.rounding() > goal:
-            self.tau, self.weight_tau = self.tau / SHARPER, self.weight_tau / SHARPER
+        factor = SHARPER if self.rounding() > goal else 1 / SHARPER
+        self.tau, self.weight_tau = self.tau / factor, self.weight_tau / factor
         self.curvature = self.problem.scale * self._rounded(near)
-        dw, db, df = self._system().solve(-self.gradient, -self.imbalance, self.f - near, None)
+        dw, db, _ = self._system().solve(-self.gradient, -self.imbalance, self.f - near, None)
         self._differentiate()
-        self._apply(self._searched(dw, db, df))
+        self._apply(self._searched(dw, db))
 
     def _envelope(self, f: Array) -> tuple[Array, Array, Array]:
         """Value, slope and curvature of the envelope of the loss at f, one per row."""
@@ -213,17 +220,25 @@ class State:
         self._apply(move)
         return move.promised
 
-    def _directions(self) -> Iterator[tuple[Array, float, Array]]:
+    def _directions(self) -> Iterator[tuple[Array, float]]:
         """Newton's direction, and two more for where it leads nowhere."""
         problem, system = self.problem, self._system()
-        yield system.solve(-self.gradient, -self.imbalance, None, None)
+        yield self._refined(system, *system.solve(-self.gradient, -self.imbalance, None, None)[:2])
         # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of the
         # rows do not have that fault, but they lose digits at the end.
         rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
-        yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)
+        yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
         # Where nothing bends any more, as if everything did: the line search finds out where it turns.
         self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
-        yield self._system().solve(-self.gradient, -self.imbalance, None, None)
+        yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2]
+
+    def _refined(self, system: NormalEquations | ColumnForm, dw: Array, db: float) -> tuple[Array, float]:
+        """Newton's direction with what the factor missed of the equations added once."""
+        curved = self.curvature * (self.problem.design.dot(dw) + db)
+        right = -self.gradient - self.stiffness * dw - self.problem.design.tdot(curved)
+        constant = -self.imbalance - float(curved.sum()) if self.problem.intercept else 0.0
+        more_w, more_b, _ = system.solve(right, constant, None, None)
+        return dw + more_w, db + more_b
 
     def _apply(self, move: Move) -> None:
         self.led_to = self.u + self.curvature * move.f if move.t == 1 else None
@@ -236,11 +251,14 @@ class State:
         form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else NormalEquations
         return form(self.problem.design, self.curvature, self.stiffness, self.problem.intercept)
 
-    def _searched(self, dw: Array, db: float, _: Array) -> "Move":
+    def _searched(self, dw: Array, db: float) -> "Move":
         """A direction, with the step along it that the line search takes."""
         df = self.problem.design.dot(dw) + db
         promised = -float(self.gradient @ dw + self.imbalance * db)
-        t, value = line_search(self._along(dw, df), self.value, -promised)
+        along = self._along(dw, df)
+        # A decrease below rounding cannot be searched for; Newton's step is then right as it is.
+        minute = 0 < promised <= ROUNDING * abs(self.value)
+        t, value = (1.0, along(1.0)[0]) if minute else line_search(along, self.value, -promised)
         return Move(dw, db, df, t, value, 0.5 * promised)
 
     def _along(self, dw: Array, df: Array) -> Callable[[float], tuple[float, float]]:
@@ -256,16 +274,15 @@ class State:
         return evaluate
 
 
-def _interpolation(problem: Problem) -> Point | None:
-    """Weights that fit every row exactly, where nothing is penalised and there are no more rows than columns."""
+def _least_squares(problem: Problem) -> Point | None:
+    """The least-squares weights of a regression without penalty: the solution where they fit every row exactly."""
     rows, columns = problem.design.shape
-    if rows > columns + 1 or problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form:
+    if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form or rows * columns > SMALL:
         return None
-    matrix = problem.design.columns(slice(None))
     sizes = np.sqrt(problem.design.squared_columns())
     sizes = np.where(sizes > 0, sizes, 1.0)
-    scaled = matrix / sizes
+    matrix = problem.design.columns(slice(None)) / sizes
     if problem.intercept:
-        scaled = np.hstack([scaled, np.ones((rows, 1))])
-    solution = np.linalg.lstsq(scaled, problem.y, rcond=None)[0]
+        matrix = np.hstack([matrix, np.ones((rows, 1))])
+    solution = np.linalg.lstsq(matrix, problem.y, rcond=None)[0]
     return Point(solution[:columns] / sizes, float(solution[-1]) if problem.intercept else 0.0)

@@ -47,6 +47,11 @@ class WorkingSet:
     def __len__(self) -> int:
         return len(self.chosen)
 
+    @property
+    def bytes(self) -> int:
+        """About how much memory the set takes."""
+        return self.matrix.nbytes + 8 * len(self) * self._design.shape[0]
+
     def dot(self, w: Array) -> Array:
         """A w for weights of the chosen columns."""
         return self._columns.dot(w)
@@ -80,6 +85,7 @@ class WorkingSet:
         if 10 * np.count_nonzero(idle) > len(idle):
             self.chosen = self.chosen[~idle]
             self._columns = columns_of(self._design, self.chosen)
+            self.diagonal, self.means = self.diagonal[~idle], self.means[~idle]
 
     def _take(self, new: Chosen, known: int) -> int:
         """Take in new columns; returns for how many G is known."""

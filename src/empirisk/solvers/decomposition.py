@@ -1,0 +1,161 @@
+"""Decomposition: kernel machines with corners, a working set of samples at a time."""
+
+import numpy as np
+
+from empirisk.certificate import Status
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.decomposition_state import State
+from empirisk.solvers.faces import can_polish, polish
+from empirisk.solvers.kernel_rows import gram, rows_of
+from empirisk.solvers.proofs import Proofs
+from empirisk.solvers.rescue import interior_point
+
+# Pair steps within a working set, and rounds between two looks at what may be set aside.
+STEPS = 20_000
+LOOK = 3
+# Rounds over which the pace is measured.
+MEMORY = 60
+PATIENCE = 20
+FEW = 3000
+# A working set takes at most this share of the rows that fit into memory.
+SHARE_OF_ROOM = 3
+
+
+class Decomposition(Solver):
+    """Maximise the dual  -1/2 u'Ku / l2 - sum_i s_i loss*(y_i, u_i / s_i)  over working sets of many samples.
+
+    Every round chooses the most violating samples, makes their kernel rows as one matrix product in single precision,
+    optimises them by second-order pair steps, and updates the gradient of all others. Samples that rest at a bound
+    are set aside; rows are kept within the memory budget. Before the end the gradient is computed anew in double
+    precision, which is also what corrects the rounding of the rows; Newton steps on the free variables give the last
+    digits where these are few. Losses with a conjugate of straight and quadratic pieces: hinge,
+    squared hinge, epsilon-insensitive, absolute, and the one-class machine's.
+
+    Parameters
+    ----------
+    size : int, default 768
+        Samples in a working set.
+    share : float, default 0.1
+        Violation at which a working set is left, as a share of the largest one.
+
+    Examples
+    --------
+    >>> machine = er.SVM(features=er.kernels.Gaussian(), solver="decomposition").fit([[0.0], [1.0], [3.0]], [0, 0, 1])
+    >>> machine.certificate_.converged
+    True
+    """
+
+    implicit = True
+    iteration_limit = 5000
+
+    def __init__(self, size: int = 768, share: float = 0.1):
+        self.size = size
+        self.share = share
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes:
+            return "it handles one output"
+        if problem.loss.dual_quadratic is None:
+            return "the conjugate of the loss is not made of straight and quadratic pieces"
+        return "" if problem.penalty.l2 > 0 else "the penalty has no l2 part, without which the dual is constrained"
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        size = max(4, min(self.size, len(problem.y)))
+        source = rows_of(gram(problem), 2 * SHARE_OF_ROOM)
+        run = Run(problem, watch, State(problem, source, max(2, min(size, source.room // SHARE_OF_ROOM)), start))
+        while not run.ends(self.share):
+            pass
+        return run.answer()
+
+
+class Run:
+    """Rounds until the gap is proved, or nothing helps any more."""
+
+    def __init__(self, problem: Problem, watch: Watch, state: State):
+        self.problem, self.watch, self.state = problem, watch, state
+        self.proofs = Proofs(problem, watch)
+        self.aim = watch.tol
+        self.exact: list[float] = []
+        self.smallest: list[float] = []
+        self.rounds, self.rescued = 0, False
+
+    def magnitude(self) -> float:
+        """What the gap is compared with, from the dual value."""
+        return self.problem.magnitude(abs(self.state.value))
+
+    def ends(self, share: float) -> bool:
+        """One round; True if it was the last one."""
+        state, watch = self.state, self.watch
+        fall, finished = state.round(share, STEPS)
+        self.rounds += 1
+        gap = state.gap()
+        self.smallest.append(min(gap, self.smallest[-1] if self.smallest else np.inf))
+        still = fall <= 1e-15 * abs(state.value)
+        close = gap <= self.aim * self.magnitude()
+        if (close or still) and self.prove(still):
+            return True
+        if not (close or still) and self.crawls(finished):
+            self.refine()
+        if self.hopeless():
+            self.rescue()
+        if self.rounds % LOOK == 0:
+            self.state.shrink()
+        return watch(self.state.point(), objective=gap - self.state.value)
+
+    def crawls(self, finished: bool) -> bool:
+        """Whether the steps follow a narrow valley, and Newton steps are cheap: it is then time for some."""
+        recent = self.smallest[-PATIENCE:]
+        slow = self.rounds % PATIENCE == 0 and len(recent) == PATIENCE and recent[-1] > 0.3 * recent[0]
+        # With many samples an exact gradient is dear, and of use only near the end.
+        due = len(self.problem.y) <= FEW or recent[-1] <= 0.01 * self.magnitude()
+        return due and (slow or (not finished and self.rounds % LOOK == 0)) and can_polish(self.state)
+
+    def refine(self) -> float:
+        """Compute the gradient anew, and take Newton steps if the gap is not small enough; returns the gap."""
+        gap = self.state.refresh()
+        if gap > self.watch.tol * self.magnitude() and polish(self.state):
+            gap = self.state.refresh()
+        return gap
+
+    def hopeless(self) -> bool:
+        """Whether, at the pace of the last rounds, even twice the rounds left will not bring the gap to tol."""
+        gaps, watch = self.smallest, self.watch
+        if len(gaps) <= MEMORY + 1 or gaps[-1] <= 0:
+            return False
+        pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
+        missing = np.log(gaps[-1] / max(watch.tol * self.magnitude(), 1e-300))
+        return bool(missing > 2 * pace * (watch.max_iter - watch.iterations))
+
+    def prove(self, still: bool) -> bool:
+        """Compute everything anew; True if the gap is within the tolerance, or will not get any smaller."""
+        state, watch = self.state, self.watch
+        relative = self.refine() / self.magnitude()
+        self.smallest = []  # what single precision claimed is no measure of the pace from here
+        if relative <= 2 * watch.tol or still:
+            if self.proofs(state.point()):
+                return True
+            relative = watch.latest.relative_gap if watch.latest is not None else relative
+        best = min(self.exact, default=np.inf)
+        self.exact.append(relative)
+        stuck = relative > 0.7 * best and len(self.exact) > 3 and min(self.exact[-3:]) > 0.7 * min(self.exact[:-3])
+        if stuck:
+            self.rescue()
+            return bool(watch.status)
+        # What single precision claimed was not true; from here on it only counts what changes.
+        self.aim = watch.tol * 0.7 ** len(self.exact)
+        return False
+
+    def rescue(self) -> None:
+        """Go on from the dual point of an interior-point method, once and if that is cheap; else give up."""
+        start = None if self.rescued else interior_point(self.problem, self.watch)
+        self.rescued, self.smallest, self.exact = True, [], []
+        if start is None:
+            self.watch.status = self.watch.status or Status.STALLED
+            return
+        self.state = State(self.problem, self.state.source, self.state.size, start)
+        self.refine()
+
+    def answer(self) -> Point:
+        """The best point that was proved, else the last one."""
+        return self.proofs.best(self.state.point())

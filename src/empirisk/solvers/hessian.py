@@ -1,0 +1,95 @@
+"""A factor of the Hessian that is kept while it is good, and corrected by what the steps taken with it have shown."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.factor import ConjugateGradients, NormalEquations
+from empirisk.problem import Problem
+
+Array = NDArray[np.float64]
+System = NormalEquations | ConjugateGradients
+DIRECT = 4096
+#: A factor is kept while each step promises at most this share of what the last one did; a dear one for longer.
+KEEP, KEEP_DEAR = 0.01, 0.3
+#: Steps remembered for corrections.
+MEMORY = 10
+STEEPEST = 1e12
+
+
+class Step(NamedTuple):
+    """A direction in w and b, and the squared Newton decrement."""
+
+    w: Array
+    b: float
+    decrement: float
+
+
+class Pair(NamedTuple):
+    """A step in (w, b), how the gradient changed along it, and the product of both."""
+
+    step: Array
+    change: Array
+    product: float
+
+
+class Hessian:
+    """The matrix  R'' + A' diag(s loss'') A  of Newton's method, or one near it.
+
+    Between factorisations, the steps and the changes of the gradient along them correct the factor as in the
+    limited-memory BFGS method, so that a factor from elsewhere on the way, or from part of the rows, serves for long.
+
+    Parameters
+    ----------
+    problem : Problem
+        With one output, a smooth loss and a smooth penalty.
+    factor : optional
+        One to begin with; making one of all rows is then taken to be dear.
+    """
+
+    def __init__(self, problem: Problem, factor: System | None = None):
+        self._problem, self.factor = problem, factor
+        self._keep = KEEP if factor is None else KEEP_DEAR
+        self._decrement = np.inf
+        self._pairs: list[Pair] = []
+
+    def step(self, gradient: Array, constant: float, f: Array) -> Step:
+        """Newton's step at predictions f, where the gradient is that in w and the constant that in b."""
+        if self.factor is not None:
+            step = self._step(gradient, constant)
+            if 0 < step.decrement <= self._keep * self._decrement:
+                self._decrement = step.decrement
+                return step
+        self._renew(f)
+        step = self._step(gradient, constant)
+        self._decrement = step.decrement
+        return step
+
+    def learn(self, step: Array, change: Array) -> None:
+        """Take in that the gradient in (w, b) changed by ``change`` along ``step``."""
+        product = float(step @ change)
+        if product > 0:
+            self._pairs = [*self._pairs[1 - MEMORY :], Pair(step, change, product)]
+
+    def _renew(self, f: Array) -> None:
+        problem = self._problem
+        curvatures = np.minimum(problem.curvatures(f), STEEPEST * problem.scale)
+        equations = NormalEquations if min(problem.design.shape) <= DIRECT else ConjugateGradients
+        stiffness = np.full(problem.design.shape[1], problem.penalty.l2)
+        self.factor = equations(problem.design, curvatures, stiffness, problem.intercept)
+        self._pairs = []
+
+    def _step(self, gradient: Array, constant: float) -> Step:
+        """The two loops of limited-memory BFGS around a solution with the factor."""
+        assert self.factor is not None
+        right = -np.append(gradient, constant)
+        shares = []
+        for pair in reversed(self._pairs):
+            shares.append(float(pair.step @ right) / pair.product)
+            right -= shares[-1] * pair.change
+        w, b = self.factor.step(right[:-1], float(right[-1]))
+        solution = np.append(w, b)
+        for pair, share in zip(self._pairs, reversed(shares), strict=True):
+            solution += (share - float(pair.change @ solution) / pair.product) * pair.step
+        return Step(solution[:-1], float(solution[-1]), -float(gradient @ solution[:-1] + constant * solution[-1]))
