@@ -148,7 +148,7 @@ def test_features_are_fitted_inside_and_left_alone():
     assert hasattr(machine.features_, "mean_")
     outside = er.Ridge().fit(scaler.fit_transform(X), y)
     np.testing.assert_allclose(machine.predict(X), outside.predict(scaler.transform(X)))
-    with pytest.raises(ValueError, match="feature map"):
+    with pytest.raises(ValueError, match="features='not a map' is not known"):
         er.Ridge(features="not a map").fit(X, y)
 
 
@@ -196,9 +196,9 @@ def test_probabilities_only_where_the_loss_implies_them():
 
 def test_imports_stay_light():
     code = (
-        "import sklearn.linear_model, sklearn.svm, sys, time; t = time.perf_counter(); import empirisk as er; er.SVM; "
-        "print(time.perf_counter() - t, 'jax' in sys.modules, 'matplotlib' in sys.modules, 'polars' in sys.modules)"
+        "import sys, empirisk as er; er.SVM; "
+        "print('jax' in sys.modules, 'matplotlib' in sys.modules, 'polars' in sys.modules)"
     )
     environment = {**os.environ, "SCIPY_ARRAY_API": "0"}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert out.stdout.split()[1:] == ["False", "False", "False"]
+    assert out.stdout.split() == ["False", "False", "False"]

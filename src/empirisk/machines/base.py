@@ -293,10 +293,12 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
         """As for every machine, without the axis of the targets where y has one dimension."""
         found = super()._coefficients(problems, points)
         if self._single:
-            return {"coef_": found["coef_"][0], "intercept_": float(found["intercept_"][0])}
+            found["intercept_"] = float(found["intercept_"][0])
+            for name in found.keys() & {"coef_", "dual_coef_"}:
+                found[name] = found[name][0]
         return found
 
     def predict(self, X: ArrayLike) -> Array:
         """f(x) for each row."""
         f = self._scores(X)
-        return f[:, 0] if self.coef_.ndim == 1 else f
+        return f[:, 0] if np.ndim(self.intercept_) == 0 else f

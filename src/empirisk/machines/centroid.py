@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.certificate import Certificate, Status
+from empirisk.linalg.design import Design
 from empirisk.machines.inputs import check_weights, class_weights, encode_classes
-from empirisk.machines.mapping import MapsFeatures
+from empirisk.machines.mapping import MapsFeatures, expansion
 from empirisk.machines.multiclass import winners
 from empirisk.machines.transaction import all_or_nothing
 
@@ -26,15 +26,15 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    features : None or transformer
-        The feature map phi; fitted inside.
+    features : None, transformer or kernel
+        The feature map phi, fitted inside, or a kernel.
     class_weight : None, "balanced" or dict
         What an error on each class costs, relative to the others.
 
     Attributes
     ----------
     centroids_ : array, K x d
-        The weighted mean of each class.
+        The weighted mean of each class; with a kernel, ``dual_coef_`` holds its coefficients instead.
     classes_, coef_, intercept_, certificate_, history_, n_iter_, solver_
         As for `Classifier`.
 
@@ -55,28 +55,28 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         mapped, y = self._fit_map(X, y)
         weights = check_weights(sample_weight, len(y))
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
-        member = sparse.csr_matrix(
-            (weights[codes >= 0], (codes[codes >= 0], np.flatnonzero(codes >= 0))), shape=(len(self.classes_), len(y))
-        )
-        totals = np.asarray(member.sum(axis=1)).ravel()
-        sums = member @ mapped
-        self.centroids_ = (sums.toarray() if sparse.issparse(sums) else np.asarray(sums)) / totals[:, None]
-        norms = np.einsum("kj,kj->k", self.centroids_, self.centroids_)
-        spread = self._certify(mapped, weights, totals, norms)
+        weights = np.where(codes >= 0, weights, 0.0)
+        design = mapped.design(np.arange(len(y)), centre=False)
+        member = weights[:, None] * (codes[:, None] == np.arange(len(self.classes_)))
+        totals = member.sum(axis=0)
+        centres = design.tdot(member / totals)
+        norms = design.squared_norms(centres)
+        spread = self._certify(design, weights, totals, norms)
         costs = class_weights(self.class_weight, self.classes_, codes, weights)
-        shifts = 2 * spread / (totals.sum() * mapped.shape[1]) * np.log(costs)
-        weights, constants = 2 * self.centroids_, shifts - norms
+        shifts = 2 * spread / (totals.sum() * design.shape[1]) * np.log(costs)
+        directions, constants = 2 * centres, shifts - norms
         if len(self.classes_) == 2:
-            weights, constants = weights[1:] - weights[:1], constants[1:] - constants[:1]
-        self.coef_, self.intercept_ = weights, constants
+            directions, constants = directions[:, 1:] - directions[:, :1], constants[1:] - constants[:1]
+        for name, value in expansion(design, [np.arange(len(y))], [directions]).items():
+            setattr(self, name, value)
+        if not design.implicit:
+            self.centroids_ = centres.T
+        self.intercept_ = constants
         return self
 
-    def _certify(self, mapped, weights: Array, totals: Array, norms: Array) -> float:
+    def _certify(self, design: Design, weights: Array, totals: Array, norms: Array) -> float:
         """Note the sum of squared distances to the means, which is exact, and return it."""
-        squares = (
-            mapped.multiply(mapped).sum(axis=1) if sparse.issparse(mapped) else np.einsum("ij,ij->i", mapped, mapped)
-        )
-        spread = max(float(weights @ np.asarray(squares, dtype=float).ravel() - totals @ norms), 0.0)
+        spread = max(float(weights @ design.squared_rows() - totals @ norms), 0.0)
         self.certificate_ = Certificate(
             primal=spread,
             dual=spread,
@@ -95,14 +95,9 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: ArrayLike) -> Array:
         """|x - m_0|^2 - |x - m_1|^2 for two classes, else |x|^2 - |x - m_k|^2 for each, and the class weights' part."""
         check_is_fitted(self)
-        scores = np.asarray(self._mapped(X) @ self.coef_.T + self.intercept_, dtype=np.float64)
+        scores = self._products(X) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class with the nearest mean."""
         return winners(self.decision_function(X), self.classes_)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -116,7 +116,7 @@ def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice
     sizes = np.zeros(len(splits))
     for number, (train, test) in enumerate(splits):
         inside = [_part(problem, train) for problem in problems]
-        outside = [_part(problem, test) for problem in problems]
+        outside = [_part(problem, test, train) for problem in problems]
         sizes[number] = sum(part.weights.sum() for part in outside)
         for column, fits in enumerate(along(inside, values, machine.solver, limits)):
             lost = sum(
@@ -126,19 +126,27 @@ def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice
     return _pick(values, table, sizes, machine.rule)
 
 
-def _part(problem: Problem, rows: NDArray) -> Problem:
-    """The problem of those of its samples that stand in the given rows of the user's data."""
-    chosen = np.arange(len(problem.y)) if problem.rows is None else problem.rows
-    kept = np.flatnonzero(np.isin(chosen, rows))
+def _part(problem: Problem, rows: NDArray, trained: NDArray | None = None) -> Problem:
+    """The problem of those of its samples that stand in the given rows of the user's data.
+
+    With ``trained``, it is to be predicted with weights found on those rows.
+    """
+    kept = _standing_in(problem, rows)
     if len(kept) == 0:
         raise EmpiriskError("C='cv': a fold holds no row of some class or target; use fewer folds or a stratified cv.")
+    design = problem.design
     return replace(
         problem,
-        design=problem.design.rows(kept),
+        design=design.rows(kept) if trained is None else design.seen_from(kept, _standing_in(problem, trained)),
         y=problem.y[kept],
         weights=problem.weights[kept],
-        rows=chosen[kept],
+        rows=kept if problem.rows is None else problem.rows[kept],
     )
+
+
+def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:
+    """The samples of a problem that stand in the given rows of the user's data."""
+    return np.flatnonzero(np.isin(np.arange(len(problem.y)) if problem.rows is None else problem.rows, rows))
 
 
 def natural_range(problems: list[Problem]) -> tuple[float, float]:
@@ -154,7 +162,9 @@ def natural_range(problems: list[Problem]) -> tuple[float, float]:
 def along(problems: list[Problem], Cs: Array, solver: Any, limits: fitting.Limits) -> Iterator[list[fitting.Fit]]:
     """Fits of the problems at each C in turn, each started where the one before ended."""
     starts: list[Point] | None = None
+    shared: dict = {}
     for C in Cs:
-        fits = fitting.run([problem.with_C(float(C)) for problem in problems], solver, limits, starts=starts)
+        now = [problem.with_C(float(C)) for problem in problems]
+        fits = fitting.run(now, solver, limits, starts=starts, shared=shared)
         starts = [fit.point for fit in fits]
         yield fits

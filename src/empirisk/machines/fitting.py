@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from empirisk.certificate import Certificate, Status, combine, verify
+from empirisk.certificate import Certificate, Status, combine
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
@@ -82,7 +82,7 @@ def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]
         yield from ranked(problem)
         return
     chosen = find(solver)
-    refusal = chosen.refuses(problem)
+    refusal = chosen.refusal(problem)
     if refusal:
         suggestion, _ = choose(problem)
         raise Unsuitable(
@@ -98,13 +98,17 @@ def run(
     limits: Limits,
     progress: Callable[[int], Progress] | None = None,
     starts: list[Point] | None = None,
+    shared: dict | None = None,
 ) -> list[Fit]:
-    """Solve problems one after the other within shared limits, and certify each."""
+    """Solve problems one after the other within shared limits, and certify each.
+
+    ``shared`` is what solvers keep from one run to the next, on the same data.
+    """
     limits.check()
     begin = time.perf_counter()
     fits: list[Fit] = []
     given_up = Status.ITERATIONS if limits.max_iter is None else Status.STALLED
-    shared: dict = {}
+    shared = {} if shared is None else shared
     with interruptible() as interrupted:
         for number, problem in enumerate(problems):
             attempts: list[Fit] = []
@@ -135,7 +139,7 @@ def _aim(problem: Problem, tol: float) -> float:
 
 
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
-    certificate = verify(problem, point)
+    certificate = watch.certificate(problem, point)
     converged = bool(certificate.relative_gap <= tol)
     status = watch.status
     if converged:

@@ -10,13 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.linalg.design import design_of
 from empirisk.losses.base import Loss
-from empirisk.machines import choosing, fitting
+from empirisk.machines import choosing, fitting, weighing
 from empirisk.machines.hard import hard_problems
 from empirisk.machines.inputs import check_C
-from empirisk.machines.mapping import MapsFeatures
+from empirisk.machines.mapping import MapsFeatures, expansion
 from empirisk.machines.progress import Reporter
+from empirisk.maps.mapped import Mapped
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
@@ -37,11 +37,6 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     max_iter: int | None
     max_time: float | None
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _parts(self) -> tuple[Loss, Penalty]:
         """The loss and the penalty as objects that suit the task."""
         loss, penalty = losses.find(self.loss), penalties.find(self.penalty)
@@ -54,7 +49,9 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             raise EmpiriskError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
         return loss, penalty
 
-    def _problems(self, loss: Loss, mapped, targets: list[Array], weights: Array, classes: int = 0) -> list[Problem]:
+    def _problems(
+        self, loss: Loss, mapped: Mapped, targets: list[Array], weights: Array, classes: int = 0
+    ) -> list[Problem]:
         """One problem per array of targets; rows with zero weight or a target that is NaN take no part.
 
         Problems that use the same rows share one design, so that solvers can share factorisations.
@@ -73,10 +70,9 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             key = kept.tobytes()
             if key not in shared:
                 rows = np.flatnonzero(kept)
-                chosen = mapped if len(rows) == len(kept) else mapped[rows]
-                shared[key] = rows, design_of(chosen, centre=intercept), weights[rows]
+                shared[key] = rows, mapped.design(rows, centre=intercept), weights[rows]
             rows, design, used = shared[key]
-            problems.append(Problem(loss, penalty, C, design, target[rows], used, intercept, classes, rows))
+            problems.append(Problem(loss, penalty, C, design, target[rows], used, intercept, classes, rows=rows))
         return problems
 
     # --- fit --------------------------------------------------------------------------------------------------
@@ -91,7 +87,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             self.choice_ = choosing.choose_C(self, problems, y)
             problems = [problem.with_C(self.choice_.C) for problem in problems]
         problems = hard_problems(problems, self._limits())
-        fits = fitting.run(problems, self.solver, self._limits(), reporter.progress)
+        problems, fits = weighing.run(problems, self.solver, self._limits(), reporter.progress)
         self.C_ = float(self.C) if choosing.is_given(self.C) else self.choice_.C
         self.certificate_, self.history_ = fitting.summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
@@ -101,15 +97,16 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         fitting.warn_unless_converged(self.certificate_, type(self).__name__)
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
-        """coef_ and intercept_ in the coordinates of the mapped data."""
-        weights = np.concatenate([np.atleast_2d(point.w.T) for point in points])
+        """The weights and intercept_ in the coordinates of the mapped data."""
         constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
-        return {"coef_": np.ascontiguousarray(weights), "intercept_": np.concatenate(constants).astype(np.float64)}
+        rows = [np.arange(len(problem.y)) if problem.rows is None else problem.rows for problem in problems]
+        weights = expansion(problems[0].design, rows, [point.w for point in points])
+        return weights | {"intercept_": np.concatenate(constants).astype(np.float64)}
 
     def _scores(self, X) -> Array:
         """<w, phi(x)> + b for every output, n x outputs."""
         check_is_fitted(self)
-        return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T + self.intercept_, dtype=np.float64)
+        return self._products(X) + self.intercept_
 
 
 def _intercepts(problem: Problem, point: Point) -> Array:

@@ -1,6 +1,7 @@
 """The perceptron: the oldest machine, which learns from its mistakes alone."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,9 @@ from empirisk.losses.base import Loss
 from empirisk.machines.base import Classifier
 from empirisk.machines.compose import composed
 from empirisk.machines.inputs import generator
+from empirisk.maps.mapped import Mapped
 from empirisk.problem import Problem
-from empirisk.solvers import SGD
+from empirisk.solvers import SGD, KernelPerceptron
 
 MOST_VISITS = 10
 
@@ -50,12 +52,14 @@ class Perceptron(Classifier):
     """
 
     @property
-    def solver(self) -> SGD:
-        """Stochastic gradient descent, one row at a time, with rate 1."""
+    def solver(self) -> SGD | KernelPerceptron:
+        """Stochastic gradient descent, one row at a time, with rate 1; or the same behind a kernel."""
+        if self._kernel() is not None:
+            return KernelPerceptron(average=self.average)
         return SGD(batch=1, schedule="constant", rate=1.0, average=self.average, shuffle=False)
 
     def _problems(
-        self, loss: Loss, mapped, targets: list[NDArray], weights: NDArray, classes: int = 0
+        self, loss: Loss, mapped: Mapped, targets: list[NDArray], weights: NDArray, classes: int = 0
     ) -> list[Problem]:
         problems = super()._problems(loss, mapped, targets, weights, classes)
         return [_in_order_of_visits(problem, generator(self.random_state)) for problem in problems]
@@ -63,7 +67,7 @@ class Perceptron(Classifier):
 
 def _in_order_of_visits(problem: Problem, random: np.random.Generator) -> Problem:
     """The rows sorted by a random projection, each repeated as often as its weight says."""
-    keys = problem.design.dot(random.normal(size=problem.design.shape[1]))
+    keys = _projection(problem, random)
     order = np.lexsort((problem.y, keys))
     unit = max(1.0, float(problem.weights.sum()) / (MOST_VISITS * len(order)))
     weights = problem.weights[order] / unit
@@ -74,3 +78,14 @@ def _in_order_of_visits(problem: Problem, random: np.random.Generator) -> Proble
     amounts[np.cumsum(times) - 1] = weights - (times - 1)
     rows = visits if problem.rows is None else problem.rows[visits]
     return replace(problem, design=problem.design.rows(visits), y=problem.y[visits], weights=amounts * unit, rows=rows)
+
+
+def _projection(problem: Problem, random: np.random.Generator) -> NDArray:
+    """A number for each row that depends on its content: <r, x> with a random r, or its similarity to all others."""
+    design: Any = problem.design
+    if not design.implicit:
+        return design.dot(random.normal(size=design.shape[1]))
+    if design.kernel.takes != "vectors":
+        return design.dot(problem.weights)
+    rows = design.root.source[slice(None) if problem.rows is None else problem.rows]
+    return rows @ random.normal(size=rows.shape[1])

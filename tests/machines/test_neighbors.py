@@ -1,0 +1,185 @@
+"""Nearest neighbours against the obvious loops: distances, votes, weights as repetition, and k by leave-one-out."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import empirisk as er
+from empirisk.machines.neighbor_search import EuclideanSearch
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(120, 3))
+NEW = RANDOM.normal(size=(50, 3))
+F = np.sin(X[:, 0]) + 0.3 * RANDOM.normal(size=120)
+Y = np.array(list("abc"))[np.digitize(F, [-0.4, 0.4])]
+
+
+def naive(distances, weights, values, k, by_distance):
+    """The mean of values over the nearest rows until their weights reach k."""
+    out = []
+    for row in distances:
+        order = np.argsort(row, kind="stable")
+        left, amounts = float(k), np.zeros(len(row))
+        for j in order:
+            amounts[j] = min(weights[j], left)
+            left -= amounts[j]
+        if by_distance:
+            exact = (row == 0) & (amounts > 0)
+            amounts = np.where(exact, amounts, 0.0) if exact.any() else amounts / np.where(row == 0, 1.0, row)
+        out.append(amounts @ values / amounts.sum())
+    return np.array(out)
+
+
+def kernel_distances(kernel, A, B):
+    squares = kernel.diagonal(A)[:, None] - 2 * kernel.block(A, B) + kernel.diagonal(B)
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+@pytest.mark.row("N1")
+@pytest.mark.parametrize(
+    "machine", [er.KNNClassifier(), er.KNNRegressor(), er.KNNRegressor(features="gaussian")], ids=repr
+)
+def test_contract(machine):
+    check_estimator(machine)
+
+
+@pytest.mark.row("N1")
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("k", [1, 7])
+def test_equal_to_scikit_learn(k, weights):
+    ours = er.KNNClassifier(k, weights=weights).fit(X, Y)
+    theirs = KNeighborsClassifier(k, weights=weights).fit(X, Y)
+    np.testing.assert_allclose(ours.predict_proba(NEW), theirs.predict_proba(NEW), atol=1e-12)
+    np.testing.assert_array_equal(ours.predict(NEW), ours.classes_[ours.predict_proba(NEW).argmax(axis=1)])
+    several = np.column_stack([F, X[:, 0]])
+    mean = er.KNNRegressor(k, weights=weights).fit(X, several).predict(NEW)
+    np.testing.assert_allclose(mean, KNeighborsRegressor(k, weights=weights).fit(X, several).predict(NEW))
+    distances, places = ours.kneighbors(NEW)
+    expected, where = theirs.kneighbors(NEW)
+    np.testing.assert_allclose(distances, expected)
+    np.testing.assert_array_equal(places, where)
+
+
+@pytest.mark.row("N1")
+@pytest.mark.row("K15")
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("kernel", [None, er.kernels.Polynomial(2), er.kernels.Gaussian(0.8)], ids=repr)
+def test_weights_are_amounts_of_neighbours(kernel, weights):
+    amounts = RANDOM.choice([0.0, 0.5, 1.0, 2.0, 3.3], len(X))
+    machine = er.KNNRegressor(4, kernel, weights=weights).fit(X, F, amounts)
+    distances = kernel_distances(kernel or er.kernels.Linear(), NEW, X)
+    expected = naive(distances, amounts, F, 4, weights == "distance")
+    np.testing.assert_allclose(machine.predict(NEW), expected, rtol=1e-6)
+
+
+def test_weight_two_is_the_row_twice():
+    amounts = RANDOM.integers(0, 4, len(X))
+    weighted = er.KNNClassifier("cv").fit(X, Y, amounts)
+    repeated = er.KNNClassifier("cv").fit(np.repeat(X, amounts, axis=0), np.repeat(Y, amounts))
+    np.testing.assert_allclose(weighted.losses_, repeated.losses_)
+    assert weighted.k_ == repeated.k_
+    np.testing.assert_allclose(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
+
+
+@pytest.mark.row("N1")
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian(1.0)], ids=repr)
+def test_k_by_leave_one_out_is_that_of_refitting(features):
+    machine = er.KNNRegressor("cv", features, weights="distance", ks=[1, 3, 8, 20]).fit(X, F)
+    for k, loss in zip(machine.ks_, machine.losses_, strict=True):
+        off = []
+        for i in range(len(X)):
+            others = np.arange(len(X)) != i
+            left = er.KNNRegressor(int(k), features, weights="distance").fit(X[others], F[others])
+            off.append((left.predict(X[[i]])[0] - F[i]) ** 2)
+        assert loss == pytest.approx(np.mean(off), rel=1e-9)
+    assert machine.k_ == machine.ks_[machine.losses_.argmin()]
+    chosen = er.KNNClassifier("cv").fit(X, Y)
+    assert len(chosen.ks_) == 30
+    assert chosen.losses_.min() == chosen.losses_[chosen.k_ - 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_the_search_is_exact_where_single_precision_is_not(dtype, shift):
+    known = (RANDOM.normal(size=(3000, 5)) * 1e-3 + shift).astype(dtype)
+    known[1000:1200] = known[:200]  # duplicates: many equal distances
+    queries = known[:300]
+    squares, places = EuclideanSearch(known).find(queries, 6)
+    exact = ((queries[:, None].astype(float) - known[None].astype(float)) ** 2).sum(axis=2)
+    order = np.argsort(exact, axis=1, kind="stable")[:, :6]
+    np.testing.assert_allclose(squares, np.take_along_axis(exact, order, axis=1), rtol=1e-12)
+    np.testing.assert_array_equal(places, order)
+
+
+def test_huge_and_tiny_numbers_are_found_too():
+    for scale in (1e-30, 1e30):
+        _, places = EuclideanSearch(X * scale).find(NEW * scale, 5)
+        np.testing.assert_array_equal(places, EuclideanSearch(X).find(NEW, 5)[1])
+
+
+def test_sparse_rows_and_any_number_of_threads():
+    machine = er.KNNClassifier(3).fit(X, Y)
+    for format in ("csr_matrix", "csc_array"):
+        thin = er.KNNClassifier(3).fit(getattr(sparse, format)(X), Y)
+        np.testing.assert_allclose(thin.predict_proba(getattr(sparse, format)(NEW)), machine.predict_proba(NEW))
+    with er.config(threads=1):
+        one = er.KNNRegressor(3).fit(X, F).predict(NEW)
+    np.testing.assert_array_equal(one, er.KNNRegressor(3).fit(X, F).predict(NEW))
+
+
+@pytest.mark.row("K15")
+@pytest.mark.row("K16")
+def test_kernels_on_objects_and_precomputed():
+    words = ["aab", "aba", "baa", "xyz", "yzx", "zyx"] * 3
+    labels = [0, 0, 0, 1, 1, 1] * 3
+    machine = er.KNNClassifier(3, er.kernels.Spectrum(2)).fit(words, labels)
+    assert machine.predict(["aba", "zxy"]).tolist() == [0, 1]
+    kernel = er.kernels.Gaussian(0.8)
+    direct = er.KNNClassifier(5, kernel).fit(X, Y)
+    given = er.KNNClassifier(5, "precomputed").fit(kernel(X), Y)
+    np.testing.assert_array_equal(given.predict(kernel(NEW, X)), direct.predict(NEW))
+    np.testing.assert_allclose(cross_val_score(given, kernel(X), Y, cv=3), cross_val_score(direct, X, Y, cv=3))
+    with pytest.raises(ValueError, match=r"k\(x, x\) of new items"):
+        er.KNNClassifier(5, "precomputed", weights="distance").fit(kernel(X), Y).predict(kernel(NEW, X))
+
+
+def test_maps_pipelines_searches_and_copies():
+    mapped = er.KNNClassifier(5, StandardScaler()).fit(X * [1, 10, 100], Y)
+    piped = make_pipeline(StandardScaler(), er.KNNClassifier(5)).fit(X * [1, 10, 100], Y)
+    np.testing.assert_array_equal(mapped.predict(NEW * [1, 10, 100]), piped.predict(NEW * [1, 10, 100]))
+    search = GridSearchCV(
+        er.KNNClassifier(features=er.kernels.Gaussian()), {"features__width": [0.5, 2.0], "k": [1, 9]}
+    )
+    assert set(search.fit(X, Y).best_params_) == {"features__width", "k"}
+    assert clone(er.KNNRegressor("cv", ks=[2, 4])).fit(X, F).k_ in (2, 4)
+
+
+def test_class_weights_move_votes():
+    plain = er.KNNClassifier(15).fit(X, Y).predict_proba(NEW)
+    heavy = er.KNNClassifier(15, class_weight={"a": 3.0}).fit(X, Y).predict_proba(NEW)
+    expected = plain * [3.0, 1.0, 1.0]
+    np.testing.assert_allclose(heavy, expected / expected.sum(axis=1, keepdims=True))
+
+
+def test_more_neighbours_than_rows_are_all_rows():
+    np.testing.assert_allclose(er.KNNRegressor(1000).fit(X, F).predict(NEW), F.mean())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"k": 0}, "k=0 must be a whole number"),
+        ({"k": "loo"}, "k='loo' must be"),
+        ({"weights": "equal"}, "weights='equal' must be one of"),
+        ({"k": "cv", "ks": [0.5]}, "ks="),
+    ],
+)
+def test_bad_arguments_are_sentences(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        er.KNNClassifier(**parameters).fit(X, Y)
