@@ -1,5 +1,7 @@
 """The path: a machine's solution at every C, each started where the one before ended."""
 
+from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ from sklearn.base import clone
 from empirisk.certificate import Certificate, combine
 from empirisk.errors import EmpiriskError
 from empirisk.machines.choosing import along, grid, natural_range
+from empirisk.machines.fitting import summarise
 
 Array = NDArray[np.float64]
 REACH = 1e3
@@ -98,3 +101,24 @@ def path(
         np.array([certificate.primal for certificate in certificates]),
         certificates,
     )
+
+
+def machines_along(
+    machine: Any, X: Any, y: ArrayLike, Cs: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Iterator[Any]:
+    """The fitted machine at each C in turn, each started where the one before ended.
+
+    >>> [m.coef_.round(3).tolist() for m in machines_along(er.Ridge(fit_intercept=False), np.eye(2), [2.0, 4.0], [0.5])]
+    [[1.0, 2.0]]
+    """
+    machine = clone(machine).set_params(C=1.0)
+    problems, _, _ = machine._prepare(X, y, sample_weight)
+    values = np.asarray(Cs, dtype=float)
+    for C, fits in zip(values, along(problems, values, machine.solver, machine._limits()), strict=True):
+        fitted = copy(machine)
+        found = machine._coefficients(problems, [fit.point for fit in fits])
+        certificate, history = summarise(fits)
+        evidence = {"C": float(C), "C_": float(C), "certificate_": certificate, "history_": history}
+        for name, value in (found | evidence).items():
+            setattr(fitted, name, value)
+        yield fitted

@@ -1,0 +1,109 @@
+"""What a machine answered on rows it had not seen, kept so that any score can be computed from it later."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+
+from empirisk.errors import EmpiriskError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to some rows.
+
+    Attributes
+    ----------
+    predictions : array of m
+        Labels or numbers.
+    probabilities : array, m x classes, or None
+        Probabilities of all classes.
+    decisions : array or None
+        Values of the decision function.
+    classes : array or None
+        The classes; None for numbers.
+    """
+
+    predictions: NDArray
+    probabilities: Array | None
+    decisions: Array | None
+    classes: NDArray | None
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def judge(self) -> Any:
+        """An estimator that gives these answers to row numbers, for scikit-learn's scorers."""
+        return _Witness(self) if self.classes is None else _Labeller(self)
+
+    @staticmethod
+    def join(parts: "list[Answers]") -> "Answers":
+        """The answers of several parts, one after the other."""
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            return None if any(value is None for value in values) else np.concatenate(values)
+
+        return Answers(joined("predictions"), joined("probabilities"), joined("decisions"), parts[0].classes)
+
+    def take(self, rows: NDArray) -> "Answers":
+        """The answers to some of the rows."""
+        probabilities, decisions = (
+            None if value is None else value[rows] for value in (self.probabilities, self.decisions)
+        )
+        return Answers(self.predictions[rows], probabilities, decisions, self.classes)
+
+
+def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
+    """Everything that a fitted machine says about rows."""
+    predictions = np.asarray(machine.predict(X))
+    if classes is None:
+        return Answers(predictions, None, None, None)
+    known = np.asarray(machine.classes_)
+    places = np.searchsorted(classes, known)
+    probabilities = decisions = None
+    if hasattr(machine, "predict_proba"):
+        probabilities = np.zeros((len(predictions), len(classes)))
+        probabilities[:, places] = machine.predict_proba(X)
+    if hasattr(machine, "decision_function") and len(known) == len(classes):
+        decisions = np.asarray(machine.decision_function(X), dtype=np.float64)
+    return Answers(predictions, probabilities, decisions, classes)
+
+
+class _Given(BaseEstimator):
+    """Has just the methods that the machine had; a row is its number."""
+
+    def __init__(self, answers: Answers):
+        self.answers = answers
+
+    def predict(self, X) -> NDArray:
+        return self.answers.predictions[X]
+
+    @available_if(lambda self: self.answers.probabilities is not None)
+    def predict_proba(self, X) -> Array:
+        return np.asarray(self.answers.probabilities)[X]
+
+    @available_if(lambda self: self.answers.decisions is not None)
+    def decision_function(self, X) -> Array:
+        return np.asarray(self.answers.decisions)[X]
+
+
+class _Labeller(ClassifierMixin, _Given):
+    @property
+    def classes_(self) -> NDArray:
+        return np.asarray(self.answers.classes)
+
+
+class _Witness(RegressorMixin, _Given):
+    pass
+
+
+def check_answers(answers: Answers) -> None:
+    """Raise a sentence where a machine answers with NaN or infinity."""
+    if answers.classes is None and not np.all(np.isfinite(answers.predictions)):
+        raise EmpiriskError("The machine predicted NaN or infinity on rows it had not seen; check its parameters.")

@@ -1,0 +1,98 @@
+"""Machines around a machine: what a search, a threshold, a balance and a choice of columns share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+Array = NDArray[np.float64]
+
+
+def inner_has(method: str) -> Callable[[Any], bool]:
+    """Whether the machine inside, fitted or not, has a method; raises what it would raise."""
+
+    def check(around: Any) -> bool:
+        getattr(getattr(around, "machine_", around.machine), method)
+        return True
+
+    return check
+
+
+class Around(MetaEstimatorMixin, BaseEstimator):
+    """A machine around ``machine``; after ``fit``, ``machine_`` is the one inside."""
+
+    machine: Any
+    machine_: Any
+
+    @property
+    def classes_(self) -> NDArray:
+        """The classes, where the machine predicts classes."""
+        return self.machine_.classes_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.machine)
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags", "input_tags"):
+            setattr(tags, name, getattr(inner, name))
+        tags.non_deterministic = inner.non_deterministic
+        return tags
+
+
+class Whole:
+    """The machine inside sees the rows as they are: what it notes about columns holds outside too."""
+
+    machine_: Any
+
+    @property
+    def n_features_in_(self) -> int:
+        """The columns seen in ``fit``."""
+        return self.machine_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray:
+        """Their names, where they have names."""
+        return self.machine_.feature_names_in_
+
+
+class Delegating(Around):
+    """A machine whose answers are those of the machine inside."""
+
+    def _table(self, X: Any) -> Any:
+        """The rows as the machine inside takes them."""
+        check_is_fitted(self)
+        return X
+
+    def predict(self, X: Any) -> NDArray:
+        """What the machine inside predicts."""
+        table = self._table(X)
+        return self.machine_.predict(table)
+
+    @available_if(inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes."""
+        table = self._table(X)
+        return self.machine_.predict_proba(table)
+
+    @available_if(inner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of `predict_proba`."""
+        table = self._table(X)
+        return self.machine_.predict_log_proba(table)
+
+    @available_if(inner_has("decision_function"))
+    def decision_function(self, X: Any) -> Array:
+        """Values of the decision function."""
+        table = self._table(X)
+        return self.machine_.decision_function(table)
+
+    @available_if(inner_has("score"))
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The machine's own score: accuracy for classes, R^2 for numbers."""
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        table = self._table(X)
+        return self.machine_.score(table, y, **weights)

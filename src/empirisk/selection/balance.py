@@ -1,0 +1,231 @@
+"""Rare classes: rows drawn or weighted so that classes count alike, and probabilities put right again."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse, vstack
+from sklearn.base import ClassifierMixin
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.errors import EmpiriskError
+from empirisk.machines.inputs import generator
+from empirisk.machines.transaction import all_or_nothing
+from empirisk.selection.around import Around, Whole, inner_has
+from empirisk.selection.data import Data, fit, read_data, seeded
+from empirisk.trees.resample import Groups
+
+Array = NDArray[np.float64]
+WAYS = ("weights", "subsample", "upsample")
+
+
+def _keeps_decisions(around: Any) -> bool:
+    """Without probabilities to correct, the machine's own decisions stand."""
+    machine = getattr(around, "machine_", around.machine)
+    return hasattr(machine, "decision_function") and not hasattr(machine, "predict_proba")
+
+
+class Balanced(Whole, ClassifierMixin, Around):
+    """A classifier that learns from classes of equal weight, and answers for classes as they are.
+
+    The rows are changed inside ``fit`` alone, so that no copy of a training row is ever a test row. The probabilities
+    p' of the machine belong to the changed shares pi' of the classes; with the true shares pi they become
+
+        p_k  proportional to  p'_k pi_k / pi'_k
+
+    and the prediction is the most probable class. For predictions that weigh the classes alike, put `Threshold` around
+    it, or set ``correct=False``.
+
+    Parameters
+    ----------
+    machine : classifier
+        Of Empirisk or any that keeps scikit-learn's contract.
+    how : {"upsample", "subsample", "weights"}
+        Repeat rows of the smaller classes; drop rows of the larger ones; or weigh rows, changing none.
+    jitter : float
+        Noise on repeated rows, as a share of the standard deviation of each column within the class; zeros of a sparse
+        table stay zero.
+    correct : bool
+        Whether probabilities are corrected for the changed shares.
+    random_state : int, RandomState or None
+        Draws rows and noise.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    prior_, trained_prior_ : arrays
+        Their shares in the data, and in what the machine learned from.
+    machine_ : classifier
+        The machine, fitted.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(400, 1))
+    >>> y = X[:, 0] + np.random.default_rng(1).normal(size=400) > 2.0
+    >>> machine = er.selection.Balanced(er.LogisticRegression(), how="upsample", jitter=0.05, random_state=0).fit(X, y)
+    >>> bool(abs(machine.predict_proba(X)[:, 1].mean() - y.mean()) < 0.03)
+    True
+    """
+
+    def __init__(
+        self,
+        machine: Any,
+        *,
+        how: str = "upsample",
+        jitter: float = 0.0,
+        correct: bool = True,
+        random_state: Any = None,
+    ):
+        self.machine = machine
+        self.how = how
+        self.jitter = jitter
+        self.correct = correct
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Balanced":
+        """Balance the rows, and fit the machine to them."""
+        if self.how not in WAYS:
+            raise EmpiriskError(f"how={self.how!r} is not known; use one of {WAYS}.")
+        if not self.jitter >= 0 or (self.jitter > 0 and self.how != "upsample"):
+            raise EmpiriskError(f"jitter={self.jitter!r} must be 0, or positive with how='upsample'.")
+        data = read_data(self.machine, X, y, sample_weight)
+        if data.classes is None:
+            raise EmpiriskError(f"Balanced needs a classifier, but {self.machine!r} predicts numbers.")
+        if data.weights is not None and data.weights.min() == 0:
+            data = data.rows(np.flatnonzero(data.weights > 0))
+            data = read_data(self.machine, data.X, data.y, data.weights)
+        classes = np.unique(data.y)
+        before = _masses(data, classes)
+        even = _weighted(data, classes, before) if self.how == "weights" else self._drawn(data, classes)
+        self.prior_, self.trained_prior_ = (mass / mass.sum() for mass in (before, _masses(even, classes)))
+        self.machine_ = fit(seeded(self.machine, 0), even)
+        return self
+
+    def _drawn(self, data: Data, classes: NDArray) -> Data:
+        random = generator(self.random_state)
+        table = _as_table(data.X)
+        weights = np.ones(len(data)) if data.weights is None else data.weights
+        sizes = [_Class.of(table, data.y, weights, label) for label in classes]
+        if self.how == "subsample":
+            least = min(one.count for one in sizes)
+            kept = np.concatenate([one.thinned(least, random) for one in sizes])
+            part = data.rows(kept)
+            return Data(part.X, part.y, None if data.weights is None else np.ones(len(kept)), None, data.classes)
+        most = max(one.count for one in sizes)
+        drawn = np.concatenate([one.repeated(most - one.count, random) for one in sizes])
+        more = data.rows(drawn)
+        extra = _shaken(table, drawn, sizes, self.jitter, random) if self.jitter > 0 else more.X
+        counts = None if data.weights is None else np.concatenate([data.weights, np.ones(len(drawn))])
+        targets = np.concatenate([data.y, more.y])
+        whole = data.X if self.jitter == 0 or issparse(data.X) else np.asarray(data.X, dtype=np.float64)
+        return Data(_stacked(whole, extra), targets, counts, None, data.classes)
+
+    def predict(self, X: Any) -> NDArray:
+        """The most probable class; what the machine says where it knows no probabilities."""
+        check_is_fitted(self)
+        if not hasattr(self.machine_, "predict_proba"):
+            return self.machine_.predict(X)
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    @available_if(inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities for classes as frequent as in the data."""
+        check_is_fitted(self)
+        p = self.machine_.predict_proba(X)
+        if not self.correct:
+            return p
+        p = p * (self.prior_ / self.trained_prior_)
+        return p / p.sum(axis=1, keepdims=True)
+
+    @available_if(_keeps_decisions)
+    def decision_function(self, X: Any) -> Array:
+        """The machine's own decision function."""
+        check_is_fitted(self)
+        return self.machine_.decision_function(X)
+
+
+@dataclass(frozen=True, eq=False)
+class _Class:
+    """The rows of one class as groups of equal rows, so that weight 2 is drawn as the row twice."""
+
+    rows: NDArray[np.intp]
+    groups: Groups
+    count: int
+
+    @classmethod
+    def of(cls, table: Any, y: NDArray, weights: Array, label: Any) -> "_Class":
+        rows = np.flatnonzero(y == label)
+        groups = Groups.of(_safe_indexing(table, rows), np.zeros(len(rows)), weights[rows])
+        return cls(rows, groups, groups.size)
+
+    def thinned(self, count: int, random: np.random.Generator) -> NDArray[np.intp]:
+        """So many rows, spread evenly over the class in an order that is random but the same for equal rows."""
+        steps = (np.arange(count) + random.random()) * (1.0 / count)
+        place = np.searchsorted(np.cumsum(self.groups.share), steps, side="right")
+        return self.rows[self.groups.first[np.minimum(place, len(self.groups.first) - 1)]]
+
+    def repeated(self, count: int, random: np.random.Generator) -> NDArray[np.intp]:
+        """So many rows, drawn with replacement."""
+        if count == 0:
+            return self.rows[:0]
+        return self.rows[np.repeat(self.groups.first, random.multinomial(count, self.groups.share))]
+
+
+def _masses(data: Data, classes: NDArray) -> Array:
+    codes = np.searchsorted(classes, data.y)
+    return np.bincount(codes, data.weights, minlength=len(classes)).astype(float)
+
+
+def _weighted(data: Data, classes: NDArray, masses: Array) -> Data:
+    factors = masses.sum() / (len(classes) * masses)
+    weights = np.ones(len(data)) if data.weights is None else data.weights
+    return Data(data.X, data.y, weights * factors[np.searchsorted(classes, data.y)], None, data.classes)
+
+
+def _as_table(X: Any) -> Any:
+    """The rows as something with columns, for telling equal rows."""
+    if hasattr(X, "shape") and len(X.shape) == 2:
+        return X
+    return np.asarray(X, dtype=None if hasattr(X, "shape") else object).reshape(len(X), -1)
+
+
+def _shaken(table: Any, drawn: NDArray, sizes: list[_Class], jitter: float, random: Any) -> Any:
+    """The drawn rows with noise on every column; in a sparse table on what is not zero."""
+    sparse = issparse(table)
+    numbers: Any = table.astype(np.float64) if sparse else np.asarray(table, dtype=np.float64)
+    parts, start = [], 0
+    with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity, which the machine will refuse
+        for one, count in zip(sizes, _counts(sizes, drawn), strict=True):
+            rows, share = numbers[one.rows[one.groups.first]], one.groups.share
+            squares = rows.multiply(rows) if sparse else rows * rows
+            spread = np.sqrt(np.maximum(share @ squares - (share @ rows) ** 2, 0.0))
+            own = numbers[drawn[start : start + count]]
+            if sparse:
+                own.data = own.data + jitter * spread[own.indices] * random.normal(size=len(own.data))
+            else:
+                own = own + jitter * spread * random.normal(size=own.shape)
+            parts.append(own)
+            start += count
+    return vstack(parts, format="csr") if sparse else np.concatenate(parts)
+
+
+def _counts(sizes: list[_Class], drawn: NDArray) -> list[int]:
+    """How many of the drawn rows belong to each class; they come class by class."""
+    return [int(np.isin(drawn, one.rows).sum()) for one in sizes]
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    """Two tables, one below the other."""
+    if issparse(first):
+        return vstack([first, second], format="csr")
+    if nw.dependencies.is_into_dataframe(first):
+        frames = [nw.from_native(part, eager_only=True) for part in (first, second)]
+        return nw.concat(frames).to_native()
+    return [*first, *second] if isinstance(first, (list, tuple)) else np.concatenate([first, second])

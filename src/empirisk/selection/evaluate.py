@@ -1,0 +1,241 @@
+"""Honest evaluation: every score from rows that had no part in the fit, with its interval."""
+
+import time as clock
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from empirisk.certificate import Certificate
+from empirisk.errors import EmpiriskError
+from empirisk.selection import leave_one_out
+from empirisk.selection.answers import Answers, answers_of, check_answers
+from empirisk.selection.data import Data, fit, read_data, seeded, seeds
+from empirisk.selection.intervals import Part, Trial, grade, score
+from empirisk.selection.journal import Journal, fingerprint, freeze, pack, thaw, unpack
+from empirisk.selection.metrics import Metric, find_metrics
+from empirisk.selection.parallel import spread
+from empirisk.selection.results import EvaluationResult, Fold
+from empirisk.selection.search import Search, evidence, known_parts
+from empirisk.selection.splits import Split, make_splits
+from empirisk.theory.bound import check_open
+
+Array = NDArray[np.float64]
+
+
+def evaluate(
+    machine: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    cv: Any = 5,
+    repeats: int | None = None,
+    test_size: float = 0.25,
+    groups: ArrayLike | None = None,
+    time: bool | ArrayLike = False,
+    space: Any = None,
+    scoring: Any = None,
+    sample_weight: ArrayLike | None = None,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+    journal: Any = None,
+) -> EvaluationResult:
+    """Score a machine on rows that it has not seen, with an interval for every score.
+
+    Whatever the machine chooses from data (C, columns, thresholds, resampling) it chooses inside each split, from the
+    training rows alone. Splits run in parallel within ``er.config(threads=...)``; the result is the same for
+    any number.
+
+    Parameters
+    ----------
+    machine : classifier or regressor
+        Of Empirisk or any that keeps scikit-learn's contract, pipelines and searches included. It is not changed.
+    X, y : table and targets
+        As for ``machine.fit``.
+    cv : int, "loo", "holdout", "random", splitter or pairs
+        Folds, stratified for classes; leave-one-out, in closed form for ridge regression; one random split; ``repeats``
+        random splits; any splitter of scikit-learn; pairs (train, test) of row numbers.
+    repeats : int
+        How often folds are drawn anew (1), or how many random splits (10).
+    test_size : float
+        Share of the rows that random splits test on.
+    groups : array
+        Rows of one group are never on both sides of a split.
+    time : bool or array
+        Train on earlier rows and test on later ones: by this array, or True where the rows are in order.
+    space : dict or list of dict
+        Search these values of parameters inside every split, by five-fold cross-validation; see `Search`.
+    scoring : name, scorer, list or dict
+        Names of scikit-learn's scorers, and "rmse", "mse", "mae", "log_loss", "brier", "error_rate",
+        "false_positive_rate". The first is the score. By default what suits the task.
+    sample_weight : array
+        Weights of the rows, in fits and in scores.
+    confidence : float
+        Of the intervals.
+    random_state : int, RandomState or None
+        Draws the splits, and seeds machines whose ``random_state`` is None.
+    journal : path
+        A file in which finished splits are noted: run the same again after a crash, and it goes on where it was.
+
+    Returns
+    -------
+    EvaluationResult
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = X[:, 0] + X[:, 1] + np.random.default_rng(1).normal(size=200) > 0
+    >>> result = er.evaluate(er.LogisticRegression(), X, y, space={"C": [0.01, 1.0]})
+    >>> low, high = result.score.interval
+    >>> low < result.score.value < high
+    True
+    """
+    confidence = check_open("confidence", confidence)
+    data = read_data(machine, X, y, sample_weight, groups)
+    metrics = find_metrics(scoring, data.classes, machine)
+    splits = make_splits(
+        cv,
+        data.y,
+        classes=data.classes is not None,
+        groups=data.groups,
+        repeats=repeats,
+        test_size=test_size,
+        time=time,
+        random_state=random_state,
+    )
+    if space is not None:
+        aim = metrics[0].name if metrics[0].named else metrics[0].scorer
+        machine = Search(machine, space, time=time is not False, scoring=aim, random_state=random_state)
+    _refuse_inner_journal(machine)
+    task = Task(machine, data, metrics, splits, seeds(random_state, len(splits)))
+    outcomes = _closed_form(task, cv) or _by_refitting(task, journal)
+    return _result(task, outcomes, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be done: a machine, data, metrics, and splits with a seed each."""
+
+    machine: Any
+    data: Data
+    metrics: list[Metric]
+    splits: list[Split]
+    seeds: list[int]
+
+    @property
+    def pooled(self) -> bool:
+        """Whether test sets are so small that they are scored together."""
+        return min(len(test) for _, test in self.splits) < 2
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came out of one split."""
+
+    answers: Answers
+    scores: dict[str, float]
+    parameters: dict[str, Any]
+    seconds: float
+    certificate: Certificate | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON; labels by the number of their class."""
+        answers, labels = self.answers, self.answers.classes
+        said = answers.predictions if labels is None else np.searchsorted(labels, answers.predictions)
+        return {
+            "answers": [pack(said), pack(answers.probabilities), pack(answers.decisions)],
+            "scores": self.scores,
+            "parameters": freeze(self.parameters),
+            "seconds": self.seconds,
+            "certificate": None if self.certificate is None else asdict(self.certificate),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any], task: Task) -> "Outcome":
+        """From JSON."""
+        said, probabilities, decisions = (unpack(packed) for packed in value["answers"])
+        labels, certificate = task.data.classes, value["certificate"]
+        return cls(
+            Answers(said if labels is None else labels[said], probabilities, decisions, labels),
+            value["scores"],
+            thaw(value["parameters"], known_parts(task.machine)),
+            value["seconds"],
+            None if certificate is None else Certificate(**certificate),
+        )
+
+
+def _by_refitting(task: Task, journal: Any) -> list[Outcome]:
+    """Fit and test in every split that the journal does not know yet."""
+    data = task.data
+    what = ("evaluate", task.machine, data.X, data.y, data.weights, task.splits, task.seeds)
+    notes = Journal(journal, lambda: fingerprint(*what, [metric.name for metric in task.metrics]))
+
+    def run(number: int) -> None:
+        notes.add(str(number), _one_split(task, number).to_json())
+
+    left = [number for number in range(len(task.splits)) if str(number) not in notes.done]
+    spread(run, left, alone=len(task.splits) == 1)
+    return [Outcome.from_json(notes.done[str(number)], task) for number in range(len(task.splits))]
+
+
+def _one_split(task: Task, number: int) -> Outcome:
+    train, test = task.data.split(*task.splits[number])
+    machine = seeded(task.machine, task.seeds[number])
+    start = clock.perf_counter()
+    fit(machine, train)
+    seconds = clock.perf_counter() - start
+    answers = answers_of(machine, test.X, task.data.classes)
+    check_answers(answers)
+    part = Part(np.arange(len(test)), test.y, answers, test.weights)
+    scores = {} if task.pooled else {m.name: grade(m, part) for m in task.metrics if m.named}
+    extra = {} if test.weights is None else {"sample_weight": test.weights}
+    scores |= {m.name: m.sign * float(m.scorer(machine, test.X, test.y, **extra)) for m in task.metrics if not m.named}
+    return Outcome(answers, scores, *evidence(machine, seconds))
+
+
+def _closed_form(task: Task, cv: Any) -> list[Outcome]:
+    """Leave-one-out without refitting, where there is a formula and nothing but the answers is asked for."""
+    if cv != "loo" or task.data.groups is not None or not all(metric.named for metric in task.metrics):
+        return []
+    start = clock.perf_counter()
+    found = leave_one_out.predictions(task.machine, task.data)
+    if found is None:
+        return []
+    seconds = (clock.perf_counter() - start) / len(found)
+    return [Outcome(Answers(found[[row]], None, None, None), {}, {}, seconds, None) for row in range(len(found))]
+
+
+def _result(task: Task, outcomes: list[Outcome], confidence: float) -> EvaluationResult:
+    data = task.data
+    tests = [test for _, test in task.splits]
+    joined, order = Answers.join([outcome.answers for outcome in outcomes]), np.concatenate(tests)
+    rows, first = np.unique(order, return_index=True)
+    once = joined.take(first)
+    weights = None if data.weights is None else data.weights[rows]
+    if task.pooled or data.classes is None:
+        parts = [Part(order, data.y[order], joined, None if data.weights is None else data.weights[order])]
+    else:
+        parts = [
+            Part(test, data.y[test], outcome.answers, None if data.weights is None else data.weights[test])
+            for test, outcome in zip(tests, outcomes, strict=True)
+        ]
+    share = sum(len(test) for test in tests) / sum(len(train) for train, _ in task.splits)
+    trial = Trial(parts, len(task.splits), share, data.groups, confidence)
+    scores = {}
+    for metric in task.metrics:
+        each = [outcome.scores[metric.name] for outcome in outcomes if metric.name in outcome.scores]
+        scores[metric.name] = score(metric, trial, np.array(each))
+    folds = [
+        Fold(*split, outcome.scores, outcome.parameters, outcome.seconds, outcome.certificate)
+        for split, outcome in zip(task.splits, outcomes, strict=True)
+    ]
+    answers = (once.predictions, data.y[rows], data.classes, once.probabilities, once.decisions)
+    return EvaluationResult(scores, folds, rows, *answers, weights, type(task.machine).__name__)
+
+
+def _refuse_inner_journal(machine: Any) -> None:
+    """A journal inside a split would meet other data at the next."""
+    named = [name for name in machine.get_params() if name.rpartition("__")[2] == "journal"]
+    if any(machine.get_params()[name] is not None for name in named):
+        raise EmpiriskError("journal= of a search is for one fit on all rows; give evaluate(journal=...) instead.")

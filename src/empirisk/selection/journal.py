@@ -1,0 +1,164 @@
+"""A journal on disk: what is done is written down at once, so that a run that was killed goes on where it was.
+
+One JSON object a line. The first names the work by a fingerprint of data and parameters; each other holds one finished
+piece. A line is flushed to the disk before the next piece counts as done; a last line that was cut short is dropped.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import sklearn
+from scipy.sparse import issparse
+
+import empirisk
+from empirisk.errors import EmpiriskError
+
+KIND = "empirisk journal 1"
+
+
+def fingerprint(*things: Any) -> str:
+    """A hash of data and parameters that is the same in every process.
+
+    >>> fingerprint(np.arange(3), er.Ridge(C=2.0)) == fingerprint(np.arange(3), er.Ridge(C=2.0))
+    True
+    >>> fingerprint(er.Ridge(C=2.0)) == fingerprint(er.Ridge(C=2.5))
+    False
+    """
+    digest = hashlib.sha256(f"{empirisk.__version__} {sklearn.__version__} {np.__version__}".encode())
+    for thing in things:
+        _feed(digest, thing)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, thing: Any) -> None:
+    """Add one thing: arrays by their bytes, machines by class and parameters, the rest by its text."""
+    digest.update(type(thing).__name__.encode())
+    if nw.dependencies.is_into_dataframe(thing):
+        frame = nw.from_native(thing, eager_only=True)
+        for name in frame.columns:
+            _feed(digest, name)
+            _feed(digest, frame[name].to_numpy())
+    elif issparse(thing):
+        coo = thing.tocoo()
+        for part in (np.array(coo.shape), coo.row, coo.col, coo.data):
+            _feed(digest, np.asarray(part))
+    elif isinstance(thing, np.ndarray):
+        digest.update(f"{thing.dtype} {thing.shape}".encode())
+        plain = thing.dtype.kind not in "OV"
+        digest.update(np.ascontiguousarray(thing).tobytes() if plain else repr(thing.tolist()).encode())
+    elif isinstance(thing, Mapping):
+        for key in sorted(thing, key=str):
+            _feed(digest, key)
+            _feed(digest, thing[key])
+    elif isinstance(thing, (list, tuple)):
+        for item in thing:
+            _feed(digest, item)
+    elif hasattr(thing, "get_params") and not isinstance(thing, type):
+        _feed(digest, thing.get_params(deep=False))
+    elif hasattr(thing, "dist") and hasattr(thing, "kwds"):  # a distribution of scipy.stats
+        _feed(digest, [thing.dist.name, thing.args, thing.kwds])
+    else:
+        text = getattr(thing, "__qualname__", None) or repr(thing)
+        digest.update(re.sub(r" at 0x[0-9a-f]+", "", text).encode())  # where an object lies says nothing of it
+
+
+class Journal:
+    """The finished pieces of one piece of work, on disk and in memory; without a path in memory alone."""
+
+    def __init__(self, path: Any, fingerprint: Callable[[], str]):
+        self.done: dict[str, Any] = {}
+        self._path = None if path is None else Path(path)
+        self._lock = threading.Lock()
+        if self._path is None:
+            return
+        mark = fingerprint()
+        if self._path.exists() and self._path.stat().st_size:
+            self._read(mark)
+        if not self._path.exists() or not self._path.stat().st_size:
+            self._append({"kind": KIND, "fingerprint": mark})
+
+    def _read(self, mark: str) -> None:
+        assert self._path is not None
+        whole, newline, _ = self._path.read_bytes().rpartition(b"\n")
+        lines = [self._parse(line, number) for number, line in enumerate(whole.split(b"\n"), 1)] if newline else []
+        if not lines and self._path.read_bytes()[:1] != b"{":
+            raise self._foreign("is no journal of Empirisk")
+        if lines and (not isinstance(lines[0], dict) or lines[0].get("kind") != KIND):
+            raise self._foreign("is no journal of Empirisk")
+        if lines and lines[0]["fingerprint"] != mark:
+            raise self._foreign("was written for other data, other parameters or another version")
+        with self._path.open("r+b") as file:  # a line that was cut short goes, so that the next starts afresh
+            file.truncate(len(whole) + len(newline))
+        self.done = {line["key"]: line["value"] for line in lines[1:]}
+
+    def _parse(self, line: bytes, number: int) -> Any:
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise self._foreign(f"cannot be read at line {number}") from error
+
+    def _foreign(self, why: str) -> EmpiriskError:
+        return EmpiriskError(f"journal={str(self._path)!r} {why}; give another path, or delete the file.")
+
+    def _append(self, line: dict[str, Any]) -> None:
+        if self._path is None:
+            return
+        with self._path.open("ab") as file:
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def add(self, key: str, value: Any) -> None:
+        """Note a finished piece; ``value`` is made of what JSON knows."""
+        with self._lock:
+            self.done[key] = value
+            self._append({"key": key, "value": value})
+
+
+def pack(array: np.ndarray | None) -> Any:
+    """An array as JSON, to the last bit."""
+    if array is None:
+        return None
+    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": array.shape, "data": data}
+
+
+def unpack(packed: Any) -> Any:
+    """The array of `pack`."""
+    if packed is None:
+        return None
+    flat = np.frombuffer(base64.b64decode(packed["data"]), dtype=packed["dtype"])
+    return flat.reshape(packed["shape"]).copy()
+
+
+def freeze(value: Any) -> Any:
+    """A parameter as JSON: plain values as they are, parts of a machine by their text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [freeze(item) for item in value]
+    if isinstance(value, Mapping):
+        return {"map": {str(key): freeze(item) for key, item in value.items()}}
+    return {"text": repr(value)}
+
+
+def thaw(value: Any, known: Iterable[Any]) -> Any:
+    """A parameter from JSON; parts are looked up by their text among those known."""
+    if isinstance(value, list):
+        return [thaw(item, known) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "map" in value:
+        return {key: thaw(item, known) for key, item in value["map"].items()}
+    return next((part for part in known if repr(part) == value["text"]), value["text"])

@@ -1,0 +1,137 @@
+"""Scores by name: scikit-learn's scorers, and short names for errors."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    f1_score,
+    get_scorer,
+    get_scorer_names,
+    jaccard_score,
+    log_loss,
+    make_scorer,
+    precision_score,
+    recall_score,
+    zero_one_loss,
+)
+
+from empirisk.errors import EmpiriskError
+
+#: Errors, where less is better, under names of their own; scikit-learn scores them with a minus sign.
+ERRORS = {
+    "rmse": "neg_root_mean_squared_error",
+    "mse": "neg_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+    "log_loss": "neg_log_loss",
+    "brier": "neg_brier_score",
+}
+RATES = {"accuracy", "error_rate"}
+#: Scores of one class against the other: the second of two is the positive one, whatever its label.
+POSITIVE = {"precision": precision_score, "recall": recall_score, "f1": f1_score, "jaccard": jaccard_score}
+PROBABLE = {"response_method": "predict_proba", "greater_is_better": False}
+UNIT = {*RATES, *POSITIVE, "balanced_accuracy", "roc_auc", "average_precision", "false_positive_rate", "f1_macro"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One score: how it is called, how it is computed, and which way is better.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    scorer : callable
+        (machine, X, y) -> number, larger is better.
+    sign : float
+        What the scorer's number is multiplied with to be reported: -1 for errors.
+    named : bool
+        Whether it looks at the answers alone, so that it can be computed again for part of them.
+    """
+
+    name: str
+    scorer: Callable[..., Any]
+    sign: float = 1.0
+    named: bool = True
+
+    @property
+    def rate(self) -> bool:
+        """Whether it is a share of the rows."""
+        return self.name in RATES
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """What it cannot be below or above."""
+        if self.name in UNIT:
+            return 0.0, 1.0
+        return (0.0, np.inf) if self.sign < 0 else (-np.inf, 1.0 if self.name == "r2" else np.inf)
+
+
+def find_metrics(scoring: Any, classes: NDArray | None, machine: Any) -> list[Metric]:
+    """The metrics asked for, or those that suit the task; the first is the score."""
+    if scoring is None:
+        scoring = _usual(classes, machine)
+    if isinstance(scoring, dict):
+        return [_metric(value, classes, str(name)) for name, value in scoring.items()]
+    if isinstance(scoring, str) or callable(scoring):
+        scoring = [scoring]
+    if not isinstance(scoring, Iterable):
+        raise EmpiriskError(f"scoring={scoring!r} must be a name, a scorer, or a list or dictionary of them.")
+    found = [_metric(value, classes) for value in scoring]
+    if not found or len({metric.name for metric in found}) < len(found):
+        raise EmpiriskError("scoring must name at least one score, and each of them once.")
+    return found
+
+
+def _usual(classes: NDArray | None, machine: Any) -> list[str]:
+    if classes is None:
+        return ["r2", "rmse", "mae"]
+    if len(classes) > 2:
+        return ["accuracy", "balanced_accuracy", "f1_macro"]
+    graded = any(hasattr(machine, method) for method in ("decision_function", "predict_proba"))
+    return ["accuracy", "balanced_accuracy", "f1"] + ["roc_auc"] * graded
+
+
+def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Metric:
+    if callable(value):
+        return Metric(name or getattr(value, "__name__", str(value)), value, named=False)
+    if not isinstance(value, str):
+        raise EmpiriskError(f"scoring={value!r} must be a name or a scorer.")
+    if classes is not None and value in (*POSITIVE, "average_precision", "false_positive_rate", "brier", "log_loss"):
+        return _of_positive(value, classes, name or value)
+    if value in ERRORS:
+        return Metric(name or value, get_scorer(ERRORS[value]), -1.0)
+    if value == "error_rate":
+        return Metric(name or value, make_scorer(zero_one_loss, greater_is_better=False), -1.0)
+    if value not in get_scorer_names():
+        raise EmpiriskError(
+            f"scoring={value!r} is not known; use a name of sklearn.metrics.get_scorer_names() or one of "
+            f"{sorted([*ERRORS, 'error_rate', 'false_positive_rate'])}."
+        )
+    return Metric(name or value, get_scorer(value))
+
+
+def _of_positive(value: str, classes: NDArray, name: str) -> Metric:
+    """A score of the second of two classes."""
+    if value == "log_loss":  # a fold may lack a class, so that they must be named
+        return Metric(name, make_scorer(log_loss, labels=classes, **PROBABLE), -1.0)
+    if value == "brier":
+        kept = {"pos_label": classes[1]} if len(classes) == 2 else {"labels": classes}
+        return Metric(name, make_scorer(brier_score_loss, **kept, **PROBABLE), -1.0)
+    if len(classes) != 2:
+        raise EmpiriskError(f"scoring={value!r} is for two classes, but y holds {len(classes)}; use '{value}_macro'.")
+    negative, positive = classes
+    if value == "average_precision":
+        methods = ("decision_function", "predict_proba")
+        return Metric(name, make_scorer(average_precision_score, response_method=methods, pos_label=positive))
+    if value == "false_positive_rate":
+
+        def fall_out(truth, said, sample_weight=None) -> float:
+            return 1.0 - recall_score(truth, said, pos_label=negative, sample_weight=sample_weight, zero_division=1)
+
+        return Metric(name, make_scorer(fall_out, greater_is_better=False), -1.0)
+    return Metric(name, make_scorer(POSITIVE[value], pos_label=positive, zero_division=0))

@@ -1,0 +1,323 @@
+"""Search over parts: losses, kernels, widths, C, whatever ``set_params`` reaches."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+from empirisk.certificate import Certificate
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.machines.transaction import all_or_nothing
+from empirisk.selection.around import Delegating, Whole
+from empirisk.selection.data import Data, fit, read_data, seeded
+from empirisk.selection.journal import Journal, fingerprint
+from empirisk.selection.metrics import Metric, find_metrics
+from empirisk.selection.parallel import spread
+from empirisk.selection.path import machines_along
+from empirisk.selection.splits import Split, make_splits
+
+Array = NDArray[np.float64]
+
+
+class Search(Whole, Delegating):
+    """The best of many settings of a machine, by cross-validation.
+
+    Settings that differ in C alone are fitted as one path, each C started where the one before ended, also as the last
+    step of a pipeline. A setting whose parts have no meaning together is left out. Inside `evaluate` the search is
+    done anew in every split.
+
+    Parameters
+    ----------
+    machine : classifier or regressor
+        Of Empirisk or any that keeps scikit-learn's contract.
+    space : dict or list of dict
+        Values by the name of a parameter, reaching into parts: ``{"C": [0.1, 1], "loss": ["hinge", "logistic"]}`` or
+        ``{"features__width": [1, 2]}``. Lists, or distributions of ``scipy.stats`` with ``candidates``.
+    cv : int, "loo", "holdout", "random", splitter or pairs
+        As for `evaluate`.
+    time : bool
+        Whether rows are in the order of time, and later rows judge.
+    scoring : name or scorer
+        As for `evaluate`; accuracy for classes and R^2 for numbers by default.
+    candidates : int or None
+        How many settings to draw at random; None tries all of them.
+    random_state : int, RandomState or None
+        Draws folds and settings, and seeds machines whose ``random_state`` is None.
+    journal : path
+        A file in which finished fits are noted: the same search goes on where it was killed.
+
+    Attributes
+    ----------
+    machine_, best_estimator_ : machine
+        The machine with the best setting, fitted to all rows.
+    best_params_, best_index_, best_score_ : dict, int, float
+        The best setting, its place among the settings, and its mean score: an optimistic one, since the best was
+        picked; `evaluate` the search for an honest one.
+    cv_results_ : dict of arrays
+        ``params``, ``mean_test_score``, ``std_test_score``, ``rank_test_score`` and the score of each split.
+    refused_ : dict
+        Settings by number that were left out, and why.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> space = {"C": [0.01, 1.0], "features": [None, er.maps.Polynomial(2)]}
+    >>> found = er.selection.Search(er.SVM(), space).fit(X, (X**2).sum(axis=1) > 1)
+    >>> found.best_params_
+    {'C': 1.0, 'features': Polynomial()}
+    """
+
+    def __init__(
+        self,
+        machine: Any,
+        space: Any,
+        *,
+        cv: Any = 5,
+        time: bool = False,
+        scoring: Any = None,
+        candidates: int | None = None,
+        random_state: Any = 0,
+        journal: Any = None,
+    ):
+        self.machine = machine
+        self.space = space
+        self.cv = cv
+        self.time = time
+        self.scoring = scoring
+        self.candidates = candidates
+        self.random_state = random_state
+        self.journal = journal
+
+    @all_or_nothing
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> "Search":
+        """Try every setting in every split, and fit the best to all rows."""
+        data = read_data(self.machine, X, y, sample_weight, groups)
+        metric = find_metrics(self.scoring, data.classes, self.machine)[0]
+        settings = self._settings()
+        splits = make_splits(
+            self.cv,
+            data.y,
+            classes=data.classes is not None,
+            groups=data.groups,
+            time=self.time,
+            random_state=self.random_state,
+        )
+        table = self._table_of_scores(data, metric, settings, splits)
+        self._keep(settings, table)
+        fresh = self._with(settings[self.best_index_])
+        self.machine_ = self.best_estimator_ = fit(fresh, data)
+        return self
+
+    @property
+    def chosen_(self) -> dict[str, Any]:
+        """The best setting."""
+        return self.best_params_
+
+    def _settings(self) -> list[dict[str, Any]]:
+        if self.candidates is not None:
+            drawn = ParameterSampler(self.space, self.candidates, random_state=self.random_state)
+            return list(drawn)
+        try:
+            settings = list(ParameterGrid(self.space))
+        except (TypeError, ValueError) as error:
+            raise EmpiriskError(
+                f"space={self.space!r} must map names of parameters to lists of values; with distributions, say how "
+                f"many settings to draw in candidates= ({error})."
+            ) from error
+        if not settings:
+            raise EmpiriskError("space holds no setting; give lists of values by the name of a parameter.")
+        return settings
+
+    def _with(self, setting: dict[str, Any]) -> Any:
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
+        # A part of the space is cloned: a fit must not write into it.
+        fresh = {name: clone(value, safe=False) for name, value in setting.items()}
+        return seeded(clone(self.machine).set_params(**fresh), int(seed))
+
+    def _table_of_scores(
+        self, data: Data, metric: Metric, settings: list[dict[str, Any]], splits: list[Split]
+    ) -> Array:
+        """Scores, settings x splits, larger is better; minus infinity where a setting was refused."""
+        runs = plan(self.machine, settings)
+        notes = Journal(
+            self.journal,
+            lambda: fingerprint("search", self.machine, settings, splits, data.X, data.y, data.weights, metric.name),
+        )
+        tasks = [(run, split) for run in range(len(runs)) for split in range(len(splits))]
+
+        def work(task: tuple[int, int]) -> None:
+            run, (inside, outside) = runs[task[0]], data.split(*splits[task[1]])
+            try:
+                value: Any = run.scores(self._with(run.setting), inside, outside, metric)
+            except Unsuitable as refusal:
+                value = str(refusal)
+            notes.add(f"{task[0]} {task[1]}", value)
+
+        left = [task for task in tasks if f"{task[0]} {task[1]}" not in notes.done]
+        spread(work, left, alone=len(tasks) == 1)
+        table, self.refused_ = np.full((len(settings), len(splits)), -np.inf), {}
+        for run, split in tasks:
+            value = notes.done[f"{run} {split}"]
+            if isinstance(value, str):
+                self.refused_ |= dict.fromkeys(runs[run].places, value)
+            else:
+                table[runs[run].places, split] = value
+        return table
+
+    def _keep(self, settings: list[dict[str, Any]], table: Array) -> None:
+        means = table.mean(axis=1)
+        if not np.any(means > -np.inf):
+            reason = next(iter(self.refused_.values()), "every score is NaN")
+            raise EmpiriskError(f"space holds no setting that can be fitted: {reason}")
+        means = np.where(np.isnan(means), -np.inf, means)
+        self.best_index_ = int(np.argmax(means))
+        self.best_params_, self.best_score_ = settings[self.best_index_], float(means[self.best_index_])
+        ranks = np.array([1 + int(np.sum(means > mean)) for mean in means])
+        with np.errstate(invalid="ignore"):
+            spreads = table.std(axis=1)
+        self.cv_results_ = {
+            "params": settings,
+            **{f"split{k}_test_score": table[:, k] for k in range(table.shape[1])},
+            "mean_test_score": means,
+            "std_test_score": spreads,
+            "rank_test_score": ranks,
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """Settings that are fitted together: one, or a path over C.
+
+    Attributes
+    ----------
+    setting : dict
+        The parameters that all of them share.
+    places : list of int
+        Their numbers, in the order of ``Cs``.
+    Cs : list of float
+        The values of C, increasing; empty where there is no path.
+    """
+
+    setting: dict[str, Any]
+    places: list[int]
+    Cs: list[float]
+
+    def scores(self, machine: Any, train: Data, test: Data, metric: Metric) -> list[float]:
+        """Fit to the training rows and score the test rows, larger is better."""
+        extra = {} if test.weights is None else {"sample_weight": test.weights}
+        if not self.Cs:
+            fit(machine, train)
+            return [float(metric.scorer(machine, test.X, test.y, **extra))]
+        inside, outside = train.X, test.X
+        if hasattr(machine, "steps") and len(machine.steps) > 1:
+            before = machine[:-1]
+            inside, outside = before.fit_transform(train.X, train.y), before.transform(test.X)
+        last = machine.steps[-1][1] if hasattr(machine, "steps") else machine
+        if _has_path(last):
+            fitted = machines_along(last, inside, train.y, self.Cs, train.weights)
+        else:
+            part = replace(train, X=inside)
+            fitted = (fit(clone(last).set_params(C=C), part) for C in self.Cs)
+        return [float(metric.scorer(one, outside, test.y, **extra)) for one in fitted]
+
+
+def _has_path(machine: Any) -> bool:
+    """Whether the features stay the same along C: explicit, and not weighed together with it."""
+    return machine.features is None or (
+        hasattr(machine.features, "transform") and not hasattr(machine.features, "kernels")
+    )
+
+
+def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
+    """Settings put together into paths over C where the machine has them.
+
+    >>> [run.Cs for run in plan(er.SVM(), [{"C": 1.0}, {"C": 0.1}, {"C": 2.0, "tol": 0.1}])]
+    [[0.1, 1.0], [2.0]]
+    """
+    last = machine.steps[-1] if hasattr(machine, "steps") else None
+    name, owner = (f"{last[0]}__C", last[1]) if last else ("C", machine)
+    if not hasattr(owner, "_prepare"):
+        return [Run(setting, [place], []) for place, setting in enumerate(settings)]
+    runs: list[Run] = []
+    together: dict[str, list[int]] = {}
+    for place, setting in enumerate(settings):
+        rest = {key: value for key, value in setting.items() if key != name}
+        C = setting.get(name)
+        finite = isinstance(C, Real) and 0 < float(C) < np.inf
+        if finite and (last is None or last[0] not in setting):
+            together.setdefault(repr(sorted(rest.items(), key=lambda pair: pair[0])), []).append(place)
+        else:
+            runs.append(Run(setting, [place], []))
+    for places in together.values():
+        places.sort(key=lambda place: settings[place][name])
+        shared = {key: value for key, value in settings[places[0]].items() if key != name}
+        runs.append(Run(shared, places, [float(settings[place][name]) for place in places]))
+    return runs
+
+
+def search(machine: Any, space: Any, X: Any, y: ArrayLike, **options: Any) -> Search:
+    """Find the best setting of a machine, and fit it: ``Search(machine, space, **options).fit(X, y)``.
+
+    Parameters
+    ----------
+    machine, space
+        As for `Search`.
+    X, y : table and targets
+        As for ``machine.fit``.
+    **options
+        The other parameters of `Search`, and ``sample_weight`` and ``groups`` of its ``fit``.
+
+    Returns
+    -------
+    Search
+        Fitted.
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> found = er.selection.search(er.Ridge(), {"C": [1e-3, 1e3]}, X, 2 * X[:, 0])
+    >>> found.best_params_, found.predict([[0.5]]).round(2)
+    ({'C': 1000.0}, array([1.]))
+    """
+    rows = {name: options.pop(name) for name in ("sample_weight", "groups") if name in options}
+    return Search(machine, space, **options).fit(X, y, **rows)
+
+
+def evidence(machine: Any, seconds: float) -> tuple[dict[str, Any], float, Certificate | None]:
+    """What a fitted machine chose, how long it took, and its certificate, also through pipelines and searches."""
+    chosen: dict[str, Any] = {}
+    certificate = None
+    for prefix, part in _parts(machine):
+        found = getattr(part, "chosen_", None) or getattr(part, "best_params_", None)
+        if found is None and isinstance(getattr(part, "C", None), str):
+            found = {"C": part.C_}
+        chosen |= {prefix + name: value for name, value in (found or {}).items()}
+        certificate = getattr(part, "certificate_", certificate)
+    return chosen, seconds, certificate
+
+
+def _parts(machine: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """A fitted machine and the fitted machines inside it, with the prefix of their parameters."""
+    yield prefix, machine
+    for name, step in getattr(machine, "steps", []):
+        yield from _parts(step, f"{prefix}{name}__")
+    for name in ("machine_", "best_estimator_", "regressor_", "estimator_"):
+        if hasattr(machine, name):
+            yield from _parts(getattr(machine, name), prefix)
+            return
+
+
+def known_parts(machine: Any) -> list[Any]:
+    """The objects among the values that a search tries, to find them again by their text."""
+    spaces = [
+        value for name, value in machine.get_params().items() if name.rpartition("__")[2] in ("space", "param_grid")
+    ]
+    maps = [one for space in spaces for one in ([space] if isinstance(space, dict) else space or [])]
+    return [value for one in maps for values in one.values() if isinstance(values, (list, tuple)) for value in values]

@@ -1,0 +1,141 @@
+"""Which rows are for learning and which for judging: scikit-learn's splitters behind one argument."""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.utils import check_random_state
+
+from empirisk.errors import EmpiriskError
+
+Rows = NDArray[np.intp]
+Split = tuple[Rows, Rows]
+WAYS = ("loo", "holdout", "random")
+
+
+def make_splits(
+    cv: Any,
+    y: NDArray,
+    *,
+    classes: bool,
+    groups: NDArray | None = None,
+    repeats: int | None = None,
+    test_size: float = 0.25,
+    time: bool | ArrayLike = False,
+    random_state: Any = 0,
+) -> list[Split]:
+    """The pairs (train, test) of row numbers.
+
+    ``cv`` is a number of folds, "loo", "holdout" (one random split), "random" (``repeats`` random splits), a splitter
+    of scikit-learn or the pairs themselves; folds are stratified for classes, keep groups together and follow time
+    where asked.
+
+    >>> [test.tolist() for _, test in make_splits(2, np.array([0, 1, 0, 1]), classes=True)]
+    [[1, 2], [0, 3]]
+    """
+    _check_way(cv, repeats, test_size)
+    if time is not False:
+        return _in_time(cv, len(y), groups, repeats, test_size, time)
+    if not isinstance(cv, (str, Integral)):
+        return _given(cv, y, groups)
+    random = check_random_state(random_state)
+    if classes and cv != "loo" and groups is None:
+        _check_class_sizes(cv, y)
+    if cv == "loo":
+        splitter = LeaveOneOut() if groups is None else LeaveOneGroupOut()
+        return _pairs(splitter, y, groups)
+    if isinstance(cv, str):
+        count = 1 if cv == "holdout" else 10 if repeats is None else int(repeats)
+        rules = {"n_splits": count, "test_size": float(test_size), "random_state": random}
+        free = StratifiedShuffleSplit(**rules) if classes else ShuffleSplit(**rules)
+        return _pairs(free if groups is None else GroupShuffleSplit(**rules), y, groups)
+    splits: list[Split] = []
+    for _ in range(repeats or 1):
+        splits += _pairs(_k_folds(int(cv), classes, groups is not None, random.randint(2**31)), y, groups)
+    return splits
+
+
+def _k_folds(k: int, classes: bool, grouped: bool, seed: int) -> Any:
+    kinds = {
+        (True, False): StratifiedKFold,
+        (False, False): KFold,
+        (True, True): StratifiedGroupKFold,
+        (False, True): GroupKFold,
+    }
+    return kinds[classes, grouped](k, shuffle=True, random_state=seed)
+
+
+def _pairs(splitter: Any, y: NDArray, groups: NDArray | None) -> list[Split]:
+    try:
+        return list(splitter.split(np.zeros((len(y), 1)), y, groups))
+    except ValueError as error:
+        raise EmpiriskError(f"cv={splitter!r} cannot split these {len(y)} rows: {error}") from error
+
+
+def _given(cv: Any, y: NDArray, groups: NDArray | None) -> list[Split]:
+    """Splits from a splitter or an iterable of pairs, checked."""
+    if hasattr(cv, "split"):
+        return _pairs(cv, y, groups)
+    if not isinstance(cv, Iterable):
+        raise EmpiriskError(f"cv={cv!r} must be a number of folds, one of {WAYS}, a splitter, or pairs of row numbers.")
+    pairs = [(_numbers(train, len(y)), _numbers(test, len(y))) for train, test in cv]
+    if not pairs or any(len(train) == 0 or len(test) == 0 for train, test in pairs):
+        raise EmpiriskError("cv holds no split, or one without training or test rows; give pairs (train, test).")
+    return pairs
+
+
+def _numbers(rows: Any, n: int) -> Rows:
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows.astype(np.intp)
+
+
+def _in_time(
+    cv: Any, n: int, groups: NDArray | None, repeats: int | None, test_size: float, time: bool | ArrayLike
+) -> list[Split]:
+    """Train on what came before, test on what came after."""
+    if groups is not None or (repeats or 1) > 1:
+        raise EmpiriskError("time= leaves one way to split; drop groups and repeats, or drop time.")
+    order = np.arange(n) if time is True else np.argsort(np.asarray(time), kind="stable")
+    if len(order) != n:
+        raise EmpiriskError(f"time has {len(order)} entries for {n} rows; give one for each row, or True.")
+    if cv == "holdout":
+        cut = n - max(1, round(n * float(test_size)))
+        return [(order[:cut], order[cut:])]
+    if not isinstance(cv, Integral):
+        raise EmpiriskError(f"cv={cv!r} does not go with time=; give a number of folds or 'holdout'.")
+    return [(order[train], order[test]) for train, test in _pairs(TimeSeriesSplit(int(cv)), order, None)]
+
+
+def _check_way(cv: Any, repeats: int | None, test_size: float) -> None:
+    known = not isinstance(cv, str) or cv in WAYS
+    if isinstance(cv, bool) or not known or (isinstance(cv, Integral) and cv < 2):
+        raise EmpiriskError(f"cv={cv!r} must be a number of folds of at least 2, one of {WAYS}, or a splitter.")
+    if repeats is not None and (not isinstance(repeats, Integral) or repeats < 1):
+        raise EmpiriskError(f"repeats={repeats!r} must be a whole number of at least 1.")
+    if not isinstance(test_size, Real) or not 0 < test_size < 1:
+        raise EmpiriskError(f"test_size={test_size!r} must be a share between 0 and 1.")
+
+
+def _check_class_sizes(cv: Any, y: NDArray) -> None:
+    labels, counts = np.unique(y, return_counts=True)
+    needed = int(cv) if isinstance(cv, Integral) else 2
+    if counts.min() < needed:
+        label = labels[counts.argmin()]
+        raise EmpiriskError(
+            f"cv={cv!r} needs {needed} rows of every class, but class {label!r} has {counts.min()}; use fewer folds, "
+            "join rare classes, or give a splitter such as sklearn.model_selection.KFold."
+        )

@@ -1,0 +1,95 @@
+"""What every function of the theory returns: a number, whether it says anything, and one sentence."""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from empirisk.errors import EmpiriskError
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A number with its meaning.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    vacuous : bool
+        Whether the number excludes nothing, such as an error rate of at most 1.3.
+    meaning : str
+        One sentence in words; ``str(bound)`` gives it.
+
+    Examples
+    --------
+    >>> bound = er.theory.sample_size(hypotheses=1000, epsilon=0.1, delta=0.05)
+    >>> bound.value, bound.vacuous
+    (100, False)
+    >>> float(bound)
+    100.0
+    """
+
+    value: float
+    vacuous: bool
+    meaning: str
+
+    def __str__(self) -> str:
+        return self.meaning
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+def error_bound_of(value: float, sentence: str) -> Bound:
+    """A bound on an error rate, with the warning where it is not below one."""
+    vacuous = not value < 1
+    note = "; the bound is vacuous: more rows or a simpler machine would make it speak" if vacuous else ""
+    return Bound(float(value), vacuous, f"{sentence}{note}.")
+
+
+def percent(rate: float) -> str:
+    """A rate as text: 12.5 %."""
+    return "less than 0.0001 %" if 0 < rate < 1e-6 else f"{100 * rate:.3g} %"
+
+
+def _number(value: Any) -> float:
+    """The value as a float; NaN where it is no number."""
+    return float(value) if isinstance(value, Real) else math.nan
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least ``least``."""
+    number = _number(value)
+    if isinstance(value, bool) or not number.is_integer() or number < least:
+        raise EmpiriskError(f"{name}={value!r} must be a whole number of at least {least}.")
+    return int(number)
+
+
+def check_counts(errors: Any, n: Any) -> tuple[int, int]:
+    """Errors out of n."""
+    errors, n = check_whole("errors", errors, 0), check_whole("n", n)
+    if errors > n:
+        raise EmpiriskError(f"errors={errors} exceeds n={n}; give the number of errors among n test rows.")
+    return errors, n
+
+
+def check_open(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1."""
+    if not 0 < _number(value) < 1:
+        raise EmpiriskError(f"{name}={value!r} must lie between 0 and 1, both excluded.")
+    return float(value)
+
+
+def check_rate(name: str, value: Any) -> float:
+    """A number from 0 to 1."""
+    if not 0 <= _number(value) <= 1:
+        raise EmpiriskError(f"{name}={value!r} must be a rate from 0 to 1.")
+    return float(value)
+
+
+def check_above_zero(name: str, value: Any) -> float:
+    """A positive number, which may be infinite."""
+    if not _number(value) > 0:
+        raise EmpiriskError(f"{name}={value!r} must be a positive number.")
+    return float(value)

@@ -1,0 +1,122 @@
+"""Probably approximately correct: what a finite class of hypotheses can be trusted with."""
+
+import math
+
+from empirisk.errors import EmpiriskError
+from empirisk.theory.bound import Bound, check_above_zero, check_open, check_rate, check_whole, error_bound_of, percent
+
+
+def sample_size(hypotheses: float, epsilon: float, delta: float) -> Bound:
+    """Rows after which a hypothesis without training errors has, surely enough, a small true error.
+
+        n = ceil( log(|H| / delta) / epsilon )
+
+    Parameters
+    ----------
+    hypotheses : float
+        How many hypotheses there are to choose from, |H|.
+    epsilon : float
+        The true error that is acceptable.
+    delta : float
+        The probability with which the statement may fail.
+
+    Returns
+    -------
+    Bound
+        ``value`` is the number of rows; never vacuous.
+
+    Examples
+    --------
+    >>> print(er.theory.sample_size(hypotheses=2**20, epsilon=0.05, delta=0.01))
+    With 370 rows, a hypothesis out of 1.05e+06 that makes no training error has a true error of at most 5 %, except with probability 1 %.
+    """  # noqa: E501
+    hypotheses = _check_hypotheses(hypotheses)
+    epsilon, delta = check_open("epsilon", epsilon), check_open("delta", delta)
+    rows = math.ceil(math.log(hypotheses / delta) / epsilon)
+    return Bound(
+        rows,
+        False,
+        f"With {rows} rows, a hypothesis out of {hypotheses:.3g} that makes no training error has a true error of at "
+        f"most {percent(epsilon)}, except with probability {percent(delta)}.",
+    )
+
+
+def finite_class_bound(hypotheses: float, n: int, delta: float = 0.05, training_error: float = 0.0) -> Bound:
+    """The true error of the hypothesis chosen from a finite class after n rows.
+
+        log(|H| / delta) / n                                  without training errors
+        training error + sqrt( log(|H| / delta) / (2 n) )     with some
+
+    Parameters
+    ----------
+    hypotheses : float
+        How many hypotheses there are to choose from, |H|.
+    n : int
+        Training rows.
+    delta : float
+        The probability with which the bound may fail.
+    training_error : float
+        Share of training rows that the chosen hypothesis gets wrong.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> round(er.theory.finite_class_bound(1000, n=200, delta=0.05).value, 4)
+    0.0495
+    >>> er.theory.finite_class_bound(1000, n=5, training_error=0.1).vacuous
+    True
+    """
+    hypotheses = _check_hypotheses(hypotheses)
+    n, delta = check_whole("n", n), check_open("delta", delta)
+    training_error = check_rate("training_error", training_error)
+    size = math.log(hypotheses / delta) / n
+    value = size if training_error == 0 else training_error + math.sqrt(size / 2)
+    return error_bound_of(
+        value,
+        f"The best of {hypotheses:.3g} hypotheses on {n} rows, with a training error of {percent(training_error)}, has "
+        f"a true error of at most {percent(value)}, except with probability {percent(delta)}",
+    )
+
+
+def description_bound(bits: float, n: int, delta: float = 0.05, training_error: float = 0.0) -> Bound:
+    """The true error of a hypothesis that takes few bits to write down, in a code fixed before the data.
+
+        training error + sqrt( (bits log 2 + log(2 / delta)) / (2 n) )
+
+    Parameters
+    ----------
+    bits : float
+        Length of the description in a prefix-free code.
+    n : int
+        Training rows.
+    delta : float
+        The probability with which the bound may fail.
+    training_error : float
+        Share of training rows that the hypothesis gets wrong.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> round(er.theory.description_bound(bits=50, n=1000).value, 4)
+    0.1385
+    """
+    bits, n = check_above_zero("bits", bits), check_whole("n", n)
+    delta, training_error = check_open("delta", delta), check_rate("training_error", training_error)
+    value = training_error + math.sqrt((bits * math.log(2) + math.log(2 / delta)) / (2 * n))
+    return error_bound_of(
+        value,
+        f"A hypothesis of {bits:.4g} bits with a training error of {percent(training_error)} on {n} rows has a true "
+        f"error of at most {percent(value)}, except with probability {percent(delta)}",
+    )
+
+
+def _check_hypotheses(hypotheses: float) -> float:
+    if check_above_zero("hypotheses", hypotheses) < 1:
+        raise EmpiriskError(f"hypotheses={hypotheses!r} must be at least 1: the number of hypotheses to choose from.")
+    return float(hypotheses)

@@ -1,0 +1,247 @@
+"""Vapnik and Chervonenkis: bounds from how many labellings a class of machines can produce."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.errors import EmpiriskError
+from empirisk.kernels import Linear, Polynomial
+from empirisk.theory.bound import (
+    Bound,
+    check_above_zero,
+    check_open,
+    check_rate,
+    check_whole,
+    error_bound_of,
+    percent,
+)
+
+
+def vc_bound(dimension: float, n: int, training_error: float = 0.0, delta: float = 0.05) -> Bound:
+    """The true error of a machine from a class of VC dimension h, after n rows.
+
+        training error + sqrt( (h (log(2n / h) + 1) + log(4 / delta)) / n )
+
+    Parameters
+    ----------
+    dimension : float
+        The VC dimension h of the class; see `vc_dimension`.
+    n : int
+        Training rows.
+    training_error : float
+        Share of training rows that the machine gets wrong.
+    delta : float
+        The probability with which the bound may fail.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> found = er.theory.vc_bound(dimension=3, n=10_000, training_error=0.1)
+    >>> round(found.value, 4)
+    0.1581
+    >>> er.theory.vc_bound(dimension=101, n=200).vacuous
+    True
+    """
+    dimension, n = check_above_zero("dimension", dimension), check_whole("n", n)
+    size = min(dimension, 2 * n)  # beyond that the class can do anything with 2n rows
+    return growth_bound(size * (math.log(2 * n / size) + 1), n, training_error, delta, f"VC dimension {dimension:.4g}")
+
+
+def growth_bound(log_growth: float, n: int, training_error: float, delta: float, what: str) -> Bound:
+    """The bound of Vapnik from the logarithm of the number of labellings of 2n rows."""
+    training_error, delta = check_rate("training_error", training_error), check_open("delta", delta)
+    value = training_error + math.sqrt((log_growth + math.log(4 / delta)) / n)
+    return error_bound_of(
+        value,
+        f"With {what} and a training error of {percent(training_error)} on {n} rows, the true error is at most "
+        f"{percent(value)}, except with probability {percent(delta)}",
+    )
+
+
+def vc_dimension(
+    machine: Any,
+    features: int | None = None,
+    *,
+    degree: int | None = None,
+    leaves: int | None = None,
+    constant: bool = True,
+) -> Bound:
+    """The most rows that a class of machines can label in every way.
+
+    ========== ============================================== =======================
+    class      machines                                       VC dimension
+    ========== ============================================== =======================
+    linear     hyperplanes in d columns                       d + 1, or d through 0
+    polynomial polynomials of degree p in d columns           binomial(d + p, p)
+    tree       trees of L leaves, one column at each split    at most the largest m with
+                                                              2^m <= Catalan(L-1) (d m)^(L-1) 2^L
+    ========== ============================================== =======================
+
+    Parameters
+    ----------
+    machine : str or fitted machine
+        "linear", "polynomial", "tree", or a fitted linear machine, kernel machine or tree. A feature map counts by its
+        columns; a kernel without a finite number of features has no finite dimension.
+    features : int
+        The columns d; known where a fitted machine is given.
+    degree : int
+        The degree p of "polynomial".
+    leaves : int
+        The leaves L of "tree".
+    constant : bool
+        Whether the machine has an intercept, and a polynomial its lower powers: the polynomial without them has
+        binomial(d + p - 1, p) + 1.
+
+    Returns
+    -------
+    Bound
+        Vacuous where it is infinite.
+
+    Examples
+    --------
+    >>> er.theory.vc_dimension("linear", 2).value
+    3
+    >>> er.theory.vc_dimension("polynomial", 2, degree=3).value
+    10
+    >>> er.theory.vc_dimension(er.SVM().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])).value
+    3
+    """
+    if not isinstance(machine, str):
+        return _of_machine(machine)
+    if machine not in ("linear", "polynomial", "tree"):
+        raise EmpiriskError(f"machine={machine!r} is no class known here; use 'linear', 'polynomial' or 'tree'.")
+    d = check_whole("features", features)
+    if machine == "linear":
+        return _dimension(d + bool(constant), "Hyperplanes")
+    if machine == "tree":
+        return _dimension(_tree_dimension(check_whole("leaves", leaves), d), f"Trees of {leaves} leaves", "at most ")
+    p = check_whole("degree", degree)
+    return _dimension(polynomial_dimension(d, p, constant), f"Polynomials of degree {p}")
+
+
+def polynomial_dimension(features: int, degree: int, constant: bool) -> int:
+    """The VC dimension of polynomials: with all lower powers, or of one degree and an intercept."""
+    return math.comb(features + degree, degree) if constant else math.comb(features + degree - 1, degree) + 1
+
+
+def log_tree_growth(leaves: int, features: int, rows: int, classes: int = 2) -> float:
+    """Logarithm of the most labellings of rows by trees: shapes, splits, answers in the leaves."""
+    splits = leaves - 1
+    shapes = math.lgamma(2 * splits + 1) - math.lgamma(splits + 1) - math.lgamma(splits + 2)
+    return shapes + splits * math.log(features * rows) + leaves * math.log(classes)
+
+
+def tree_bound(
+    tree: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    n: int | None = None,
+    features: int | None = None,
+    training_error: float | None = None,
+    classes: int = 2,
+    delta: float = 0.05,
+) -> Bound:
+    """The true error of a tree, whose number of leaves L the data may have chosen.
+
+        training error + sqrt( (log G + log(4 L (L + 1) / delta)) / n ),    G = Catalan(L-1) (2 d n)^(L-1) K^L
+
+    G counts the labellings of 2n rows by trees of L leaves, each split at one value of one of d columns, for K classes;
+    L (L + 1) pays for the choice of L.
+
+    Parameters
+    ----------
+    tree : fitted tree, or int
+        A classification tree with its training rows in ``X`` and ``y``, or the number of leaves with ``n``,
+        ``features`` and ``training_error``.
+    X, y : arrays
+        The training rows of a fitted tree.
+    n, features : int
+        Training rows and columns.
+    training_error : float
+        Share of training rows that the tree gets wrong.
+    classes : int
+        Number of classes K.
+    delta : float
+        The probability with which the bound may fail.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> round(er.theory.tree_bound(4, n=10_000, features=5, training_error=0.1).value, 4)
+    0.168
+    >>> X = np.arange(100.0)[:, None]
+    >>> tree = er.TreeClassifier(max_leaves=2).fit(X, X[:, 0] > 30)
+    >>> er.theory.tree_bound(tree, X, X[:, 0] > 30).value < 0.5
+    True
+    """
+    if _is_tree(tree):
+        if X is None or y is None or not hasattr(tree, "classes_"):
+            raise EmpiriskError("tree_bound of a machine needs a classification tree and its training rows X and y.")
+        training_error, n = 1 - float(tree.score(X, y)), len(y)
+        leaves, features, classes = _leaves(tree), tree.n_features_in_, max(2, len(tree.classes_))
+    else:
+        leaves = check_whole("tree", tree)
+    n, features, classes = check_whole("n", n), check_whole("features", features), check_whole("classes", classes, 2)
+    size = log_tree_growth(leaves, features, 2 * n, classes) + math.log(leaves * (leaves + 1))
+    return growth_bound(size, n, check_rate("training_error", training_error), delta, f"{leaves} leaves")
+
+
+def _of_machine(machine: Any) -> Bound:
+    """The dimension of the class that a fitted machine comes from."""
+    check_is_fitted(machine)
+    name = type(machine).__name__
+    if _is_tree(machine):
+        leaves = _leaves(machine)
+        dimension = _tree_dimension(leaves, machine.n_features_in_)
+        return _dimension(dimension, f"Trees of {leaves} leaves like this {name}", "at most ")
+    intercept = bool(getattr(machine, "fit_intercept", True))
+    if hasattr(machine, "coef_"):
+        return _dimension(machine.coef_.shape[-1] + intercept, f"Machines like this {name}")
+    if not hasattr(machine, "dual_coef_"):
+        raise EmpiriskError(f"machine={machine!r} is neither linear nor a kernel machine nor a tree; give its class.")
+    return _dimension(kernel_features(machine) + intercept, f"Machines like this {name}")
+
+
+def kernel_features(machine: Any) -> float:
+    """How many features a kernel machine has beside the constant: finite for inner products and their powers."""
+    kernel = machine.features_
+    count = FEATURES.get(type(kernel))
+    return math.inf if count is None else count(kernel, machine.n_features_in_)
+
+
+FEATURES: dict[type, Callable[[Any, int], int]] = {
+    Linear: lambda kernel, d: d,
+    Polynomial: lambda kernel, d: polynomial_dimension(d, kernel.degree, kernel.constant != 0) - 1,
+}
+
+
+def _is_tree(machine: Any) -> bool:
+    """Whether it is one tree, not a forest."""
+    return hasattr(machine, "nodes_") and machine.nodes_.n_trees == 1
+
+
+def _leaves(tree: Any) -> int:
+    return int(tree.nodes_.is_leaf.sum())
+
+
+def _tree_dimension(leaves: int, features: int) -> int:
+    """The largest number of rows whose labellings the count of trees allows for."""
+    rows = 1
+    while (rows + 1) * math.log(2) <= log_tree_growth(leaves, features, rows + 1):
+        rows += 1
+    return rows
+
+
+def _dimension(value: float, what: str, relation: str = "") -> Bound:
+    if math.isinf(value):
+        return Bound(value, True, f"{what} can label any number of rows in every way: their VC dimension is infinite.")
+    return Bound(value, False, f"{what} can label {relation}{value} rows in every way, and no more.")

@@ -1,0 +1,24 @@
+"""scikit-learn's contract for machines around machines: every check passes, none is skipped."""
+
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+import empirisk as er
+from empirisk import selection
+
+AROUND = [
+    selection.Search(er.LeastSquaresClassifier(penalty="l2"), {"C": [0.1, 1.0]}, cv=3),
+    selection.Threshold(er.LeastSquaresClassifier(penalty="l2"), by="f1", cv=3),
+    selection.Balanced(er.LogisticRegression(), how="upsample", jitter=0.1),
+    selection.Balanced(er.LogisticRegression(), how="subsample"),
+    selection.GreedySelection(er.Ridge(), cv=2, most=1),
+    selection.L1Selection(er.Lasso(), n_samples=3),
+]
+
+
+@pytest.mark.parametrize("machine", AROUND, ids=lambda machine: type(machine).__name__)
+def test_the_contract_holds(machine):
+    results = check_estimator(machine, on_fail=None, on_skip=None)
+    missed = [(one["check_name"], one["status"], one["exception"]) for one in results if one["status"] != "passed"]
+    assert not missed
+    assert len(results) > 50

@@ -1,0 +1,84 @@
+"""Search over parts: the same answer as trying everything one by one."""
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import empirisk as er
+from empirisk.selection.path import machines_along
+from empirisk.selection.search import plan
+
+pytestmark = pytest.mark.row("V2")
+
+random = np.random.default_rng(1)
+X = random.normal(size=(80, 3))
+F = X[:, 0] ** 2 + 0.3 * random.normal(size=80)
+SPACE = {"C": [1e-3, 0.1, 10.0], "features": [None, er.maps.Polynomial(2)], "loss": ["squared", "absolute"]}
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_the_scores_are_those_of_trying_everything(steps):
+    machine, space = er.Regressor(), SPACE
+    if steps:
+        machine = make_pipeline(StandardScaler(), er.Regressor())
+        space = {f"regressor__{name}": values for name, values in SPACE.items()}
+    found = er.selection.search(machine, space, X, F, scoring="rmse", cv=[(np.arange(50), np.arange(50, 80))] * 2)
+    grid = GridSearchCV(
+        machine, space, cv=[(np.arange(50), np.arange(50, 80))] * 2, scoring="neg_root_mean_squared_error"
+    )
+    grid.fit(X, F)
+    assert [str(setting) for setting in found.cv_results_["params"]] == [str(one) for one in grid.cv_results_["params"]]
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], rtol=1e-3)
+    assert str(found.best_params_) == str(grid.best_params_)
+    np.testing.assert_allclose(found.predict(X), grid.predict(X), rtol=1e-3, atol=1e-3)
+    assert found.best_params_[("regressor__" if steps else "") + "features"] is not None
+
+
+def test_a_path_is_fitted_for_settings_that_differ_in_C_alone():
+    settings = [{"C": 1.0, "tol": 1e-4}, {"C": 0.1, "tol": 1e-4}, {"C": 1.0, "tol": 1e-6}, {"C": "cv", "tol": 1e-4}]
+    runs = plan(er.Ridge(), settings)
+    assert sorted((run.places, run.Cs) for run in runs) == [([1, 0], [0.1, 1.0]), ([2], [1.0]), ([3], [])]
+    assert all(not run.Cs for run in plan(er.TreeRegressor(), settings))
+    for C, machine in zip([0.01, 1.0], machines_along(er.SVM(), X, F > 1, [0.01, 1.0]), strict=True):
+        alone = er.SVM(C=C).fit(X, F > 1)
+        np.testing.assert_allclose(machine.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
+        np.testing.assert_array_equal(machine.predict(X), alone.predict(X))
+        assert machine.certificate_.converged
+
+
+def test_settings_without_meaning_are_left_out():
+    space = [{"penalty": ["l2"], "solver": ["newton"]}, {"penalty": ["l1"], "solver": ["newton"]}]
+    found = er.selection.search(er.LogisticRegression(), space, X, F > 1)
+    assert list(found.refused_) == [1]
+    assert "solver='newton' cannot" in found.refused_[1]
+    assert found.best_index_ == 0
+    with pytest.raises(er.errors.EmpiriskError, match="no setting that can be fitted"):
+        er.selection.search(er.LogisticRegression(), space[1], X, F > 1)
+
+
+def test_settings_drawn_at_random_are_the_same_again():
+    space = {"C": loguniform(1e-3, 1e3)}
+    one, two = (er.selection.search(er.Ridge(), space, X, F, candidates=4) for _ in range(2))
+    assert one.cv_results_["params"] == two.cv_results_["params"]
+    assert len(one.cv_results_["params"]) == 4
+    with pytest.raises(er.errors.EmpiriskError, match="candidates="):
+        er.selection.search(er.Ridge(), space, X, F)
+
+
+def test_weights_and_groups_reach_the_search():
+    weights = np.where(np.arange(80) < 40, 1.0, 0.0) + 1e-9
+    found = er.selection.search(er.Ridge(), {"C": [0.1, 1.0]}, X, F, sample_weight=weights)
+    expected = er.Ridge(C=found.best_params_["C"]).fit(X[:40], F[:40])
+    np.testing.assert_allclose(found.machine_.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
+    er.selection.search(er.Ridge(), {"C": [0.1, 1.0]}, X, F, groups=np.arange(80) // 4)
+    assert cross_val_score(er.selection.Search(er.Ridge(), {"C": [1.0]}), X, F).shape == (5,)
+
+
+def test_a_bad_space_is_refused():
+    with pytest.raises(er.errors.EmpiriskError, match="space='C' must map names"):
+        er.selection.search(er.Ridge(), "C", X, F)
+    with pytest.raises(ValueError, match="Invalid parameter 'width'"):
+        er.selection.search(er.Ridge(), {"width": [1]}, X, F)

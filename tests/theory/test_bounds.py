@@ -1,0 +1,209 @@
+"""Bounds: the formulas by hand, fitted machines against the formulas, and simulations that count failures."""
+
+from math import comb, exp, inf, log, sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import empirisk as er
+
+pytestmark = pytest.mark.row("V8")
+
+
+# --- finite classes -------------------------------------------------------------------------------------------------
+
+
+def test_sample_size_by_hand():
+    assert er.theory.sample_size(1000, 0.1, 0.05).value == 100  # log(20000) / 0.1 = 99.03
+    assert er.theory.sample_size(1, 0.5, 0.5).value == 2
+    with pytest.raises(ValueError, match=r"hypotheses=0\.5 must be at least 1"):
+        er.theory.sample_size(0.5, 0.1, 0.1)
+    with pytest.raises(ValueError, match="epsilon=0 must lie between"):
+        er.theory.sample_size(10, 0, 0.1)
+
+
+def test_finite_class_by_hand():
+    assert er.theory.finite_class_bound(8, 50, 0.1).value == pytest.approx(log(80) / 50)
+    assert er.theory.finite_class_bound(8, 50, 0.1, 0.2).value == pytest.approx(0.2 + sqrt(log(80) / 100))
+    assert er.theory.finite_class_bound(1e9, 10, training_error=0.3).vacuous
+    assert "vacuous" in str(er.theory.finite_class_bound(1e9, 10, training_error=0.3))
+    assert er.theory.description_bound(10, 100, 0.05, 0.1).value == pytest.approx(
+        0.1 + sqrt((10 * log(2) + log(40)) / 200)
+    )
+
+
+def test_finite_class_bound_fails_rarely():
+    """The best of 20 thresholds on 60 rows, labels flipped with probability 0.2."""
+    random = np.random.default_rng(0)
+    cuts, delta, failures = np.linspace(0, 1, 20), 0.1, 0
+    truth = 0.2 + 0.6 * np.abs(cuts - 0.5)  # error of each threshold on uniform x with the cut at one half
+    for _ in range(400):
+        x = random.random(60)
+        y = (x > 0.5) ^ (random.random(60) < 0.2)
+        errors = ((x[:, None] > cuts) != y[:, None]).mean(axis=0)
+        best = int(errors.argmin())
+        failures += truth[best] > er.theory.finite_class_bound(20, 60, delta, float(errors[best])).value
+    assert failures <= delta * 400
+
+
+def test_a_consistent_hypothesis_fails_rarely_at_the_sample_size():
+    random, delta, epsilon = np.random.default_rng(1), 0.1, 0.1
+    n = er.theory.sample_size(50, epsilon, delta).value
+    errors = np.linspace(0, 0.5, 50)  # the true errors of 50 hypotheses, each wrong on its own rows
+    consistent = (random.random((500, n, 50)) >= errors).all(axis=1)
+    failures = (consistent & (errors > epsilon)).any(axis=1)
+    assert failures.mean() <= delta
+
+
+# --- Vapnik and Chervonenkis ----------------------------------------------------------------------------------------
+
+
+def test_vc_bound_by_hand():
+    assert er.theory.vc_bound(5, 1000, 0.1, 0.05).value == pytest.approx(
+        0.1 + sqrt((5 * (log(2000 / 5) + 1) + log(80)) / 1000)
+    )
+    assert er.theory.vc_bound(inf, 100).vacuous
+
+
+def test_dimensions_of_classes():
+    assert er.theory.vc_dimension("linear", 7).value == 8
+    assert er.theory.vc_dimension("linear", 7, constant=False).value == 7
+    assert er.theory.vc_dimension("polynomial", 5, degree=2).value == comb(7, 2)
+    assert er.theory.vc_dimension("polynomial", 5, degree=2, constant=False).value == comb(6, 2) + 1
+    with pytest.raises(ValueError, match="no class known"):
+        er.theory.vc_dimension("ellipse", 2)
+    with pytest.raises(ValueError, match="features=None must be a whole number"):
+        er.theory.vc_dimension("linear")
+
+
+def test_a_tree_cannot_shatter_more_than_its_dimension_says():
+    """Stumps on one column label at most 2m of 2^m ways, so they shatter 2 rows and not 3; the bound is above that."""
+    assert 2 <= er.theory.vc_dimension("tree", 1, leaves=2).value <= 5
+    wide = er.theory.vc_dimension("tree", 1000, leaves=2).value
+    assert wide > er.theory.vc_dimension("tree", 10, leaves=2).value
+    assert er.theory.vc_dimension("tree", 10, leaves=1).value == 1
+
+
+def test_dimension_of_fitted_machines():
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
+    assert er.theory.vc_dimension(er.SVM().fit(X, y)).value == 4
+    assert er.theory.vc_dimension(er.SVM(features=er.maps.Polynomial(2)).fit(X, y)).value == comb(5, 2)
+    for kernel, dimension in ((er.kernels.Linear(), 4), (er.kernels.Polynomial(2), comb(5, 2)), ("gaussian", inf)):
+        assert er.theory.vc_dimension(er.SVM(features=kernel).fit(X, y)).value == dimension
+    tree = er.TreeClassifier(max_leaves=4).fit(X, y)
+    assert er.theory.vc_dimension(tree).value == er.theory.vc_dimension("tree", 3, leaves=4).value
+    with pytest.raises(ValueError, match="neither linear nor a kernel machine nor a tree"):
+        er.theory.vc_dimension(er.BaggingClassifier(n_estimators=2).fit(X, y))
+
+
+def test_tree_bound_of_a_machine_is_the_formula():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(500, 3))
+    y = X[:, 0] + 0.3 * random.normal(size=500) > 0
+    tree = er.TreeClassifier(max_leaves=3).fit(X, y)
+    n, L, wrong = 500, 3, 1 - tree.score(X, y)
+    growth = 2 * (2 * n * 3) ** (L - 1) * 2**L  # Catalan(2) = 2
+    expected = wrong + sqrt((log(growth) + log(4 * L * (L + 1) / 0.05)) / n)
+    assert er.theory.tree_bound(tree, X, y).value == pytest.approx(expected)
+    with pytest.raises(ValueError, match="training rows X and y"):
+        er.theory.tree_bound(tree)
+
+
+def test_bounds_of_fitted_machines_fail_rarely():
+    """Trees and hyperplanes on noisy labels, judged on a large fresh sample."""
+    random, failures = np.random.default_rng(3), np.zeros(2)
+
+    def sample(n):
+        X = random.normal(size=(n, 2))
+        return X, (X[:, 0] > 0) ^ (random.random(n) < 0.1)
+
+    fresh = sample(5000)
+    for _ in range(20):
+        X, y = sample(300)
+        tree, svm = er.TreeClassifier(max_leaves=3).fit(X, y), er.SVM(C=1.0).fit(X, y)
+        bounds = er.theory.tree_bound(tree, X, y).value, er.theory.margin_bound(svm, X, y).value
+        failures += [1 - machine.score(*fresh) > bound for machine, bound in zip((tree, svm), bounds, strict=True)]
+    assert failures.max() <= 1
+
+
+# --- margins and votes ----------------------------------------------------------------------------------------------
+
+
+def test_margin_dimension_by_hand():
+    assert er.theory.margin_dimension(3.0, 0.5, 10).value == 11
+    assert er.theory.margin_dimension(3.0, 1.5, 10).value == 5
+    assert er.theory.margin_dimension(3.0, 1.5).value == 5
+    with pytest.raises(ValueError, match="margin=0 must be a positive number"):
+        er.theory.margin_dimension(3.0, 0)
+
+
+def test_margin_bound_of_a_hard_svm():
+    X = np.repeat([[-3.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [3.0, 0.0]], 250, axis=0)
+    y = np.repeat(["a", "a", "b", "b"], 250)
+    machine = er.SVM(C=np.inf).fit(X, y)
+    h = min(3.0**2 / 1.0**2, 2) + 1  # radius 3 around the middle, margin 1
+    expected = sqrt((h * (log(2000 / h) + 1) + log(80)) / 1000)
+    assert er.theory.margin_bound(machine, X, y).value == pytest.approx(expected, rel=1e-6)
+    twin = er.SVM(C=np.inf, features=er.kernels.Linear()).fit(X, y)  # the same hyperplane behind a kernel
+    assert er.theory.margin_bound(twin, X, y).value == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(ValueError, match="two classes"):
+        er.theory.margin_bound(er.SVM().fit(X, np.arange(1000) % 3), X, y)
+
+
+def test_adaboost_bounds():
+    edges = np.array([0.3, 0.1, 0.2])
+    found = er.theory.adaboost_bound(edges)
+    assert found.value == pytest.approx(np.prod(np.sqrt(1 - 4 * edges**2)))
+    assert found.value <= exp(-2 * (edges**2).sum())
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 2))
+    y = X[:, 0] + X[:, 1] + 0.5 * random.normal(size=200) > 0
+    machine = er.AdaBoostClassifier(n_estimators=20).fit(X, y)
+    bound = er.theory.adaboost_bound(machine)
+    assert 1 - machine.score(X, y) <= bound.value
+    assert bound.value == pytest.approx(er.theory.adaboost_bound(machine.edges_).value, rel=1e-9)
+    by_margin = er.theory.adaboost_margin_bound(machine, X, y, margin=0.3)
+    h = max(er.theory.vc_dimension(tree).value for tree in machine.estimators_)
+    small = (machine.margins(X, y) <= 0.3).mean()
+    expected = small + 2 / 0.3 * sqrt(2 * h * log(np.e * 200 / h) / 200) + sqrt(log(20) / 400)
+    assert by_margin.value == pytest.approx(expected)
+    assert by_margin.vacuous
+    with pytest.raises(ValueError, match="edges must be numbers"):
+        er.theory.adaboost_bound([0.7])
+    with pytest.raises(ValueError, match="margins must be numbers"):
+        er.theory.adaboost_margin_bound([2.0], dimension=2)
+
+
+def test_majority_vote_by_hand_and_by_drawing():
+    assert er.theory.majority_vote(0.3, voters=3).value == pytest.approx(3 * 0.09 * 0.7 + 0.027)
+    assert er.theory.majority_vote(0.3, voters=2).value == pytest.approx(0.3)
+    assert er.theory.majority_vote(0.6, voters=5).vacuous
+    rates = np.array([0.1, 0.2, 0.4, 0.3, 0.45])
+    votes = np.random.default_rng(0).random((40_000, 5)) < rates
+    assert er.theory.majority_vote(rates).value == pytest.approx((votes.sum(axis=1) > 2.5).mean(), abs=0.007)
+    with pytest.raises(ValueError, match="must be a rate from 0 to 1"):
+        er.theory.majority_vote(1.3, voters=2)
+
+
+def test_cover_hart_both_ways():
+    for classes in (2, 3, 10):
+        for best in (0.0, 0.05, 0.3, (classes - 1) / classes):
+            upper = er.theory.cover_hart(bayes=best, classes=classes).value
+            assert best <= upper
+            assert er.theory.cover_hart(neighbour=upper, classes=classes).value == pytest.approx(best, abs=1e-9)
+    assert er.theory.cover_hart(bayes=0.2).value == pytest.approx(2 * 0.2 * 0.8)
+    with pytest.raises(ValueError, match="takes one of bayes= and neighbour="):
+        er.theory.cover_hart()
+    with pytest.raises(ValueError, match=r"bayes=0\.6 exceeds 0\.5"):
+        er.theory.cover_hart(bayes=0.6)
+
+
+def test_nearest_neighbours_lie_between_the_bounds():
+    """Two normal classes one apart on a line: the best error is known, the neighbour's is measured."""
+    random = np.random.default_rng(4)
+    y, fresh = random.integers(2, size=3000), random.integers(2, size=3000)
+    x, z = y + random.normal(size=3000), fresh + random.normal(size=3000)
+    nearest = np.abs(z[:, None] - x).argmin(axis=1)
+    error, best = (y[nearest] != fresh).mean(), norm.cdf(-0.5)
+    assert best - 0.02 <= error <= er.theory.cover_hart(bayes=best).value + 0.02
