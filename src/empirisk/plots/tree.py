@@ -11,11 +11,10 @@ from matplotlib.figure import Figure
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
+from empirisk.plots.style import colour, plain
 from empirisk.trees.arguments import check_count
 from empirisk.trees.views import Labels
 
-#: Okabe and Ito's colours, which people with any kind of colour vision tell apart.
-PALETTE = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#999999")
 ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
 FONT = 9
 MOST = 500  # leaves in one figure
@@ -94,11 +93,11 @@ def _arranged(labels: Labels, max_depth: int | None) -> tuple[list[_Box], int]:
         weight = f"weight {labels.nodes.weight[node]:.6g}"
         if labels.nodes.feature[node] < 0 or depth == max_depth:
             below = "" if labels.nodes.feature[node] < 0 else f", {_leaves_below(labels, node)} leaves below"
-            box = _Box(node, depth, rows, f"{labels.prediction(node)}\n{weight}{below}")
+            box = _Box(node, depth, rows, f"{plain(labels.prediction(node), 48)}\n{weight}{below}")
             rows += 1
             boxes.append(box)
             return box
-        box = _Box(node, depth, 0.0, f"{_shortened(labels.condition(node))}\n{weight}")
+        box = _Box(node, depth, 0.0, f"{plain(labels.condition(node), 48)}\n{weight}")
         boxes.append(box)
         child = int(labels.nodes.left[node])
         box.after = visit(child, depth + 1), visit(child + 1, depth + 1)
@@ -118,10 +117,6 @@ def _leaves_below(labels: Labels, node: int) -> int:
         else:
             waiting += [int(labels.nodes.left[node]), int(labels.nodes.left[node]) + 1]
     return count
-
-
-def _shortened(text: str, most: int = 48) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _column_widths(figure: Figure, boxes: list[_Box]) -> list[float]:
@@ -145,7 +140,7 @@ def _colours(labels: Labels) -> np.ndarray:
         share = (value[:, 0] - low) / max(high - low, np.finfo(float).tiny)
         return 0.45 * colormaps["cividis"](share)[:, :3] + 0.55
     best = value.argmax(axis=1)
-    base = np.array([to_rgb(PALETTE[k % len(PALETTE)]) for k in best])
+    base = np.array([to_rgb(colour(k)) for k in best])
     chance = 1 / value.shape[1]
     sure = 0.15 + 0.6 * np.clip((value.max(axis=1) - chance) / max(1 - chance, 1e-9), 0, 1)
     return 1 - sure[:, None] * (1 - base)

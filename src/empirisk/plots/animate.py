@@ -1,0 +1,162 @@
+"""Fits as films: the way of a solver, or the rounds of boosting."""
+
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from matplotlib.animation import FuncAnimation, HTMLWriter, PillowWriter
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+
+from empirisk.errors import EmpiriskError
+from empirisk.plots import style
+from empirisk.plots.replay import is_replayable
+from empirisk.plots.scenes import Scene, descent_scene, dual_scene, regions_scene
+
+KINDS = ("auto", "descent", "dual", "regions")
+SUFFIXES = (".gif", ".html", ".htm")
+DPI = 90
+#: Signs for the buttons below a film, in place of an icon font from elsewhere.
+BUTTONS = {
+    "Decrease speed": "-",
+    "First frame": "|◂",
+    "Previous frame": "◂",
+    "Play backwards": "◄",
+    "Pause": "‖",
+    "Play": "►",
+    "Next frame": "▸",
+    "Last frame": "▸|",
+    "Increase speed": "+",
+}
+
+
+class Film(FuncAnimation):
+    """An animation that plays in notebooks, and that may be thrown away unseen without a warning."""
+
+    def __init__(self, scene: Scene, fps: int):
+        self.fps = fps
+        # The widest texts are those of the last frame: its layout holds for all.
+        scene.draw(scene.frames - 1)
+        scene.figure.canvas.draw()
+        scene.figure.set_layout_engine("none")
+        super().__init__(
+            scene.figure, self._show, frames=scene.frames, interval=1000 / fps, repeat=True, cache_frame_data=False
+        )
+        self._scene = scene
+
+    def _show(self, frame: int) -> list[Any]:
+        self._scene.draw(int(frame))
+        return []
+
+    def __del__(self):
+        """Nothing to complain about."""
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_html(self) -> str:
+        """The film with its buttons, as HTML that needs nothing from elsewhere."""
+        with TemporaryDirectory() as folder:
+            page = Path(folder) / "film.html"
+            # By default Matplotlib drops the frames beyond 20 MB.
+            writer = HTMLWriter(fps=self.fps, embed_frames=True, default_mode="loop", embed_limit=1e6)
+            self.save(page, writer=writer, dpi=DPI)
+            text = page.read_text(encoding="utf-8")
+        text = re.sub(r"<link[^>]*>", "", text)
+        return re.sub(
+            r'(<button title="([^"]*)"[^>]*>)\s*<i class="fa[^>]*></i>',
+            lambda button: button[1] + BUTTONS.get(button[2], button[2]),
+            text,
+        )
+
+
+def animate(
+    machine: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    kind: str = "auto",
+    file: str | PathLike[str] | None = None,
+    columns: Sequence[int | str] = (0, 1),
+    held: Mapping[Any, Any] | None = None,
+    frames: int = 60,
+    fps: int = 8,
+) -> Any:
+    """Show a fit as it happens; it is replayed on the data, and the machine stays as it is.
+
+    Parameters
+    ----------
+    machine : machine
+        Fitted or not. What can be replayed: ensembles with ``staged_predict``, Empirisk machines of two classes or one
+        target, and classifiers with ``max_iter``.
+    X, y : table and target
+        What the machine is fitted to.
+    kind : {"auto", "descent", "dual", "regions"}
+        "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
+        variables of two classes, with primal and dual objective. "regions": the decision regions after each round or
+        iteration, with the error. "auto": "regions" for ensembles and several classes, "dual" for dual ascent and
+        kernels, else "descent".
+    file : path, optional
+        Where to write it: a name that ends in ``.gif`` or ``.html``, which then is self-contained.
+    columns : two int or str
+        The columns to draw; for "descent" the weights.
+    held : dict, optional
+        Values of the other columns; see `empirisk.plots.regions`.
+    frames : int
+        Most frames; of a longer fit more of the early states are shown.
+    fps : int
+        Frames in a second.
+
+    Returns
+    -------
+    matplotlib.animation.FuncAnimation or pathlib.Path
+        The path if there is a file, else the animation, which plays in notebooks.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]), [0, 0, 1, 1]
+    >>> film = er.plots.animate(er.LogisticRegression(solver="gradient_descent"), X, y, frames=5)
+    >>> type(film).__name__
+    'Film'
+    """
+    style.checked_choice("kind", kind, KINDS)
+    if not (isinstance(frames, (int, np.integer)) and frames >= 1):
+        raise EmpiriskError(f"frames={frames!r} must be a whole number, at least 1.")
+    if not (isinstance(fps, (int, np.integer)) and 1 <= fps <= 50):
+        raise EmpiriskError(f"fps={fps!r} must be a whole number of frames in a second, from 1 to 50.")
+    path = None if file is None else Path(file)
+    if path is not None and path.suffix.lower() not in SUFFIXES:
+        raise EmpiriskError(f"file={str(file)!r} must end in .gif or .html.")
+    film = Film(_scene(_kind(machine, y) if kind == "auto" else kind, machine, X, y, columns, held, int(frames)), fps)
+    if path is None:
+        return film
+    if path.suffix.lower() == ".gif":
+        film.save(path, writer=PillowWriter(fps=fps), dpi=DPI)
+    else:
+        page = f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{type(machine).__name__}</title>\n'
+        path.write_text(f"{page}{film.to_html()}</html>\n", encoding="utf-8")
+    return path
+
+
+def _kind(machine: Any, y: ArrayLike) -> str:
+    """What suits a machine and its target."""
+    several = is_classifier(machine) and len(set(np.asarray(y).ravel().tolist())) > 2
+    if hasattr(type(machine), "staged_predict") or not is_replayable(machine) or several:
+        return "regions"
+    solver = machine.solver
+    name = solver if isinstance(solver, str) else solver.name()
+    in_dual = name in ("dual_ascent", "decomposition") or machine._kernel() is not None
+    return "dual" if in_dual and hasattr(machine, "decision_function") else "descent"
+
+
+def _scene(
+    kind: str, machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Mapping[Any, Any] | None, frames: int
+) -> Scene:
+    if kind == "descent":
+        return descent_scene(machine, X, y, columns, frames)
+    show = {"dual": dual_scene, "regions": regions_scene}[kind]
+    return show(machine, X, y, columns, held, frames)

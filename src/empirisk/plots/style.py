@@ -1,0 +1,168 @@
+"""The look of the views: colours, markers, axes and legends, set on each drawing and never on Matplotlib as a whole."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from empirisk.errors import EmpiriskError
+
+#: Okabe and Ito's colours and two of Tol's, which people with any kind of colour vision tell apart.
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#332288",
+    "#882255",
+    "#888888",
+    "#F0E442",
+)
+#: Their number has no factor in common with that of the colours: 70 classes differ.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Lines differ in more than their colour.
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.5, 1.2)),
+    (0, (5, 1.2, 1.2, 1.2)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+INK, SOFT, FAINT = "0.2", "0.45", "0.88"
+SIZE = (6.4, 4.4)
+TITLE, LABEL, SMALL = 11, 10, 8.5
+
+
+def colour(number: int) -> str:
+    """The colour of a class or line, by its number."""
+    return PALETTE[number % len(PALETTE)]
+
+
+def marker(number: int) -> str:
+    """The marker of a class, by its number."""
+    return MARKERS[number % len(MARKERS)]
+
+
+def dashes(number: int) -> Any:
+    """The line style of a line, by its number."""
+    return DASHES[number % len(DASHES)]
+
+
+def pale(shade: str, share: float = 0.28) -> tuple[float, float, float]:
+    """A colour mixed with white."""
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(shade))
+    return red, green, blue
+
+
+def readable_on(shade: Any) -> str:
+    """Black or white, whichever is read more easily on the colour."""
+    return "black" if np.dot(to_rgb(shade), (0.299, 0.587, 0.114)) > 0.55 else "white"
+
+
+def plain(name: Any, most: int = 24) -> str:
+    """A name as text to draw: not too long, on one line, and never read as a formula or as a hidden label."""
+    text = " ".join(str(name).split()) or "(empty)"
+    if len(text) > most:
+        text = f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"  # long names often differ at their end
+    # Matplotlib reads $...$ as mathematics, and hides what begins with an underscore from legends.
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def sentence(text: str) -> str:
+    """Text that begins with a capital, and is never read as a formula."""
+    return (text[:1].upper() + text[1:]).replace("$", r"\$")
+
+
+def wrapped(text: str, width: int = 62) -> str:
+    """Text in lines that fit above the axes."""
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, width))
+
+
+def canvas(axes: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
+    """The axes to draw into: those given, or the only ones of a new figure, which belongs to no window."""
+    return panels(axes, 1, size)[0]
+
+
+def panels(axes: Any, count: int, size: tuple[float, float], *, rows: bool = False) -> list[Axes]:
+    """Several axes to draw into: those given, or a new row (or column) of them."""
+    if axes is None:
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        return list(figure.subplots(count if rows else 1, 1 if rows else count, squeeze=False).flat)
+    given = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(given) != count or not all(isinstance(one, Axes) for one in given):
+        wanted = "one Matplotlib Axes" if count == 1 else f"{count} Matplotlib Axes"
+        raise EmpiriskError(f"axes={axes!r} must be {wanted}, or None for a new figure.")
+    return given
+
+
+def root(axes: Axes) -> Figure:
+    """The whole figure that the axes stand in, also within a subfigure."""
+    return axes.figure.canvas.figure
+
+
+def dress(axes: Axes, title: str, across: str, up: str, *, grid: bool = True, room: float = 6.0) -> None:
+    """Title, labels, and no more lines than are needed; ``room`` is left below the title, in points."""
+    axes.set_title(wrapped(title), fontsize=TITLE, loc="left", pad=room)
+    axes.set_xlabel(across, fontsize=LABEL)
+    axes.set_ylabel(up, fontsize=LABEL)
+    axes.tick_params(labelsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    if grid:
+        axes.grid(True, color=FAINT, linewidth=0.7)
+        axes.set_axisbelow(True)
+
+
+def legend(axes: Axes, title: str | None = None) -> None:
+    """A legend beside the axes, where it hides nothing; in several columns if it is long."""
+    handles, labels = axes.get_legend_handles_labels()
+    if not handles:
+        return
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    drawn = axes.legend(
+        handles,
+        labels,
+        title=title,
+        fontsize=SMALL,
+        title_fontsize=SMALL,
+        ncols=1 + (len(labels) - 1) // 18,
+        frameon=False,
+        alignment="left",
+        **place,
+    )
+    drawn.set_zorder(5)
+
+
+def inside(axes: Axes, place: Any) -> None:
+    """A legend within the axes, for views that leave this corner empty."""
+    axes.legend(loc=place, fontsize=SMALL, framealpha=0.9, edgecolor=FAINT)
+
+
+def padded(values: np.ndarray, share: float = 0.06) -> tuple[float, float]:
+    """Limits that leave room around the values, also if they are all the same."""
+    low, high = float(np.min(values)), float(np.max(values))
+    room = share * (high - low) or 0.05 * abs(high) or 0.5
+    return low - room, high + room
+
+
+def whole_numbers(axes: Axes) -> None:
+    """Ticks at whole numbers only, on the axis that counts."""
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins="auto", steps=[1, 2, 5, 10]))
+
+
+def checked_choice(argument: str, value: Any, choices: Iterable[str]) -> str:
+    """A name among the choices, or a sentence that lists them."""
+    choices = list(choices)
+    if not (isinstance(value, str) and value in choices):
+        raise EmpiriskError(f"{argument}={value!r} is not known; choose one of {choices}.")
+    return value

@@ -1,0 +1,180 @@
+"""What holds for every view: it needs no window, changes no setting, draws where it is told, and becomes SVG."""
+
+import inspect
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+import empirisk as er
+from empirisk.plots import style
+from tests.plots.look import assert_readable
+
+pytestmark = pytest.mark.row("P1")
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+Y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, "yes", "no")
+CHANCES = 1 / (1 + np.exp(-X[:, 0]))
+SCORES = np.array([[0.9, 0.8], [0.95, 0.85], [1.0, 0.9]])
+
+VIEWS = {
+    "calibration": lambda **to: er.plots.calibration(Y, CHANCES, **to),
+    "coefficients": lambda **to: er.plots.coefficients([0.1, 1.0], [[0.0, 1.0], [2.0, 3.0]], **to),
+    "confusion": lambda **to: er.plots.confusion(Y, Y[::-1], **to),
+    "descent": lambda **to: er.plots.descent(er.LogisticRegression(), X, Y, **to),
+    "gram": lambda **to: er.plots.gram(X @ X.T, y=Y, **to),
+    "history": lambda **to: er.plots.history(er.LogisticRegression().fit(X, Y), **to),
+    "importance": lambda **to: er.plots.importance([0.1, 0.2], **to),
+    "learning_curve": lambda **to: er.plots.learning_curve([1, 2, 3], SCORES, SCORES - 0.1, **to),
+    "losses": lambda **to: er.plots.losses(**to),
+    "luck": lambda **to: er.plots.luck(2, 20, **to),
+    "margins": lambda **to: er.plots.margins(er.SVM().fit(X, Y), X, Y, **to),
+    "precision_recall": lambda **to: er.plots.precision_recall(Y, CHANCES, threshold=0.5, **to),
+    "regions": lambda **to: er.plots.regions(er.SVM().fit(X, Y), X, Y, resolution=20, **to),
+    "residuals": lambda **to: er.plots.residuals(X[:, 0], X[:, 1], **to),
+    "roc": lambda **to: er.plots.roc(Y, CHANCES, threshold=0.5, **to),
+    "rounds": lambda **to: er.plots.rounds(er.AdaBoostClassifier(n_estimators=3).fit(X, Y), **to),
+    "validation_curve": lambda **to: er.plots.validation_curve([1, 2, 3], SCORES, SCORES - 0.1, **to),
+}
+TWO = {"residuals", "history"}
+OTHERS = {"animate", "to_svg", "tree"}
+
+
+def test_every_view_is_here():
+    assert set(VIEWS) | OTHERS == set(er.plots.__all__)
+
+
+def test_overlaps_and_cut_texts_are_found():
+    page = Figure()
+    page.text(0.5, 0.5, "one")
+    page.text(0.51, 0.5, "other")
+    with pytest.raises(AssertionError, match="'one' and 'other' overlap"):
+        assert_readable(page)
+    page.texts[1].set_position((0.98, 0.5))
+    with pytest.raises(AssertionError, match="'other' leaves the page"):
+        assert_readable(page)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_has_labels_no_overlap_and_leaves_the_settings_alone(name):
+    before = dict(mpl.rcParams)
+    figure = VIEWS[name]()
+    assert_readable(figure)
+    assert dict(mpl.rcParams) == before
+    assert any(axes.get_xlabel() for axes in figure.axes)
+    assert figure.axes[0].get_title(loc="left")
+    assert figure.axes[0].get_ylabel() or name == "importance"  # its bars have names instead
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_draws_into_the_axes_given(name):
+    page = Figure(figsize=(1.6, 1.2))  # tiny, and still no warning
+    axes = list(page.subplots(1, 2)) if name in TWO else page.subplots()
+    assert VIEWS[name](axes=axes) is page
+    page.canvas.draw()
+    drawn = axes if isinstance(axes, list) else [axes]
+    assert all(one.has_data() for one in drawn)
+    part = Figure().subfigures(1, 2)[1]
+    inside = list(part.subplots(1, 2)) if name in TWO else part.subplots()
+    assert VIEWS[name](axes=inside) is part.figure
+
+
+@pytest.mark.parametrize("name", sorted(set(VIEWS) | {"tree"}))
+def test_a_view_becomes_a_self_contained_svg(name):
+    def draw():
+        return er.plots.tree(er.TreeClassifier(max_depth=2).fit(X, Y)) if name == "tree" else VIEWS[name]()
+
+    svg = er.plots.to_svg(draw())
+    assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+    assert not re.search(r"<metadata|<!DOCTYPE|<\?xml|dc:date", svg)
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)) <= set(ids)
+    assert set(re.findall(r'href="([^#"][^":]*):', svg)) <= {"data"}
+    if name != "history":  # its seconds differ
+        assert svg == er.plots.to_svg(draw())
+
+
+def test_two_figures_share_no_id():
+    one, other = (set(re.findall(r'\bid="([^"]+)"', er.plots.to_svg(VIEWS[name]()))) for name in ("losses", "luck"))
+    assert one.isdisjoint(other)
+
+
+def test_the_code_in_the_docs_runs_and_shows_every_view(tmp_path, monkeypatch):
+    text = (Path(__file__).parents[2] / "docs" / "plots.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    assert {file.name for file in tmp_path.iterdir()} == {"ascent.gif", "rounds.html"}
+    assert set(re.findall(r"er\.plots\.(\w+)\(", text)) == set(er.plots.__all__)
+
+
+def test_nothing_needs_a_window_and_names_stay_functions():
+    code = """
+import sys, warnings
+warnings.simplefilter("error")
+import empirisk as er
+assert "matplotlib" not in sys.modules
+import empirisk.plots.losses, empirisk.plots.animate
+assert callable(er.plots.losses) and callable(er.plots.animate) and callable(er.plots.regions)
+er.plots.losses("hinge").savefig(sys.stdout.buffer, format="png")
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.startswith(b"\x89PNG")
+
+
+def test_an_unknown_view_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"empirisk\.plots has no 'pie'"):
+        er.plots.pie  # noqa: B018
+    assert dir(er.plots) == sorted(er.plots.__all__)
+
+
+def test_every_view_takes_axes_and_returns_a_figure():
+    for name in VIEWS:
+        signature = inspect.signature(getattr(er.plots, name))
+        assert signature.parameters["axes"].default is None
+        assert signature.return_annotation is Figure
+
+
+# Linear RGB as seen by people without the cones for long or for middle waves (Machado, Oliveira and Fernandes 2009).
+BLINDNESS = {
+    "normal": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+}
+
+
+def lab(colour):
+    """CIE L*a*b* of a linear RGB colour."""
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ np.clip(
+        colour, 0, 1
+    )
+    f = np.cbrt(xyz / [0.9505, 1.0, 1.089])
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("eyes", BLINDNESS)
+def test_the_first_colours_can_be_told_apart_by_all(eyes):
+    linear = [((np.array(to_rgb(c)) + 0.055) / 1.055) ** 2.4 for c in style.PALETTE[:4]]
+    seen = [lab(np.asarray(BLINDNESS[eyes]) @ colour) for colour in linear]
+    apart = [np.linalg.norm(a - b) for k, a in enumerate(seen) for b in seen[:k]]
+    assert min(apart) > 15
+
+
+def test_names_are_shortened_in_the_middle():
+    assert style.plain("short") == "short"
+    assert style.plain("x" * 30 + "1", 10) == "xxxxx…xxx1"
+    assert len(style.plain("y" * 99)) == 24
+    assert style.plain("_private") == " _private"
+    assert style.plain("$x$") == r"\$x\$"
+    assert style.plain("") == "(empty)"
