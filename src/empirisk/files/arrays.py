@@ -1,0 +1,86 @@
+"""Plain arrays as ``.npy`` members: which types there are, the header, and reading without trust.
+
+The header is a fixed function of type, shape and order. Reading compares it byte by byte with the one that the tree
+announces, so nothing in it is ever evaluated.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+
+#: Little-endian numbers, as every processor we run on stores them.
+TYPES = frozenset(
+    ["|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16", "<M8[us]"]
+)
+ALIGNMENT = 64
+LONGEST_SHAPE = 32  # dimensions
+
+
+def header(kind: str, shape: Sequence[int], fortran: bool) -> bytes:
+    r"""The bytes before the numbers in a ``.npy`` file of version 1.0.
+
+    >>> header("<f8", (3,), False)[:8]
+    b'\x93NUMPY\x01\x00'
+    """
+    sizes = "(" + ", ".join(str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
+    text = f"{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {sizes}, }}"
+    prefix = 10
+    padding = -(prefix + len(text) + 1) % ALIGNMENT
+    line = (text + " " * padding + "\n").encode("latin1")
+    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line
+
+
+def describe(array: NDArray[Any]) -> tuple[str, list[int], bool] | None:
+    """Type, shape and order of an array as a file states them; None where files hold no such type."""
+    kind = array.dtype.newbyteorder("<").str
+    if kind not in TYPES:
+        return None
+    fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
+    return kind, list(array.shape), fortran
+
+
+def raw_bytes(array: NDArray[Any]) -> memoryview:
+    """The numbers of an array in the order that its header states."""
+    described = describe(array)
+    assert described is not None
+    kind, _, fortran = described
+    flat = np.ascontiguousarray(array.T if fortran else array, dtype=kind)
+    return flat.reshape(-1).view(np.uint8).data
+
+
+def check_description(kind: Any, shape: Any, fortran: Any) -> int:
+    """The bytes that an array of this type and shape takes, or an error if it is not one that files hold."""
+    if not isinstance(kind, str) or kind not in TYPES or not isinstance(fortran, bool):
+        raise EmpiriskError("The model file is damaged: an array in it has a type that model files do not hold.")
+    if (
+        not isinstance(shape, list)
+        or len(shape) > LONGEST_SHAPE
+        or not all(type(size) is int and 0 <= size < 2**47 for size in shape)
+    ):
+        raise EmpiriskError("The model file is damaged: an array in it has no proper shape.")
+    return math.prod(shape) * np.dtype(kind).itemsize
+
+
+def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
+    """The array in a member of ``size`` bytes, once its header and size are those announced."""
+    needed = check_description(kind, shape, fortran)
+    start = header(kind, shape, fortran)
+    if size != len(start) + needed or file.read(len(start)) != start:
+        raise EmpiriskError("The model file is damaged: an array in it is not of the size or type that it announces.")
+    flat = np.empty(needed // np.dtype(kind).itemsize, dtype=kind)
+    room = flat.view(np.uint8).data
+    filled = 0
+    while filled < needed:
+        block = file.read(min(needed - filled, 1 << 20))
+        if not block:
+            raise EmpiriskError("The model file is damaged: an array in it ends too early.")
+        room[filled : filled + len(block)] = block
+        filled += len(block)
+    if kind == "|b1" and flat.view(np.uint8).max(initial=0) > 1:
+        raise EmpiriskError("The model file is damaged: an array of true and false in it holds something else.")
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)

@@ -1,0 +1,261 @@
+"""The object that a tree stands for, built without running anything the file says."""
+
+import dataclasses
+import inspect
+import keyword
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from empirisk.errors import EmpiriskError
+from empirisk.files import arrays
+from empirisk.files.archive import Reader, damaged
+from empirisk.files.checks import check_state
+from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
+from empirisk.files.registry import ONLY, class_of
+from empirisk.files.steps import check_object
+
+TWISTER = 624  # words in the state of the Mersenne twister; reading beyond them would read other memory
+
+
+class Decoder:
+    """Turns a tree back into objects; the arrays come from the members of the file."""
+
+    def __init__(self, reader: Reader):
+        self._reader = reader
+        self._objects: dict[int, Any] = {}
+        self._arrays: dict[int, NDArray] = {}
+        self._depth = 0
+
+    def value(self, tree: Any) -> Any:
+        """The value of a tree."""
+        if tree is None or type(tree) in (bool, int, float, str):
+            return tree
+        self._depth += 1
+        if self._depth > 4 * DEPTH:
+            raise damaged("its tree is too deep")
+        found = [self.value(item) for item in tree] if isinstance(tree, list) else self._tagged(tree)
+        self._depth -= 1
+        return found
+
+    def unused(self) -> set[str]:
+        """The array members that nothing asked for."""
+        return {name for name in self._reader.names() if name.startswith("arrays/")} - {
+            f"arrays/{number}.npy" for number in self._arrays
+        }
+
+    def _tagged(self, tree: dict[str, Any]) -> Any:
+        if len(tree) != 1:
+            raise damaged("its tree holds something of no known kind")
+        ((kind, content),) = tree.items()
+        if kind not in _KINDS:
+            raise damaged(f"its tree holds something of the unknown kind {kind[:40]!r}")
+        return _KINDS[kind](self, content)
+
+    def _float(self, content: str) -> float:
+        return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
+
+    def _tuple(self, content: list) -> tuple:
+        return tuple(self.value(_listed(content)))
+
+    def _set(self, content: list) -> set:
+        return set(self.value(_listed(content)))
+
+    def _frozenset(self, content: list) -> frozenset:
+        return frozenset(self.value(_listed(content)))
+
+    def _dict(self, content: list) -> dict:
+        return {self.value(key): self.value(item) for key, item in _listed(content)}
+
+    def _slice(self, content: list) -> slice:
+        start, stop, step = content
+        return slice(self.value(start), self.value(stop), self.value(step))
+
+    def _type(self, content: str) -> type:
+        return (PLAIN_TYPES | NUMPY_TYPES)[content]
+
+    def _dtype(self, content: str) -> np.dtype:
+        if content != "|O" and content not in arrays.TYPES and not content.startswith("<U"):
+            raise damaged("its tree names an unknown type")
+        return np.dtype(content)
+
+    def _scalar(self, content: list) -> Any:
+        kind, item = content
+        if kind not in arrays.TYPES:
+            raise damaged("its tree holds a number of an unknown type")
+        return np.dtype(kind).type(self.value(item))
+
+    def _text(self, content: str) -> np.str_:
+        return np.str_(_typed(content, str))
+
+    def _objects_array(self, content: list) -> NDArray:
+        shape, items = content
+        if math.prod(_shape(shape)) != len(_listed(items)):
+            raise damaged("an array in it is not of the size that it announces")
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
+            array[i] = self.value(item)
+        return array.reshape(shape)
+
+    def _texts(self, content: list) -> NDArray:
+        shape, width, items = content
+        if math.prod(_shape(shape)) != len(_listed(items)) or not all(type(item) is str for item in items):
+            raise damaged("an array of texts in it is not of the size that it announces")
+        if type(width) is not int or not 0 <= width * 4 * max(len(items), 1) <= self._reader.limit:
+            raise damaged("an array of texts in it announces an impossible width")
+        return np.array(items, dtype=f"<U{width}").reshape(shape)
+
+    def _array(self, content: list) -> NDArray:
+        number, kind, shape, fortran = content
+        if number not in self._arrays:
+            arrays.check_description(kind, shape, fortran)
+            with self._reader.member(f"arrays/{_typed(number, int)}.npy") as (file, size):
+                self._arrays[number] = arrays.read(file, size, kind, shape, fortran)
+        return self._arrays[number]
+
+    def _sparse(self, content: list) -> Any:
+        kind, shape, *parts = content
+        data, indices, indptr = (self.value(part) for part in parts)
+        matrix = SPARSE[kind]((data, indices, indptr), shape=tuple(_shape(shape)))
+        matrix.check_format(full_check=True)  # indices out of range would read other memory
+        return matrix
+
+    def _frame(self, content: list) -> pl.DataFrame:
+        columns = [
+            pl.Series(_typed(name, str), self.value(_listed(items)), dtype=FRAME_TYPES[kind])
+            for name, kind, items in _listed(content)
+        ]
+        return pl.DataFrame(columns)
+
+    def _random_state(self, content: Any) -> np.random.RandomState:
+        state = self.value(content)
+        random = np.random.RandomState(0)
+        random.set_state(_sound_state(state))
+        return random
+
+    def _generator(self, content: Any) -> np.random.Generator:
+        state = _sound_state(self.value(content))
+        bits: Any = BIT_GENERATORS[state["bit_generator"]](0)
+        bits.state = state
+        return np.random.Generator(bits)
+
+    def _same(self, content: int) -> Any:
+        return self._objects[content]
+
+    def _object(self, content: list) -> Any:
+        name, number, tree = content
+        cls = class_of(name)
+        state = {_attribute(cls, key): self.value(item) for key, item in tree.items()}
+        if _typed(number, int) in self._objects:
+            raise damaged("two objects in it have one number")
+        for (owner, key), allowed in ONLY.items():
+            if owner == name and state.get(key) != allowed:
+                raise damaged(f"its {name} would use other files")
+        check_state(state)
+        made = self._objects[number] = _build(cls, state)
+        check_object(name, made)
+        return made
+
+
+def _build(cls: type, state: dict[str, Any]) -> Any:
+    """An object with this state, made without its constructor; parameters that are newer than the file get defaults."""
+    made = object.__new__(cls)
+    if dataclasses.is_dataclass(cls):
+        for field in dataclasses.fields(cls):
+            if field.name in state:
+                object.__setattr__(made, field.name, state[field.name])
+            elif field.default is not dataclasses.MISSING:
+                object.__setattr__(made, field.name, field.default)
+            elif field.default_factory is not dataclasses.MISSING:
+                object.__setattr__(made, field.name, field.default_factory())
+            else:
+                raise damaged(f"a {cls.__name__} in it lacks {field.name!r}")
+    elif issubclass(cls, BaseEstimator):
+        parameters = inspect.signature(cls).parameters
+        for name in set(cls._get_param_names()) - set(state):
+            if parameters[name].default is inspect.Parameter.empty:
+                raise damaged(f"a {cls.__name__} in it lacks {name!r}")
+            state[name] = parameters[name].default
+        made.__setstate__(state)
+    else:
+        vars(made).update(state)
+    return made
+
+
+def _attribute(cls: type, name: str) -> str:
+    """An attribute that a state may set: no methods, nothing that Python itself looks at."""
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+        raise damaged(f"a {cls.__name__} in it has an attribute {name[:40]!r}")
+    if callable(getattr(cls, name, None)) or isinstance(getattr(cls, name, None), property):
+        raise damaged(f"a {cls.__name__} in it replaces {name!r}")
+    return name
+
+
+def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a random generator; a position outside its words is an error."""
+    inner = state["state"]
+    if "pos" in inner and (not 0 <= inner["pos"] <= TWISTER or np.shape(inner["key"]) != (TWISTER,)):
+        raise damaged("a random generator in it has an impossible state")
+    if "buffer_pos" in state and not 0 <= state["buffer_pos"] <= 4:
+        raise damaged("a random generator in it has an impossible state")
+    return state
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise damaged(f"its tree holds {str(value)[:40]!r} where it should hold {kind.__name__}")
+    return value
+
+
+def _listed(value: Any) -> list:
+    return _typed(value, list)
+
+
+def _shape(value: Any) -> list[int]:
+    if not all(type(size) is int and 0 <= size < 2**47 for size in _listed(value)):
+        raise damaged("an array in it has no proper shape")
+    return value
+
+
+def decode(tree: Any, reader: Reader) -> Any:
+    """The object of a tree; any tree that does not fit is one `EmpiriskError`."""
+    decoder = Decoder(reader)
+    try:
+        found = decoder.value(tree)
+    except EmpiriskError:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+        raise damaged("its tree does not hold together") from error
+    except pl.exceptions.PolarsError as error:
+        raise damaged("a table in it does not hold together") from error
+    if decoder.unused():
+        raise damaged(f"nothing uses its member {sorted(decoder.unused())[0]!r}")
+    return found
+
+
+_KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
+    "float": Decoder._float,
+    "tuple": Decoder._tuple,
+    "set": Decoder._set,
+    "frozenset": Decoder._frozenset,
+    "dict": Decoder._dict,
+    "slice": Decoder._slice,
+    "type": Decoder._type,
+    "dtype": Decoder._dtype,
+    "scalar": Decoder._scalar,
+    "text": Decoder._text,
+    "objects": Decoder._objects_array,
+    "texts": Decoder._texts,
+    "array": Decoder._array,
+    "sparse": Decoder._sparse,
+    "frame": Decoder._frame,
+    "random_state": Decoder._random_state,
+    "generator": Decoder._generator,
+    "same": Decoder._same,
+    "object": Decoder._object,
+}

@@ -1,0 +1,180 @@
+"""A fitted object as a JSON tree and a list of arrays.
+
+Numbers, texts, lists, true, false and nothing are themselves; everything else is a JSON object with one key that says
+what it is, such as ``{"tuple": [...]}`` or ``{"array": [3, "<f8", [10], false]}``. What has no such form is refused
+with the path to it.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from empirisk.errors import EmpiriskError
+from empirisk.files import arrays
+from empirisk.files.registry import ONLY, name_of
+
+DEPTH = 100  # objects within objects
+BIT_GENERATORS = {cls.__name__: cls for cls in (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64)}
+PLAIN_TYPES = {"float": float, "int": int, "bool": bool, "str": str, "object": object}
+_NUMBERS = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
+NUMPY_TYPES = {f"numpy.{name}": getattr(np, name) for name in (*_NUMBERS, "bool_", "object_", "str_")}
+TYPE_NAMES = {cls: name for name, cls in (PLAIN_TYPES | NUMPY_TYPES).items()}
+_SERIES = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8)
+FRAME_TYPES = {str(kind): kind for kind in (*_SERIES, pl.Boolean, pl.String)}
+SPARSE = {cls.__name__: cls for cls in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)}
+
+
+class Encoder:
+    """Turns objects into the tree and keeps the arrays beside it; an object met twice is written once."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self._numbers: dict[int, int] = {}  # of objects written, by identity
+        self._array_numbers: dict[int, int] = {}
+        self._open: set[int] = set()
+        self._alive: list[Any] = []  # so that no identity is given twice
+
+    def value(self, value: Any, where: str) -> Any:
+        """The tree of any value; ``where`` is the path to it, for the error."""
+        if where.count(".") + where.count("[") > DEPTH:
+            raise EmpiriskError(f"{where[:200]}... holds objects inside objects without end, which no file can hold.")
+        if value is None or type(value) in (bool, int, str):
+            return value
+        form = _FORMS.get(type(value))
+        if form is not None:
+            return form(self, value, where)
+        if isinstance(value, np.generic):
+            return self._scalar(value, where)
+        if isinstance(value, type) and value in TYPE_NAMES:
+            return {"type": TYPE_NAMES[value]}
+        if isinstance(value, np.dtype):
+            return {"dtype": value.str}
+        return self._object(value, where)
+
+    def _float(self, value: float, where: str) -> Any:
+        return value if math.isfinite(value) else {"float": str(value)}
+
+    def _list(self, value: list, where: str) -> Any:
+        return [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
+
+    def _tuple(self, value: tuple, where: str) -> Any:
+        return {"tuple": [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]}
+
+    def _set(self, value: Any, where: str) -> Any:
+        items = sorted(value, key=lambda item: (type(item).__name__, repr(item)))  # the same model, the same bytes
+        return {type(value).__name__: [self.value(item, f"{where}[{i}]") for i, item in enumerate(items)]}
+
+    def _dict(self, value: dict, where: str) -> Any:
+        pairs = ((self.value(key, where), self.value(item, f"{where}[{key!r}]")) for key, item in value.items())
+        return {"dict": [list(pair) for pair in pairs]}
+
+    def _slice(self, value: slice, where: str) -> Any:
+        return {"slice": [self.value(part, where) for part in (value.start, value.stop, value.step)]}
+
+    def _scalar(self, value: np.generic, where: str) -> Any:
+        if value.dtype.kind in "biuf":
+            return {"scalar": [value.dtype.newbyteorder("<").str, self.value(value.item(), where)]}
+        if value.dtype.kind == "U":
+            return {"text": str(value)}
+        raise _refused(value, where)
+
+    def _array(self, value: np.ndarray, where: str) -> Any:
+        if value.dtype.kind == "O":
+            items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(value.ravel().tolist())]
+            return {"objects": [list(value.shape), items]}
+        if value.dtype.kind == "U":
+            return {"texts": [list(value.shape), value.dtype.itemsize // 4, value.ravel().tolist()]}
+        described = arrays.describe(value)
+        if described is None:
+            raise EmpiriskError(f"{where} is an array of type {value.dtype}, which a model file cannot hold.")
+        if id(value) not in self._array_numbers:
+            self._array_numbers[id(value)] = len(self.arrays)
+            self.arrays.append(value)
+        return {"array": [self._array_numbers[id(value)], *described]}
+
+    def _sparse(self, value: Any, where: str) -> Any:
+        parts = [self._array(part, where) for part in (value.data, value.indices, value.indptr)]
+        return {"sparse": [type(value).__name__, list(value.shape), *parts]}
+
+    def _frame(self, value: pl.DataFrame, where: str) -> Any:
+        odd = [name for name, kind in value.schema.items() if str(kind) not in FRAME_TYPES]
+        if odd:
+            raise EmpiriskError(f"{where} has a column {odd[0]!r} of a type that a model file cannot hold.")
+        return {"frame": [[column.name, str(column.dtype), self._list(column.to_list(), where)] for column in value]}
+
+    def _random_state(self, value: np.random.RandomState, where: str) -> Any:
+        state = value.get_state(legacy=False)
+        return {"random_state": self.value(dict(state), where)}
+
+    def _generator(self, value: np.random.Generator, where: str) -> Any:
+        state = value.bit_generator.state
+        if state["bit_generator"] not in BIT_GENERATORS:
+            raise _refused(value, where)
+        return {"generator": self.value(dict(state), where)}
+
+    def _object(self, value: Any, where: str) -> Any:
+        """An object of a class in the registry, by its name and its state."""
+        if id(value) in self._numbers:
+            return {"same": self._numbers[id(value)]}
+        name = name_of(type(value))
+        if name is None:
+            raise _refused(value, where)
+        if id(value) in self._open:
+            raise EmpiriskError(f"{where} refers back to an object that contains it, which no file can hold.")
+        self._open.add(id(value))
+        self._alive.append(value)
+        state = {key: self.value(item, f"{where}.{key}") for key, item in state_of(value, name, where).items()}
+        self._open.remove(id(value))
+        self._numbers[id(value)] = len(self._numbers)
+        return {"object": [name, self._numbers[id(value)], state]}
+
+
+def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
+    """What to keep of an object: the fields of a record, else what it would pickle, without progress callbacks."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
+    kept = {key: item for key, item in (state or {}).items() if "callback" not in key}
+    for (owner, key), allowed in ONLY.items():
+        if owner == name and kept.get(key) != allowed:
+            raise EmpiriskError(f"{where}.{key} must be {allowed!r} in a model file, since it would use other files.")
+    return kept
+
+
+def _refused(value: Any, where: str) -> EmpiriskError:
+    if callable(value) and not isinstance(value, BaseEstimator):
+        what = (
+            f"the function {getattr(value, '__qualname__', repr(value))}"
+            if not isinstance(value, type)
+            else (f"the class {value.__qualname__}")
+        )
+        return EmpiriskError(
+            f"{where} is {what}, which a model file cannot hold, since loading must not run code; "
+            "use a part of Empirisk or a named option in its place."
+        )
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    return EmpiriskError(
+        f"{where} is a {kind}, which a model file cannot hold; use machines, parts and steps that Empirisk knows."
+    )
+
+
+_FORMS: dict[type, Callable[[Encoder, Any, str], Any]] = {
+    float: Encoder._float,
+    list: Encoder._list,
+    tuple: Encoder._tuple,
+    set: Encoder._set,
+    frozenset: Encoder._set,
+    dict: Encoder._dict,
+    slice: Encoder._slice,
+    np.ndarray: Encoder._array,
+    np.random.RandomState: Encoder._random_state,
+    np.random.Generator: Encoder._generator,
+    pl.DataFrame: Encoder._frame,
+    **dict.fromkeys(SPARSE.values(), Encoder._sparse),
+}

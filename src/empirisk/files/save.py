@@ -1,0 +1,53 @@
+"""Writing a model file."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import sklearn
+
+import empirisk
+from empirisk.errors import EmpiriskError
+from empirisk.files import arrays
+from empirisk.files.archive import TREE, Chunks, write
+from empirisk.files.encode import Encoder
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a machine, map, transformer or pipeline to a model file.
+
+    The file is a zip of one JSON tree and plain arrays. It holds no code: functions of your own are refused, with the
+    path to them. It is written whole or not at all, and replaces an older file only then.
+
+    Parameters
+    ----------
+    model : estimator
+        Anything public of Empirisk, fitted or not, and pipelines of it with the usual steps of scikit-learn.
+    path : str or path
+        Where to write.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "line.model")
+    >>> er.save(er.LeastSquares().fit([[0.0], [1.0]], [1.0, 3.0]), path)
+    >>> er.load(path).predict([[2.0]]).round(6)
+    array([5.])
+    """
+    place = Path(os.fspath(path)).absolute()
+    if not place.name or place.is_dir():
+        raise EmpiriskError(f"path={str(path)!r} is a folder; name a file in it, such as 'my.model'.")
+    encoder = Encoder()
+    tree = {"root": encoder.value(model, type(model).__name__)}
+    about = {"library": f"empirisk {empirisk.__version__}", "scikit-learn": sklearn.__version__}
+    write(place, about, _members(tree, encoder))
+
+
+def _members(tree: Any, encoder: Encoder) -> list[tuple[str, Chunks]]:
+    members: list[tuple[str, Chunks]] = [(TREE, (json.dumps(tree, allow_nan=False).encode("ascii"),))]
+    for number, array in enumerate(encoder.arrays):
+        described = arrays.describe(array)
+        assert described is not None  # the encoder refused the others
+        members.append((f"arrays/{number}.npy", (arrays.header(*described), arrays.raw_bytes(array))))
+    return members

@@ -1,0 +1,125 @@
+"""Blocks of an encoded table: numbers, dates, words and texts, each learned from training rows and applied to others.
+
+Every block has ``fit``, ``transform`` into arrays with a column for each of its ``names``, and ``sources``: the column
+of the table that each of them comes from.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+Array = NDArray[np.float64]
+
+FAR = 1e100  # what comes of numbers near the largest float is kept finite, and its square too
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Numbers in place of columns: missing ones become the median and a flag, all are centred and scaled.
+
+    Attributes
+    ----------
+    middle, mean, scale : arrays
+        Median, mean and standard deviation of each column on the training rows.
+    flagged : array of int
+        The columns that had missing values there.
+    """
+
+    middle: Array
+    mean: Array
+    scale: Array
+    flagged: NDArray[np.int64]
+
+    @classmethod
+    def fit(cls, X: Array, scaled: bool) -> "Numbers":
+        """Learn from rows with NaN where a value is missing."""
+        missing = np.isnan(X)
+        holes = np.flatnonzero(missing.any(axis=0))
+        middle = np.zeros(X.shape[1])
+        whole = np.setdiff1d(np.arange(X.shape[1]), holes)
+        if len(X):
+            middle[whole] = np.median(X[:, whole], axis=0)
+        for column in holes:
+            present = X[~missing[:, column], column]
+            middle[column] = np.median(present) if len(present) else 0.0
+        if not scaled or not len(X):
+            return cls(middle, np.zeros(X.shape[1]), np.ones(X.shape[1]), holes)
+        filled = np.where(missing, middle, X) if len(holes) else X
+        # Numbers near the largest float would overflow when squared; they are learned from at a smaller size.
+        size = np.maximum(np.abs(filled).max(axis=0), np.finfo(float).tiny)
+        mean = (filled / size).mean(axis=0) * size
+        spread = np.sqrt(np.square(filled / size - mean / size).mean(axis=0)) * size
+        small = 10 * np.finfo(float).eps * size
+        return cls(middle, mean, np.where(spread > small, spread, 1.0), holes)
+
+    def transform(self, X: Array) -> tuple[Array, Array]:
+        """The scaled numbers and the flags of missing ones."""
+        missing = np.isnan(X)
+        filled = np.where(missing, self.middle, X) if missing.any() else X
+        with np.errstate(over="ignore"):
+            scaled = np.clip((filled - self.mean) / self.scale, -FAR, FAR)
+        return scaled, missing[:, self.flagged].astype(np.float64)
+
+
+DAY = 86_400_000_000  # microseconds
+YEAR = 365.2425
+DATE_PARTS = ("days", "year sin", "year cos", "day sin", "day cos")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONDAY = 4  # the epoch was a Thursday: day 4 after it is a Monday
+
+
+def date_parts(columns: list[pl.Series]) -> tuple[Array, Array]:
+    """The numbers and the weekdays (one of seven) in columns of moments; NaN and zeros where missing.
+
+    >>> import polars as pl
+    >>> from datetime import datetime
+    >>> numbers, weekdays = date_parts([pl.Series([datetime(2024, 1, 1)])])
+    >>> numbers[0, 0], WEEKDAYS[int(weekdays[0].argmax())]
+    (np.float64(19723.0), 'Monday')
+    """
+    days = np.column_stack([column.cast(pl.Int64).cast(pl.Float64).to_numpy() for column in columns]) / DAY
+    turn, hour = 2 * np.pi * days / YEAR, 2 * np.pi * (days - np.floor(days))
+    numbers = np.stack([days, np.sin(turn), np.cos(turn), np.sin(hour), np.cos(hour)], axis=2)
+    weekday = np.mod(np.floor(days) - MONDAY, 7)
+    weekdays = (weekday[:, :, None] == np.arange(7)).astype(np.float64)
+    return numbers.reshape(len(days), -1), weekdays.reshape(len(days), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of text as weighted word counts (tf-idf).
+
+    Attributes
+    ----------
+    vectorizer : TfidfVectorizer or None
+        Fitted on the training rows; None where they held no word worth keeping.
+    """
+
+    vectorizer: Any
+
+    @classmethod
+    def fit(cls, column: pl.Series, max_words: int) -> "Texts":
+        """Learn the words of the training rows, without those met once where there are many rows."""
+        rows = column.fill_null("").to_list()
+        vectorizer = TfidfVectorizer(
+            sublinear_tf=True, strip_accents="unicode", max_features=max_words, min_df=2 if len(rows) >= 50 else 1
+        )
+        try:
+            return cls(vectorizer.fit(rows))
+        except ValueError:  # scikit-learn's word for an empty vocabulary
+            return cls(None)
+
+    def transform(self, column: pl.Series) -> sparse.csr_matrix:
+        """The weights of the words."""
+        if self.vectorizer is None:
+            return sparse.csr_matrix((len(column), 0))
+        return self.vectorizer.transform(column.fill_null("").to_list())
+
+    def names(self) -> list[str]:
+        """The words."""
+        return [] if self.vectorizer is None else self.vectorizer.get_feature_names_out().tolist()

@@ -1,0 +1,206 @@
+"""What a column holds: its kind, and how its values become numbers, words or moments."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from empirisk.errors import EmpiriskError
+
+#: Text that stands for "missing" wherever it is met.
+MARKERS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "Null", "?", "#N/A")
+#: Text that stands for "missing" among numbers, dates and truth values only; among words it may be a word.
+SOFT_MARKERS = ("-", "--", ".", "none", "None", "NONE", "missing", "unknown", "*")
+DATE_FORMATS = (
+    "%Y-%m-%d",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y %H:%M",
+    "%d/%m/%Y %H:%M",
+    "%d-%b-%Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+)
+FEW = 64  # values that are handled one by one
+TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
+UNUSED = {
+    "identifier": "it names rows",
+    "constant": "it has one value",
+    "nested": "its values are no single values",
+}
+CANONICAL: dict[str, pl.DataType] = {
+    "number": pl.Float64(),
+    "boolean": pl.Float64(),
+    "date": pl.Datetime("us"),
+    "category": pl.String(),
+    "text": pl.String(),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: its name, what it holds, and how it was written.
+
+    Attributes
+    ----------
+    name : str
+        The name in the header.
+    kind : str
+        "number", "boolean", "category", "date" or "text"; "identifier", "constant" and "nested" are not learned from.
+    missing, distinct : int
+        Missing and distinct values met when the schema was made.
+    examples : tuple of str
+        A few values.
+    low, high : float or None
+        Range of a number.
+    form : str
+        How numbers or dates are written: "comma" or "thousands" for numbers, a format of `strptime` for dates.
+
+    Examples
+    --------
+    >>> column = er.tables.Column("age", "number", low=18.0, high=90.0)
+    >>> column.used, str(column)
+    (True, 'age: number from 18 to 90')
+    """
+
+    name: str
+    kind: str
+    missing: int = 0
+    distinct: int = 0
+    examples: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    form: str = ""
+
+    @property
+    def used(self) -> bool:
+        """Whether machines learn from the column."""
+        return self.kind in CANONICAL
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {self.kind}"
+        if not self.used:
+            text += f", not used: {UNUSED[self.kind]}"
+        elif self.low is not None and self.high is not None:
+            text += f" from {self.low:g} to {self.high:g}"
+        elif self.kind in ("category", "text"):
+            text += f", {self.distinct} different"
+        return text + (f", {self.missing} missing" if self.missing else "")
+
+    def convert(self, series: pl.Series) -> pl.Series:
+        """The values in the form that machines learn from; a value of another kind is an error that names it."""
+        if series.dtype == CANONICAL[self.kind] and series.dtype != pl.String:
+            return series  # words are cleaned each time: they may be raw
+        return {
+            "number": self._number,
+            "boolean": self._boolean,
+            "date": self._date,
+            "category": self._words,
+            "text": self._words,
+        }[self.kind](series)
+
+    def _number(self, series: pl.Series) -> pl.Series:
+        if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
+            return series.cast(pl.Float64, strict=False)
+        if series.dtype == pl.Duration:
+            return series.dt.total_microseconds().cast(pl.Float64) / 1e6
+        if series.dtype == pl.Time:
+            return series.cast(pl.Int64).cast(pl.Float64) / 1e9
+        text = self._text(series, MARKERS + SOFT_MARKERS)
+        numbers = parse_numbers(text, self.form)
+        self._check_converted(text, numbers, "a number")
+        return numbers
+
+    def _boolean(self, series: pl.Series) -> pl.Series:
+        if series.dtype == pl.Boolean:
+            return series.cast(pl.Float64)
+        text = self._text(series, MARKERS + SOFT_MARKERS)
+        truth = parse_truth(text)
+        self._check_converted(text, truth, "true or false")
+        return truth
+
+    def _date(self, series: pl.Series) -> pl.Series:
+        if series.dtype in (pl.Date, pl.Datetime):
+            plain = series.dt.replace_time_zone(None) if getattr(series.dtype, "time_zone", None) else series
+            return plain.cast(pl.Datetime("us"))
+        text = self._text(series, MARKERS + SOFT_MARKERS)
+        moments = parse_dates(text, self.form)
+        for form in DATE_FORMATS:
+            if moments.null_count() == text.null_count():
+                break
+            moments = moments.zip_with(moments.is_not_null(), parse_dates(text, form))
+        self._check_converted(text, moments, "a date")
+        return moments
+
+    def _words(self, series: pl.Series) -> pl.Series:
+        if series.dtype.is_float():
+            # A code such as 3 that came back as 3.0, because another row misses it, is still the word "3".
+            whole = bool(((series == series.round()) | series.is_null() | series.is_nan()).all())
+            series = series.fill_nan(None).cast(pl.Int64, strict=False) if whole else series
+        return self._text(series, MARKERS)
+
+    def _text(self, series: pl.Series, markers: tuple[str, ...]) -> pl.Series:
+        if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
+            raise EmpiriskError(f"Column {self.name!r} holds lists or other nested values; give single values.")
+        text = series.cast(pl.String)
+        if len(text) <= FEW:  # one row to be predicted soon: a query costs more than a loop
+            words = [None if word is None else word.strip() for word in text.to_list()]
+            return pl.Series(series.name, [None if word in markers else word for word in words], dtype=pl.String)
+        text = text.str.strip_chars()
+        return text.set(text.is_in(list(markers)), None)
+
+    def _check_converted(self, before: pl.Series, after: pl.Series, what: str) -> None:
+        lost = before.is_not_null() & after.is_null()
+        if lost.any():
+            row = int(lost.arg_max() or 0)
+            raise EmpiriskError(
+                f"Column {self.name!r} holds {str(before[row])[:60]!r} in row {row + 1}, which is not {what} as in the "
+                "table that was learned from; correct the value or leave it empty."
+            )
+
+
+def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
+    """Text as numbers, null where it is none; ``form`` is "comma" (1,5) or "thousands" (1,234.5, $3, 20%).
+
+    >>> import polars as pl
+    >>> parse_numbers(pl.Series(["1,5", "x"]), "comma").to_list()
+    [1.5, None]
+    """
+    if form == "comma":
+        text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    elif form == "thousands":
+        text = text.str.replace_all(r"[,$€£%\s]", "")
+    return text.cast(pl.Float64, strict=False)
+
+
+def parse_truth(text: pl.Series) -> pl.Series:
+    """Text as 1 and 0, null where it is neither true nor false.
+
+    >>> import polars as pl
+    >>> parse_truth(pl.Series(["Yes", "no", "perhaps"])).to_list()
+    [1.0, 0.0, None]
+    """
+    lower = text.str.to_lowercase()
+    truth = lower.is_in(TRUE).cast(pl.Float64)
+    return truth.set(~(lower.is_in(TRUE) | lower.is_in(FALSE)) | lower.is_null(), None)
+
+
+def parse_dates(text: pl.Series, form: str) -> pl.Series:
+    """Text as moments in a format of `strptime`, null where it does not fit.
+
+    >>> import polars as pl
+    >>> parse_dates(pl.Series(["31.12.2020"]), "%d.%m.%Y").to_list()
+    [datetime.datetime(2020, 12, 31, 0, 0)]
+    """
+    if not form:
+        return pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
+    has_time = "%H" in form
+    if has_time:
+        return text.str.to_datetime(form, strict=False, time_unit="us", time_zone=None, exact=True)
+    return text.str.to_date(form, strict=False, exact=True).cast(pl.Datetime("us"))

@@ -1,0 +1,191 @@
+"""The encoder: a table in, numbers out, everything learned from the training rows alone."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.errors import EmpiriskError
+from empirisk.tables.blocks import DATE_PARTS, WEEKDAYS, Numbers, Texts, date_parts
+from empirisk.tables.schema import Schema
+from empirisk.tables.words import Means, Words
+
+MOST_OUTPUTS = 10  # classes up to which mean targets of words are used
+WIDE, THIN = 200, 0.2  # a table with more columns, of which fewer are filled, is kept sparse
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn the columns of a table into numbers, as learned from the training rows.
+
+    Numbers are filled with the median, flagged where missing, centred and scaled. Dates become days, the phase of the
+    year and of the day, and the weekday. Words become indicators of the frequent ones, rare and unseen ones sharing
+    one; a column of more words than that also gives the mean target of each word, of other folds for training rows.
+    Texts become tf-idf weights of their words.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the columns hold, from `understand`.
+    max_categories : int
+        Most indicators of a column of words.
+    max_words : int
+        Most words of a column of text.
+    scale : bool
+        Whether numbers are centred and scaled; trees do not need it.
+    sparse : bool or "auto"
+        Whether the result is a sparse matrix; "auto" decides by its width and how full it is.
+
+    Attributes
+    ----------
+    names_ : list of str
+        Names of the numbers.
+    sources_ : array of int
+        For each of them, the place of its column among ``schema.used``.
+    sparse_ : bool
+        Whether the result is sparse.
+
+    Examples
+    --------
+    >>> table = {"age": [30.0, None, 22.0, 51.0], "town": ["Ulm", "Ulm", "Bonn", None]}
+    >>> encoder = er.tables.TableEncoder(er.tables.understand(table))
+    >>> encoder.fit_transform(table).round(2)
+    array([[-0.3 ,  0.  ,  1.  ,  0.  ,  0.  ],
+           [-0.3 ,  1.  ,  1.  ,  0.  ,  0.  ],
+           [-1.05,  0.  ,  0.  ,  1.  ,  0.  ],
+           [ 1.65,  0.  ,  0.  ,  0.  ,  1.  ]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'age missing', 'town=Ulm', 'town=Bonn', 'town=(missing)']
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        max_categories: int = 30,
+        max_words: int = 1000,
+        scale: bool = True,
+        sparse: bool | str = "auto",
+    ):
+        self.schema = schema
+        self.max_categories = max_categories
+        self.max_words = max_words
+        self.scale = scale
+        self.sparse = sparse
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> "TableEncoder":
+        """Learn from the rows of a table; the target serves the means of words."""
+        self._learn(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, **_: Any) -> Any:
+        """Learn from the rows and encode them; the means of words are those of other folds."""
+        return self._learn(X, y)
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows; words not met in training are "other", and columns that lack are an error with the name."""
+        check_is_fitted(self)
+        frame = self.schema.features(X)
+        return self._joined(frame, self.means_.transform([frame[name] for name in self.many_], frame.height))
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """The names of the numbers."""
+        check_is_fitted(self)
+        return np.array(self.names_, dtype=object)
+
+    def _learn(self, X: Any, y: Any) -> Any:
+        if self.max_categories < 1 or self.max_words < 1:
+            raise EmpiriskError("max_categories and max_words must be at least 1.")
+        frame = self.schema.features(X)
+        rows = frame.height
+        words = self._columns(frame, "category")
+        least = 1 if rows < 50 else 2 if rows < 500 else max(3, rows // 2000)
+        self.numbers_ = Numbers.fit(self._numbers(frame), self.scale)
+        self.words_ = Words.fit(words, self.max_categories, least)
+        self.texts_ = tuple(Texts.fit(column, self.max_words) for column in self._columns(frame, "text"))
+        outputs = _outputs(y)
+        crowded = [column.name for column in words if column.n_unique() > self.max_categories]
+        self.many_ = crowded if outputs is not None else []
+        many = [frame[name] for name in self.many_]
+        self.means_, means = Means.fit(many, np.zeros((rows, 1)) if outputs is None else outputs, 0)
+        self._name(1 if outputs is None else outputs.shape[1])
+        self.n_features_in_ = len(self.schema.used)
+        self.feature_names_in_ = np.array([column.name for column in self.schema.used], dtype=object)
+        thin = len(self.names_) > WIDE and self._fill(frame) < THIN
+        self.sparse_ = bool(thin if self.sparse == "auto" else self.sparse)
+        return self._joined(frame, means)
+
+    def _columns(self, frame: pl.DataFrame, *kinds: str) -> list[pl.Series]:
+        """The columns of some kinds; those of a frame come in the order of the schema."""
+        pairs = zip(frame.get_columns(), self.schema.used, strict=True)
+        return [values for values, column in pairs if column.kind in kinds]
+
+    def _numbers(self, frame: pl.DataFrame) -> NDArray[np.float64]:
+        """Numbers, truth values and the numbers in dates, NaN where missing."""
+        plain = self._columns(frame, "number", "boolean")
+        numbers = pl.DataFrame(plain).to_numpy() if plain else np.empty((frame.height, 0))
+        dates = self._columns(frame, "date")
+        if dates:
+            numbers = np.hstack([numbers, date_parts(dates)[0]])
+        infinite = np.isinf(numbers)
+        return np.where(infinite, np.nan, numbers) if infinite.any() else numbers
+
+    def _joined(self, frame: pl.DataFrame, means: NDArray[np.float64]) -> Any:
+        """All blocks side by side."""
+        dense = [*self.numbers_.transform(self._numbers(frame)), means]
+        dates = self._columns(frame, "date")
+        if dates:
+            dense.append(date_parts(dates)[1])
+        thin = [self.words_.transform(self._columns(frame, "category"), frame.height)]
+        thin += [
+            block.transform(column) for block, column in zip(self.texts_, self._columns(frame, "text"), strict=True)
+        ]
+        if self.sparse_:
+            return sparse.hstack([sparse.csr_matrix(np.hstack(dense)), *thin], format="csr")
+        return np.hstack([*dense, *(block.toarray() for block in thin)])
+
+    def _fill(self, frame: pl.DataFrame) -> float:
+        """About which share of the numbers is not zero: words give one for each column, texts one for each word."""
+        dense = len(self.numbers_.middle) + len(self.many_) + len(self.schema.of_kind("date"))
+        head = frame.head(200)
+        thin = self.words_.transform(self._columns(head, "category"), head.height).nnz
+        pairs = zip(self.texts_, self._columns(head, "text"), strict=True)
+        thin += sum(block.transform(column).nnz for block, column in pairs)
+        return (dense + thin / max(head.height, 1)) / max(len(self.names_), 1)
+
+    def _name(self, outputs: int) -> None:
+        """Names and sources of all numbers, in the order of the blocks."""
+        schema = self.schema
+        numbers, dates = schema.of_kind("number", "boolean"), schema.of_kind("date")
+        origin = [*numbers, *(name for name in dates for _ in DATE_PARTS)]
+        parts = [*numbers, *(f"{name} {part}" for name in dates for part in DATE_PARTS)]
+        flagged = self.numbers_.flagged.tolist()
+        pairs = list(zip(parts, origin, strict=True))
+        pairs += [(f"{parts[k]} missing", origin[k]) for k in flagged]
+        many = [f" {k}" for k in range(outputs)] if outputs > 1 else [""]
+        pairs += [(f"{name} mean target{k}", name) for name in self.many_ for k in many]
+        pairs += [(f"{name} {day}", name) for name in dates for day in WEEKDAYS]
+        words = schema.of_kind("category")
+        sources = [name for name, width in zip(words, self.words_.widths, strict=True) for _ in range(width)]
+        pairs += zip(self.words_.names(words), sources, strict=True)
+        for block, name in zip(self.texts_, schema.of_kind("text"), strict=True):
+            pairs += [(f"{name}: {word}", name) for word in block.names()]
+        place = {column.name: number for number, column in enumerate(schema.used)}
+        self.names_ = [name for name, _ in pairs]
+        self.sources_ = np.array([place[source] for _, source in pairs], dtype=np.int64)
+
+
+def _outputs(y: Any) -> NDArray[np.float64] | None:
+    """The target as numbers whose means can be taken: itself, or an indicator of each class but the first."""
+    if y is None:
+        return None
+    y = np.asarray(y)
+    if y.dtype.kind == "f":
+        return y.reshape(len(y), -1).astype(np.float64)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) > MOST_OUTPUTS:
+        return None
+    return (codes[:, None] == np.arange(1, max(len(classes), 2))).astype(np.float64)

@@ -1,0 +1,88 @@
+"""Tables of other libraries as Polars frames."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from empirisk.errors import EmpiriskError
+
+
+def as_frame(table: Any) -> pl.DataFrame:
+    """A table as a Polars frame: Polars, pandas or Arrow, a dict of columns, a list of rows as dicts, or a matrix.
+
+    The columns of a matrix are called x0, x1, ...
+
+    >>> as_frame([{"a": 1}, {"a": 2, "b": "x"}]).columns
+    ['a', 'b']
+    """
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    try:
+        if isinstance(table, np.ndarray) and table.ndim == 2:
+            return pl.DataFrame({f"x{place}": _plain(column) for place, column in enumerate(table.T)}, strict=False)
+        if isinstance(table, Mapping):
+            return pl.DataFrame({str(name): _plain(column) for name, column in table.items()}, strict=False)
+        if isinstance(table, list) and table and all(isinstance(row, Mapping) for row in table):
+            return _from_rows(table)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise EmpiriskError(
+            f"The table cannot be read ({_first_line(error)}); give columns of equal length."
+        ) from error
+    try:
+        frame = nw.from_native(table, eager_only=True, pass_through=True)
+        names = [str(name) for name in frame.columns] if isinstance(frame, nw.DataFrame) else []
+        if len(set(names)) < len(names):
+            raise nw.exceptions.DuplicateError
+    except nw.exceptions.DuplicateError as error:
+        raise EmpiriskError("The table has two columns of one name; rename one of them.") from error
+    if not isinstance(frame, nw.DataFrame):
+        raise EmpiriskError(
+            f"The table is a {type(table).__name__}; give a Polars or pandas frame, a dict of columns, or a file name."
+        )
+    if not frame.implementation.is_pandas():
+        return frame.to_polars()
+    try:
+        # Column by column: Polars itself would need a third library to read pandas.
+        columns = {str(name): _from_pandas(frame.get_column(name)) for name in frame.columns}
+        return pl.DataFrame(columns, strict=False)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise EmpiriskError(f"The table cannot be read: {_first_line(error)}; give plain columns.") from error
+
+
+def _from_pandas(column: nw.Series) -> Any:
+    """The values of a pandas column: whole numbers stay whole, and gaps of every kind become null."""
+    if column.dtype.is_numeric():
+        return pl.Series(
+            (column if not column.is_null().any() else column.cast(nw.Float64)).to_numpy(), nan_to_null=True
+        )
+    if column.dtype in (nw.Datetime, nw.Date):
+        plain = column.dt.replace_time_zone(None) if getattr(column.dtype, "time_zone", None) else column
+        return pl.Series(plain.to_numpy().astype("datetime64[us]"))
+    gaps = column.is_null().to_list()
+    return _plain([None if gap else value for value, gap in zip(column.to_list(), gaps, strict=True)])
+
+
+def _from_rows(rows: list) -> pl.DataFrame:
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    return pl.DataFrame({name: _plain([row.get(name) for row in rows]) for name in names}, strict=False)
+
+
+def _plain(column: Any) -> Any:
+    """A column of mixed values as text, where Polars would refuse or guess."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "O":
+        column = column.tolist()
+    if not isinstance(column, list):
+        return column
+    kinds = {type(value) for value in column if value is not None}
+    if str in kinds and len(kinds) > 1 and kinds <= {str, int, float, bool}:
+        return [None if value is None else str(value) for value in column]
+    return column
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:120]

@@ -1,0 +1,172 @@
+"""Finding out what the columns of a table hold."""
+
+import re
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from empirisk.tables.columns import (
+    DATE_FORMATS,
+    MARKERS,
+    SOFT_MARKERS,
+    Column,
+    parse_dates,
+    parse_numbers,
+    parse_truth,
+)
+
+SAMPLE = 1000  # values looked at before a whole column is tried
+FEW = 20  # rows below which nothing is called an identifier
+WORDS_IN_TEXT = 3.0
+ID_NAME = re.compile(
+    r"(?i:(^|[_\s.-])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no|serial)$|^unnamed)|[a-z]I[dD]$"
+)
+BLOCK = 1 << 22  # numbers looked at together
+
+
+def guess_all(columns: list[pl.Series]) -> list[Column]:
+    """What each column holds; columns of numbers are looked at many at a time.
+
+    >>> import polars as pl
+    >>> [column.kind for column in guess_all([pl.Series("a", [1.0, 2.0]), pl.Series("b", ["x", "y"])])]
+    ['number', 'category']
+    """
+    found: dict[int, Column] = {}
+    plain = [place for place, series in enumerate(columns) if series.dtype.is_numeric()]
+    step = max(BLOCK // max(len(columns[0]) if columns else 1, 1), 1)
+    for start in range(0, len(plain), step):
+        places = plain[start : start + step]
+        found.update(zip(places, _numbers([columns[place] for place in places]), strict=True))
+    return [found[place] if place in found else guess(series) for place, series in enumerate(columns)]
+
+
+def _numbers(columns: list[pl.Series]) -> list[Column]:
+    """Columns of numbers, by sorting all of them at once."""
+    values = np.column_stack([series.cast(pl.Float64).to_numpy() for series in columns])
+    values[np.isinf(values)] = np.nan  # no values to learn from
+    missing = np.isnan(values).sum(axis=0)
+    ordered = np.sort(values, axis=0)  # missing values come last
+    distinct = (np.diff(ordered, axis=0) > 0).sum(axis=0) + (missing < len(ordered))
+    found = []
+    for place, series in enumerate(columns):
+        count, kinds = len(series) - int(missing[place]), int(distinct[place])
+        low, high = (float(ordered[0, place]), float(ordered[count - 1, place])) if count else (None, None)
+        kind = "number"
+        if kinds == 0 or (kinds == 1 and missing[place] == 0):
+            kind = "constant"
+        elif kinds == len(series) and series.dtype.is_integer() and _names_rows(series.name, values[:, place]):
+            kind = "identifier"
+        shown = tuple(dict.fromkeys(str(value) for value in series.head(20).to_list() if value is not None))[:3]
+        found.append(Column(series.name, kind, int(missing[place]), kinds, shown, low, high))
+    return found
+
+
+def guess(series: pl.Series) -> Column:
+    """What one column holds.
+
+    >>> import polars as pl
+    >>> guess(pl.Series("when", ["2020-01-01", "2020-02-01", "", "2021-01-01"])).kind
+    'date'
+    """
+    name, dtype = series.name, series.dtype
+    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        return Column(name, "nested")
+    if dtype == pl.Boolean:
+        return _finish(series, Column(name, "boolean"))
+    if dtype.is_numeric():
+        return _numbers([series])[0]
+    if dtype in (pl.Duration, pl.Time):
+        return _finish(series, Column(name, "number"))
+    if dtype in (pl.Date, pl.Datetime):
+        return _finish(series, Column(name, "date"))
+    text = series.cast(pl.String).str.strip_chars()
+    return _finish(series, _from_text(name, text.set(text.is_in(MARKERS), None)))
+
+
+def _from_text(name: str, text: pl.Series) -> Column:
+    """The kind of a column of text: numbers, truth, dates, else words."""
+    present = text.drop_nulls()
+    if len(present) == 0:
+        return Column(name, "constant")
+    strict = present.filter(~present.is_in(SOFT_MARKERS))
+    # The first values and some from all over the column: a quick no for most columns of words.
+    few = strict.gather_every(max(len(strict) // SAMPLE, 1)).head(SAMPLE)
+    if len(few):
+        for form in ("", "comma", "thousands"):
+            if _fits(few, strict, lambda part, form=form: parse_numbers(part, form)) and _plausible(few, form):
+                return Column(name, "number", form=form)
+        if few.n_unique() <= 8 and _fits(few, strict, parse_truth):
+            return Column(name, "boolean")
+        if few.head(50).str.contains(r"\d").all():
+            for form in DATE_FORMATS:
+                if _fits(few, strict, lambda part, form=form: parse_dates(part, form)):
+                    return Column(name, "date", form=form)
+    return Column(name, _words(present))
+
+
+def _fits(few: pl.Series, whole: pl.Series, parse) -> bool:
+    return parse(few).null_count() == 0 and parse(whole).null_count() == 0
+
+
+def _plausible(few: pl.Series, form: str) -> bool:
+    """Whether commas in numbers stand where the form has them."""
+    if form == "comma":
+        return bool(few.str.contains(r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$").all()) and not _by_three(few)
+    if form == "thousands":
+        return bool(few.str.contains(r"^[$€£]?\s?[+-]?[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?\s?[%€$£]?$").all())
+    return True
+
+
+def _by_three(few: pl.Series) -> bool:
+    """Whether every comma is followed by three digits: then it groups thousands."""
+    with_comma = few.filter(few.str.contains(",", literal=True))
+    return len(with_comma) > 0 and bool(with_comma.str.contains(r"^[+-]?\d{1,3}(,\d{3})+$").all())
+
+
+def _words(present: pl.Series) -> str:
+    """Category, text or identifier."""
+    distinct, count = present.n_unique(), len(present)
+    words = float(present.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+    if words >= WORDS_IN_TEXT and distinct > max(0.2 * count, FEW):
+        return "text"
+    if (count >= FEW and distinct == count) or (count >= 5 * FEW and distinct > 0.9 * count):
+        return "identifier"
+    return "category"
+
+
+def _finish(series: pl.Series, column: Column) -> Column:
+    """The column with its counts; one value only, or one value for each row, is not learned from."""
+    if not column.used and column.kind != "identifier":
+        return Column(column.name, column.kind, len(series), 0)
+    values = column_words(series) if column.kind == "identifier" else column.convert(series)
+    if values.dtype == pl.Float64:
+        values = values.set(~values.is_finite() & values.is_not_null(), None)  # no values to learn from
+    missing, present = values.null_count(), values.drop_nulls()
+    distinct = present.n_unique()
+    kind = column.kind
+    if distinct == 0 or (distinct == 1 and missing == 0):
+        kind = "constant"
+    low = high = None
+    if kind == "number":
+        low, high = float(present.min()), float(present.max())  # type: ignore[arg-type]
+    return Column(column.name, kind, missing, distinct, _examples(series, present), low, high, column.form)
+
+
+def column_words(series: pl.Series) -> pl.Series:
+    """The values as words, missing ones null."""
+    return Column(series.name, "category").convert(series)
+
+
+def _names_rows(name: str, values: NDArray[np.float64]) -> bool:
+    """Whether whole numbers that are all different only number the rows: they count them, or are named like that."""
+    if len(values) < FEW:
+        return False
+    return ID_NAME.search(name) is not None or bool(values[0] in (0, 1) and np.all(np.diff(values) == 1))
+
+
+def _examples(series: pl.Series, present: pl.Series) -> tuple[str, ...]:
+    if len(present) == 0:
+        return ()
+    shown = dict.fromkeys(str(value)[:40] for value in series.drop_nulls().head(200).to_list())
+    return tuple(value for value in shown if value.strip())[:3]

@@ -1,0 +1,131 @@
+"""The bytes of a text table: their encoding, their delimiter, their header, and rows that do not fit it."""
+
+import csv
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+
+DELIMITERS = (",", ";", "\t", "|")
+SNIFFED = 1 << 20  # bytes looked at for the delimiter
+BLOCK = 1 << 24  # bytes looked at together
+
+
+def decode(data: bytes, name: str) -> bytes:
+    """The table as UTF-8, whatever it was: UTF-8 with or without mark, UTF-16, or Latin-1 as Windows writes it.
+
+    >>> decode("Köln".encode("latin-1"), "towns.csv").decode()
+    'Köln'
+    """
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeDecodeError as error:
+            raise EmpiriskError(f"The table {name!r} is not proper UTF-16 text; save it as UTF-8.") from error
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if b"\x00" in data[:4096]:
+        raise EmpiriskError(f"The table {name!r} is not text; give CSV, TSV, Parquet, Arrow or JSON lines.")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        try:
+            return data.decode("cp1252").encode()
+        except UnicodeDecodeError:
+            return data.decode("latin-1").encode()
+    return data
+
+
+def find_delimiter(data: bytes, name: str = "") -> str:
+    r"""The character between the fields: that which cuts the first lines into the same number of fields, the most.
+
+    >>> find_delimiter(b"a;b\n1,5;2\n")
+    ';'
+    """
+    if name.lower().endswith((".tsv", ".tab")):
+        return "\t"
+    start = np.frombuffer(data[:SNIFFED], dtype=np.uint8)
+    best, score = ",", (0.0, 0)
+    for delimiter in DELIMITERS:
+        counts, blank, open_fields, _ = _fields(start, ord(delimiter), 0, 0)
+        counts = counts[~blank] if len(counts) else np.array([open_fields + 1])  # one line, perhaps without an end
+        if len(counts) and counts[0] >= 2:
+            score, best = max((score, best), ((float((counts == counts[0]).mean()), int(counts[0])), delimiter))
+    return best
+
+
+def read_header(data: bytes, delimiter: str, name: str) -> list[str]:
+    """The names of the columns; two of one name are an error, columns without one are numbered."""
+    start = io.StringIO(data[: 1 << 22].decode("utf-8", errors="replace"), newline="")
+    try:
+        first = next((row for row in csv.reader(start, delimiter=delimiter) if any(cell.strip() for cell in row)), None)
+    except csv.Error as error:
+        raise EmpiriskError(f"The header of the table {name!r} cannot be read: {error}.") from error
+    if first is None:
+        raise EmpiriskError(f"The table {name!r} is empty; give a file with a header and rows.")
+    names = [cell.strip() or f"column_{number + 1}" for number, cell in enumerate(first)]
+    seen: set[str] = set()
+    twice = [cell for cell in names if cell in seen or seen.add(cell)]
+    if twice:
+        raise EmpiriskError(f"The table {name!r} has two columns named {twice[0]!r}; rename one of them.")
+    return names
+
+
+def check_rows(data: bytes, delimiter: str, columns: int, name: str) -> None:
+    """Raise at the first row that has not as many fields as the header."""
+    if columns == 1:
+        return
+    if b'"' in data:
+        _check_quoted(data, delimiter, columns, name)
+        return
+    cut, start, line = delimiter.encode(), 0, 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        line += 1
+        fields = data.count(cut, start, end) + 1
+        if fields != columns and (fields > 1 or data[start:end].strip()):
+            raise _ragged(name, line, fields, columns)
+        start = end + 1
+
+
+def _check_quoted(data: bytes, delimiter: str, columns: int, name: str) -> None:
+    """The same for a table with quotes, inside which delimiters and ends of lines do not count."""
+    line, fields, quoted = 0, 0, 0
+    for start in range(0, len(data), BLOCK):
+        block = np.frombuffer(data, dtype=np.uint8, count=min(BLOCK, len(data) - start), offset=start)
+        counts, blank, fields, quoted = _fields(block, ord(delimiter), fields, quoted)
+        wrong = np.flatnonzero((counts != columns) & ~blank)
+        if len(wrong):
+            raise _ragged(name, line + int(wrong[0]) + 1, int(counts[wrong[0]]), columns)
+        line += len(counts)
+    if data[-1:] != b"\n" and fields + 1 != columns:
+        raise _ragged(name, line + 1, fields + 1, columns)
+
+
+def _fields(block: NDArray[np.uint8], delimiter: int, before: int, quoted: int) -> tuple[NDArray, NDArray, int, int]:
+    """Fields of each line that ends in the block, which lines are blank, and what is open at its end."""
+    cuts, ends, last = block == delimiter, block == ord("\n"), quoted
+    quotes = block == ord('"')
+    if quoted or quotes.any():
+        inside = np.bitwise_xor.accumulate(quotes.view(np.uint8)) ^ np.uint8(quoted)
+        cuts, ends, last = cuts & (inside == 0), ends & (inside == 0), int(inside[-1])
+    places = np.flatnonzero(ends)
+    starts = np.concatenate([[0], places + 1])
+    closed = starts[-1] == len(block)
+    counts = np.add.reduceat(cuts.view(np.uint8), starts[: len(starts) - closed], dtype=np.int64)
+    if len(counts):
+        counts[0] += before
+    rest = 0 if closed else int(counts[-1])
+    counts, lengths = counts[: len(places)], np.diff(places, prepend=-1) - 1
+    # A line without delimiters that is empty, or a lone carriage return, is no row.
+    blank = (counts == 0) & ((lengths == 0) | ((lengths == 1) & (block[np.maximum(places - 1, 0)] == ord("\r"))))
+    return counts + 1, blank, rest, last
+
+
+def _ragged(name: str, line: int, found: int, columns: int) -> EmpiriskError:
+    return EmpiriskError(
+        f"Line {line} of the table {name!r} has {found} fields where the header has {columns}; "
+        "correct it, and look for a stray quote or delimiter."
+    )

@@ -1,0 +1,150 @@
+"""Columns of words: one indicator for each frequent word, and the mean target of each word where there are many."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+
+from empirisk.tables.columns import FEW
+
+Array = NDArray[np.float64]
+
+FOLDS = 5
+PRIOR = 10.0  # rows that the overall mean counts for in the mean of a word
+OTHER, MISSING = "(other)", "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Indicators of the frequent words of several columns; the others share one, and so do missing values.
+
+    Attributes
+    ----------
+    levels : tuple of tuples of str
+        The words of each column that have an indicator, the most frequent first.
+    others, missing : arrays of bool
+        Whether a column has an indicator for other words, and for missing values.
+    """
+
+    levels: tuple[tuple[str, ...], ...]
+    others: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+
+    @classmethod
+    def fit(cls, columns: list[pl.Series], most: int, least: int) -> "Words":
+        """Keep for each column the ``most`` frequent words that ``least`` rows have."""
+        levels, others = [], []
+        for column in columns:
+            counts = (
+                column.drop_nulls()
+                .value_counts(sort=False, name="rows")
+                .sort(["rows", column.name], descending=[True, False])
+            )
+            kept = counts.filter(counts["rows"] >= least).head(most)[column.name].to_list()
+            levels.append(tuple(kept))
+            others.append(len(kept) < counts.height)
+        missing = np.array([column.null_count() > 0 for column in columns], dtype=bool)
+        return cls(tuple(levels), np.array(others, dtype=bool), missing)
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """Indicators of each column."""
+        counts = np.array([len(kept) for kept in self.levels], dtype=np.int64)
+        return counts + self.others + self.missing
+
+    def names(self, columns: list[str]) -> list[str]:
+        """Names of the indicators, such as ``town=Ulm``."""
+        found = []
+        for name, kept, other, missing in zip(columns, self.levels, self.others, self.missing, strict=True):
+            found += [f"{name}={word}" for word in (*kept, *[OTHER] * bool(other), *[MISSING] * bool(missing))]
+        return found
+
+    def transform(self, columns: list[pl.Series], rows: int) -> sparse.csr_matrix:
+        """One entry for each row and column at most: an unseen word is an "other", or nothing where none was met."""
+        width = int(self.widths.sum())
+        starts = np.cumsum(self.widths) - self.widths
+        places = np.full((rows, len(columns)), -1, dtype=np.int64)
+        for number, column in enumerate(columns):
+            kept = self.levels[number]
+            other = len(kept) if self.others[number] else -1
+            gap = len(kept) + int(self.others[number]) if self.missing[number] else -1
+            codes = code_words(column, kept)
+            codes = np.where(codes == len(kept), other, np.where(codes > len(kept), gap, codes))
+            places[:, number] = np.where(codes < 0, -1, codes + starts[number])
+        present = places >= 0
+        ends = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+        return sparse.csr_matrix((np.ones(int(ends[-1])), places[present], ends), shape=(rows, width))
+
+
+def code_words(column: pl.Series, levels: tuple[str, ...]) -> NDArray[np.int64]:
+    """The place of each word among the levels, ``len(levels)`` for another word and one more for a missing value.
+
+    >>> import polars as pl
+    >>> code_words(pl.Series(["b", "x", None, "a"]), ("a", "b")).tolist()
+    [1, 2, 3, 0]
+    """
+    if len(column) <= FEW:
+        place = {word: number for number, word in enumerate(levels)}
+        count = len(levels)
+        return np.array(
+            [count + 1 if word is None else place.get(word, count) for word in column.to_list()], dtype=np.int64
+        )
+    if not levels:
+        return np.where(column.is_null().to_numpy(), 1, 0).astype(np.int64)
+    codes = column.cast(pl.Enum(levels), strict=False).to_physical().cast(pl.Int64).fill_null(len(levels)).to_numpy()
+    return np.where(column.is_null().to_numpy(), len(levels) + 1, codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """The mean target of the rows with each word, drawn towards the overall mean: for columns of many words.
+
+    With s the sum of the target over the n rows of a word and m the overall mean:  (s + 10 m) / (n + 10).
+    Training rows get means of the other folds only, so that no row sees its own target.
+
+    Attributes
+    ----------
+    levels : tuple of tuples of str
+        The words of each column.
+    means : tuple of arrays
+        For each column, words x outputs; the last row is for words not met.
+    """
+
+    levels: tuple[tuple[str, ...], ...]
+    means: tuple[Array, ...]
+
+    @classmethod
+    def fit(cls, columns: list[pl.Series], outputs: Array, seed: int) -> tuple["Means", Array]:
+        """Learn the means, and return those that the training rows themselves may see."""
+        fold = np.random.default_rng(seed).permutation(len(outputs)) % FOLDS
+        levels, means, seen = [], [], []
+        for column in columns:
+            kept = tuple(column.drop_nulls().unique().sort().to_list())
+            codes = np.minimum(code_words(column, kept), len(kept))
+            sums, counts = _sums(codes, fold, outputs, len(kept) + 1)
+            overall = outputs.mean(axis=0)
+            table = (sums.sum(axis=0) + PRIOR * overall) / (counts.sum(axis=0)[:, None] + PRIOR)
+            levels.append(kept)
+            means.append(table)
+            elsewhere = sums.sum(axis=0) - sums, (counts.sum(axis=0) - counts)[:, :, None]
+            outside = elsewhere[0].sum(axis=1, keepdims=True) / np.maximum(elsewhere[1].sum(axis=1, keepdims=True), 1)
+            seen.append(((elsewhere[0] + PRIOR * outside) / (elsewhere[1] + PRIOR))[fold, codes])
+        return cls(tuple(levels), tuple(means)), np.hstack([*seen, np.empty((len(outputs), 0))])
+
+    def transform(self, columns: list[pl.Series], rows: int) -> Array:
+        """The means of the words of each row."""
+        found = [
+            means[np.minimum(code_words(column, kept), len(kept))]
+            for column, kept, means in zip(columns, self.levels, self.means, strict=True)
+        ]
+        return np.hstack([*found, np.empty((rows, 0))])
+
+
+def _sums(codes: NDArray, fold: NDArray, outputs: Array, count: int) -> tuple[Array, Array]:
+    """Sums of the outputs and counts of rows, folds x words."""
+    cell = fold * count + codes
+    counts = np.bincount(cell, minlength=FOLDS * count).reshape(FOLDS, count).astype(np.float64)
+    sums: Array = np.stack([np.bincount(cell, y, FOLDS * count).astype(np.float64) for y in outputs.T], axis=1)
+    return sums.reshape(FOLDS, count, outputs.shape[1]), counts
