@@ -1,3 +1,4 @@
+# make learn   the whole job on a bundled table: installs into .venv, writes a model and a report
 # make test    check and test everything, from a bare machine with Python 3.11 or newer
 # make check   style, types and the direction of imports
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
@@ -6,12 +7,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 RIVALS := .venv/.rivals-installed
+LEARNS := .venv/.learns-installed
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # One thread per test process: the processes already share out the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: test check format bench clean
+TABLE ?= breast_cancer
 
-test: check
+.PHONY: learn test check browser format bench clean
+
+learn: $(LEARNS)
+	$(BIN)/empirisk learn $(TABLE)
+
+test: check browser
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 check: $(INSTALLED)
@@ -19,6 +27,13 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+# The report is read in a real browser: Chromium and its driver, from the system's packages where they are missing.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+		$(AS_ROOT) apt-get update -qq && \
+		$(AS_ROOT) apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; \
+	} || { echo "The report's test needs Chromium: install the packages chromium and chromium-driver"; exit 1; }
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
@@ -34,6 +49,10 @@ $(BIN)/python:
 
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(LEARNS): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 $(RIVALS): $(INSTALLED)

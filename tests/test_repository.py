@@ -33,11 +33,6 @@ def test_import_loads_nothing_heavy():
     assert {"numpy", "scipy", "numba", "sklearn", "matplotlib", "polars"}.isdisjoint(loaded)
 
 
-def test_import_costs_almost_nothing():
-    code = "from time import perf_counter as now; start = now(); import empirisk; print(now() - start)"
-    assert min(float(python(code)) for _ in range(3)) < 0.05
-
-
 def test_the_three_lists_of_names_agree():
     """The names in ``__all__``, those with a home, and those that type checkers see."""
     tree = ast.parse(inspect.getsource(er))

@@ -10,16 +10,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from empirisk import errors, losses, maps, penalties, plots, scales, selection, solvers
+    from empirisk import errors, kernels, losses, maps, penalties, plots, scales, selection, solvers, tables, theory
+    from empirisk.files.load import load
+    from empirisk.files.save import save
+    from empirisk.league.learn import learn
     from empirisk.machines.base import Classifier, Regressor
     from empirisk.machines.centroid import NearestCentroid
     from empirisk.machines.geometry import Hyperplane
     from empirisk.machines.margin import SVM, LeastSquaresClassifier, LogisticRegression
+    from empirisk.machines.neighbors import KNNClassifier, KNNRegressor
+    from empirisk.machines.oneclass import OneClassSVM
     from empirisk.machines.perceptron import Perceptron
     from empirisk.machines.regression import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
+    from empirisk.selection.compare import compare
+    from empirisk.selection.evaluate import evaluate
     from empirisk.settings import config
+    from empirisk.theory.luck import luck
     from empirisk.trees.adaboost import AdaBoostClassifier
     from empirisk.trees.bagging import BaggingClassifier, BaggingRegressor
+    from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
+    from empirisk.trees.forest import ForestClassifier, ForestRegressor
     from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 __version__ = "0.1.0"
@@ -30,22 +40,50 @@ __all__ = [
     "AdaBoostClassifier",
     "BaggingClassifier",
     "BaggingRegressor",
+    "BoostingClassifier",
+    "BoostingRegressor",
     "Classifier",
     "ElasticNet",
+    "ForestClassifier",
+    "ForestRegressor",
     "Hyperplane",
+    "KNNClassifier",
+    "KNNRegressor",
     "Lasso",
     "LeastAbsolute",
     "LeastSquares",
     "LeastSquaresClassifier",
     "LogisticRegression",
     "NearestCentroid",
+    "OneClassSVM",
     "Perceptron",
     "Regressor",
     "Ridge",
     "TreeClassifier",
     "TreeRegressor",
+    "compare",
     "config",
     "errors",
+    "evaluate",
+    "kernels",
+    "learn",
+    "load",
+    "losses",
+    "luck",
+    "maps",
+    "penalties",
+    "plots",
+    "save",
+    "scales",
+    "selection",
+    "solvers",
+    "tables",
+    "theory",
+]
+
+_MODULES = (
+    "errors",
+    "kernels",
     "losses",
     "maps",
     "penalties",
@@ -53,23 +91,30 @@ __all__ = [
     "scales",
     "selection",
     "solvers",
-]
-
-_MODULES = ("errors", "losses", "maps", "penalties", "plots", "scales", "selection", "solvers")
+    "tables",
+    "theory",
+)
 
 _HOMES = {
     "AdaBoostClassifier": "empirisk.trees.adaboost",
     "BaggingClassifier": "empirisk.trees.bagging",
     "BaggingRegressor": "empirisk.trees.bagging",
+    "BoostingClassifier": "empirisk.trees.boosting",
+    "BoostingRegressor": "empirisk.trees.boosting",
     "Classifier": "empirisk.machines.base",
     "ElasticNet": "empirisk.machines.regression",
+    "ForestClassifier": "empirisk.trees.forest",
+    "ForestRegressor": "empirisk.trees.forest",
     "Hyperplane": "empirisk.machines.geometry",
+    "KNNClassifier": "empirisk.machines.neighbors",
+    "KNNRegressor": "empirisk.machines.neighbors",
     "Lasso": "empirisk.machines.regression",
     "LeastAbsolute": "empirisk.machines.regression",
     "LeastSquares": "empirisk.machines.regression",
     "LeastSquaresClassifier": "empirisk.machines.margin",
     "LogisticRegression": "empirisk.machines.margin",
     "NearestCentroid": "empirisk.machines.centroid",
+    "OneClassSVM": "empirisk.machines.oneclass",
     "Perceptron": "empirisk.machines.perceptron",
     "Regressor": "empirisk.machines.base",
     "Ridge": "empirisk.machines.regression",
@@ -77,7 +122,13 @@ _HOMES = {
     "SVR": "empirisk.machines.regression",
     "TreeClassifier": "empirisk.trees.tree",
     "TreeRegressor": "empirisk.trees.tree",
+    "compare": "empirisk.selection.compare",
     "config": "empirisk.settings",
+    "evaluate": "empirisk.selection.evaluate",
+    "learn": "empirisk.league.learn",
+    "load": "empirisk.files.load",
+    "luck": "empirisk.theory.luck",
+    "save": "empirisk.files.save",
 }
 
 

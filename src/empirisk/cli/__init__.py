@@ -1,0 +1,1 @@
+"""The shell: one file for each command, imported when it is called."""

@@ -1,0 +1,180 @@
+"""empirisk learn: the whole job, with a table that fills as machines finish."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from empirisk.errors import EmpiriskError
+from empirisk.league import Learned, Listener, learn
+from empirisk.report.words import number, plain
+
+UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def command(
+    table: Annotated[str, typer.Argument(help="A CSV, TSV, Parquet, Arrow or JSON-lines file, or a bundled name.")],
+    *,
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The score that decides, such as roc_auc or mae.")] = None,
+    test: Annotated[float, typer.Option(help="Share of the rows held out for the test.")] = 0.2,
+    folds: Annotated[int, typer.Option(help="Folds of the contest.")] = 5,
+    groups: Annotated[str | None, typer.Option(help="Column whose values stay on one side of every split.")] = None,
+    time_order: Annotated[str | None, typer.Option(help="Column that orders the rows in time.")] = None,
+    machines: Annotated[str | None, typer.Option(help="Kinds that compete, such as logistic,forest.")] = None,
+    time: Annotated[str | None, typer.Option(help="Limit such as 60s, 5m or 1h.")] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Let all classes count alike.")] = False,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Threads.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Learn a table: train, select, test honestly, and write a model and a report."""
+    out = Path(Path(table).stem) if out is None else out
+    console = Console(quiet=quiet or as_json, highlight=False)
+    screen = Screen(console)
+    with screen:
+        learned = learn(
+            table,
+            target,
+            metric=metric,
+            test=test,
+            folds=folds,
+            groups=groups,
+            time_order=time_order,
+            machines=None if machines is None else [name.strip() for name in machines.split(",")],
+            time=None if time is None else seconds(time),
+            balance=balance,
+            drop=[name for entry in drop or [] for name in entry.split(",")],
+            jobs=jobs,
+            seed=seed,
+            out=out,
+            listener=screen,
+        )
+    if as_json:
+        typer.echo(json.dumps(as_dictionary(learned, out), indent=1))
+    else:
+        _conclude(console, learned, out)
+
+
+class Screen(Listener):
+    """A live table on a terminal; a line for each finished machine elsewhere."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._rows: dict[str, Any] = {}
+        self._sign, self._metric = 1.0, ""
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not console.quiet else None
+
+    def __enter__(self) -> "Screen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def understood(self, found: Any) -> None:
+        """Print what the table holds."""
+        target = found.target
+        kinds: dict[str, int] = {}
+        for column in found.schema.columns:
+            kinds[column.kind] = kinds.get(column.kind, 0) + 1
+        listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        what = f"{len(target.classes)} classes" if target.classes else "a number"
+        self._console.print(f"[bold]{found.name}[/]: {len(found.y):,} rows; columns: {listed}")
+        self._console.print(f"target [bold]{target.name}[/]: {what} ({target.reason})")
+        self._console.print(f"{len(found.train):,} rows to learn from, {len(found.test):,} held out for the test")
+        for warning in found.warnings:
+            self._console.print(f"[yellow]! {warning}[/]")
+        if self._live is not None:
+            self._live.start()
+
+    def deciding(self, metric: Any) -> None:
+        """Note how scores are shown."""
+        self._sign, self._metric = metric.sign, plain(metric.name)
+
+    def played(self, standing: Any) -> None:
+        """Show a standing."""
+        self._rows[standing.name] = standing
+        if self._live is not None:
+            self._live.update(self._table(), refresh=True)
+        elif standing.state != "playing":
+            self._console.print("  ".join(self._cells(standing)))
+
+    def stopped(self, reason: str) -> None:
+        """Say why the contest ended early."""
+        self._console.print(f"[yellow]! {reason}: going on with what is done[/]")
+
+    def _table(self) -> Table:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for name, side in (("machine", "left"), (self._metric, "right"), ("+-", "right"), ("seconds", "right")):
+            table.add_column(name, justify=side)  # type: ignore[arg-type]
+        table.add_column("certificate")
+        table.add_column("")
+        for standing in self._rows.values():
+            table.add_row(*self._cells(standing))
+        return table
+
+    def _cells(self, standing: Any) -> list[str]:
+        if not len(standing.scores):
+            return [standing.title, "", "", "", "", f"{standing.state}: {standing.remark}"]
+        remark = standing.remark or ("" if standing.state == "done" else f"{len(standing.scores)} folds")
+        shown = number(self._sign * standing.mean, 4), number(standing.error, 2), f"{standing.seconds:.2g}"
+        return [standing.title, *shown, standing.certificate, remark]
+
+
+def _conclude(console: Console, learned: Learned, out: Path) -> None:
+    console.print(f"\n[bold]{learned.champion.title}[/] was chosen. {learned.summary()}")
+    if learned.test.luck:
+        console.print(f"Was it luck? {learned.test.luck}")
+    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {learned.seconds:.0f} s.")
+
+
+def as_dictionary(learned: Learned, out: Path) -> dict[str, Any]:
+    """The result in the words of JSON."""
+    return {
+        "table": learned.name,
+        "target": learned.target,
+        "task": learned.model.target.task,
+        "winner": learned.winner,
+        "settings": repr(learned.champion.machine),
+        "metric": learned.metric,
+        "test": [
+            {"name": one.name, "value": one.value, "low": one.interval[0], "high": one.interval[1]}
+            for one in learned.test.scores
+        ],
+        "league": [
+            {
+                "name": standing.name,
+                "state": standing.state,
+                "score": learned.sign * standing.mean if len(standing.scores) else None,
+                "error": standing.error,
+                "seconds": standing.seconds,
+                "difference": learned.differences.get(standing.name, standing.remark),
+            }
+            for standing in learned.standings
+        ],
+        "warnings": learned.warnings,
+        "model": f"{out}.model",
+        "report": f"{out}.report.html",
+        "seconds": learned.seconds,
+    }
+
+
+def seconds(text: str) -> float:
+    """Seconds from text such as "90", "60s", "5m" or "1h".
+
+    >>> seconds("5m")
+    300.0
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", text)
+    if match is None:
+        raise EmpiriskError(f"time={text!r} is not a time; write it like 60s, 5m or 1h.")
+    return float(match[1]) * UNITS[match[2]]

@@ -1,0 +1,76 @@
+"""The command ``empirisk``. What a command needs is imported when it runs, so that help comes at once."""
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from empirisk import __version__
+from empirisk.errors import EmpiriskError
+
+#: The commands in the order of help; each is the function ``command`` of the module of its name.
+COMMANDS = {
+    "learn": "Learn a table, and write a model and a report.",
+    "predict": "Predict the rows of a table with a model.",
+    "show": "Show what a model is: machine, scores, columns, equation.",
+    "serve": "Answer predictions over HTTP on this machine.",
+    "datasets": "List the bundled tables.",
+}
+
+
+class Lazy(TyperGroup):
+    """Commands that are imported when they are called; an error that a user can act on is one sentence."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The real command of a name, instead of the line that help shows."""
+        if args[0] in COMMANDS:
+            return args[0], load(args[0]), args[1:]
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except EmpiriskError as error:
+            typer.echo(f"empirisk: {error}", err=True)
+            raise typer.Exit(1) from error
+
+
+def load(name: str) -> Any:
+    """The command in the module of its name."""
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name)(import_module(f"empirisk.cli.{name}").command)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=Lazy,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Classical machine learning on one equation: learn a table, predict, serve.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"empirisk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before a command."""
+
+
+def _listed() -> None:
+    """What help lists; `Lazy` runs the command itself."""
+
+
+for _name, _text in COMMANDS.items():
+    app.command(_name, help=_text)(_listed)

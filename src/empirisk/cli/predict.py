@@ -1,0 +1,58 @@
+"""empirisk predict: the rows of a table through a model."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from empirisk.cli.models import load_model
+from empirisk.errors import EmpiriskError
+from empirisk.files.atomic import whole_file
+from empirisk.tables.model import TableModel
+from empirisk.tables.read import read
+
+_WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
+    ".csv": lambda frame, file: frame.write_csv(file),
+    ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+    ".parquet": lambda frame, file: frame.write_parquet(file),
+    ".arrow": lambda frame, file: frame.write_ipc(file),
+    ".feather": lambda frame, file: frame.write_ipc(file),
+    ".jsonl": lambda frame, file: frame.write_ndjson(file),
+}
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="A model that `empirisk learn` wrote.")],
+    table: Annotated[str, typer.Argument(help="A table with the columns of the model, or a bundled name.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write: .csv, .tsv, .parquet, .arrow or .jsonl.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table beside the predictions.")] = False,
+) -> None:
+    """Predict the rows of a table; columns that name rows are kept beside the predictions."""
+    ending = ".csv" if out is None else out.suffix.lower()
+    if ending not in _WRITERS:
+        raise EmpiriskError(f"--out={str(out)!r} has an ending that is not known; use one of {sorted(_WRITERS)}.")
+    loaded = load_model(model)
+    answers = beside(loaded, read(table), keep)
+    written = io.BytesIO()
+    _WRITERS[ending](answers, written)
+    if out is None:
+        typer.echo(written.getvalue().decode(), nl=False)
+        return
+    with whole_file(out.absolute()) as file:
+        file.write(written.getvalue())
+    typer.echo(f"Wrote {answers.height} predictions to {out}.")
+
+
+def beside(model: TableModel, frame: pl.DataFrame, keep: bool) -> pl.DataFrame:
+    """The predictions beside the columns that name the rows, or beside all of them."""
+    answers = model.answers(frame)
+    naming = set(model.schema.of_kind("identifier"))
+    others = [column for column in frame.get_columns() if keep or column.name in naming]
+    taken = {column.name for column in others}
+    renamed = answers.rename({name: f"predicted {name}" for name in answers.columns if name in taken})
+    return pl.DataFrame([*others, *renamed.get_columns()])

@@ -1,0 +1,249 @@
+"""The contest: every kind of machine on the same folds, its settings chosen on the way, within a limit of time."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from empirisk.errors import EmpiriskError
+from empirisk.league.contestants import Contestant, Size
+from empirisk.settings import settings
+
+#: After the first fold this many settings of a contestant play on.
+FINALISTS = 2
+
+
+#: What the warnings of fits that were ended say, and what that means here.
+ENDED = {"interrupted": "interrupted", "time limit": "the time is over", "max_time": "the time is over"}
+
+
+class Stopped(Exception):
+    """The time is over, or the user pressed Ctrl-C."""
+
+
+class Slow(Exception):
+    """A contestant has used up its share of the time."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one contestant did.
+
+    Attributes
+    ----------
+    name, title : str
+        The contestant.
+    place : int
+        Its place in the order of simplicity, simplest first.
+    machine : estimator
+        The setting that did best, unfitted.
+    scores : array
+        Its score on every fold played, the greater the better.
+    seconds : float
+        Mean time of a fit.
+    certificate : str
+        What the last fit proves, in words; empty where there is nothing to prove.
+    state : str
+        "playing", "done", "stopped" (by the clock or by Ctrl-C) or "out".
+    remark : str
+        Why it is out, or what went wrong.
+    """
+
+    name: str
+    title: str
+    place: int
+    machine: Any = None
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    seconds: float = 0.0
+    certificate: str = ""
+    state: str = "playing"
+    remark: str = ""
+
+    @property
+    def mean(self) -> float:
+        """The mean score over the folds played."""
+        return float(self.scores.mean()) if len(self.scores) else -np.inf
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores))) if len(self.scores) > 1 else 0.0
+
+
+class Arena:
+    """The training part, its folds, and what the encoder makes of each; encodings are kept while memory allows.
+
+    Parameters
+    ----------
+    frame, y
+        The training part: columns without the target, and the target as class numbers or numbers.
+    encoder : transformer
+        Fitted anew on the training rows of every fold.
+    folds : list of (train, validation)
+        Row numbers.
+    """
+
+    def __init__(self, frame: Any, y: NDArray, encoder: Any, folds: Sequence[tuple[NDArray, NDArray]]):
+        self.frame, self.y, self.encoder, self.folds = frame, y, encoder, list(folds)
+        self._kept: dict[int, tuple] = {}
+        self._bytes = 0
+
+    def fold(self, number: int) -> tuple[Any, NDArray, Any, NDArray]:
+        """Encoded training rows, their targets, encoded validation rows, their targets."""
+        if number not in self._kept:
+            train, validation = self.folds[number]
+            encoder = clone(self.encoder)
+            # The encoding of training rows may differ: it must not know their own targets.
+            encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
+            self._bytes += sum(getattr(X, "nbytes", 0) or X.data.nbytes for X in encoded)
+            parts = encoded[0], self.y[train], encoded[1], self.y[validation]
+            if self._bytes > settings().memory // 4:
+                return parts
+            self._kept[number] = parts
+        return self._kept[number]
+
+
+@dataclass
+class Clock:
+    """When the contest ends, and when the turn of a contestant does."""
+
+    deadline: float = np.inf
+    turn: float = np.inf
+
+    def begin_turn(self, waiting: int) -> None:
+        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""
+        now = time.perf_counter()
+        self.turn = min(self.deadline, now + 2 * (self.deadline - now) / (waiting + 1))
+
+    @property
+    def left(self) -> float:
+        """Seconds left of the turn."""
+        return self.turn - time.perf_counter()
+
+    def check(self) -> None:
+        """Raise if the time is over."""
+        if time.perf_counter() >= self.deadline:
+            raise Stopped("the time is over")
+        if self.left <= 0:
+            raise Slow("it takes more than its share of the time")
+
+
+@dataclass
+class Contest:
+    """Everything that is the same for all contestants."""
+
+    arena: Arena
+    scorer: Callable[..., float]
+    clock: Clock
+    journal: Any
+    classes: int
+    seed: int
+    balance: bool = False
+
+    def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
+        """Standings as they change, contestant after contestant."""
+        size = Size.of(self.arena.fold(0)[0], self.classes, self.seed)
+        # Where the time may not do for all, those that take longest wait.
+        order = sorted(enumerate(contestants), key=lambda pair: pair[1].slow(size))
+        for turn, (place, contestant) in enumerate(order):
+            standing = Standing(contestant.name, contestant.title, place)
+            self.clock.begin_turn(len(order) - turn - 1)
+            excuse = contestant.excuse(size)
+            if excuse:
+                yield replace(standing, state="out", remark=excuse)
+                continue
+            machines = contestant.machines(size)
+            if self.balance:
+                machines = [_balanced(machine) for machine in machines]
+            yield from self._matches(standing, machines)
+
+    def _matches(self, standing: Standing, machines: list[Any]) -> Iterator[Standing]:
+        """One contestant: all its settings on the first fold, the best of them on the others."""
+        tables: list[list[dict]] = [[] for _ in machines]
+        playing = list(range(len(machines)))
+        try:
+            for number in range(len(self.arena.folds)):
+                for index in playing:
+                    tables[index].append(self._match(standing.name, machines[index], number))
+                best = sorted(playing, key=lambda index: -_mean(tables[index]))
+                standing = _told(standing, machines[best[0]], tables[best[0]])
+                yield standing
+                playing = sorted(best[:FINALISTS])
+        except (Stopped, KeyboardInterrupt) as reason:
+            yield replace(standing, state="stopped", remark=str(reason) or "interrupted")
+            raise Stopped(str(reason) or "interrupted") from None
+        except (EmpiriskError, ValueError, Slow) as problem:
+            yield replace(standing, state="out", remark=str(problem))
+            return
+        yield replace(standing, state="done")
+
+    def _match(self, name: str, machine: Any, number: int) -> dict[str, Any]:
+        """One setting on one fold, from the journal if it was played before."""
+        key = f"{name} | {machine!r} | {number}"
+        if key in self.journal.done:
+            return self.journal.done[key]
+        self.clock.check()
+        X, y, X_new, y_new = self.arena.fold(number)
+        machine = clone(machine)
+        if np.isfinite(self.clock.left) and "max_time" in machine.get_params():
+            machine.set_params(max_time=max(self.clock.left, 0.01))
+        begin = time.perf_counter()
+        try:
+            _fit(machine, X, y)
+        except Stopped:
+            self.clock.check()  # it may be this contestant's turn that is over, and not the time
+            raise
+        seconds = time.perf_counter() - begin
+        certificate = getattr(machine, "certificate_", None)
+        proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
+        played = {"score": float(self.scorer(machine, X_new, y_new)), "seconds": seconds, "certificate": proof}
+        self.journal.add(key, played)
+        return played
+
+
+def _fit(machine: Any, X: Any, y: NDArray) -> None:
+    """Fit, and raise `Stopped` where the clock or Ctrl-C ended the fit early: it has no score then."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        machine.fit(X, y)
+    for warning in caught:
+        # That a fit did not converge is said by its certificate, in the table.
+        if issubclass(warning.category, ConvergenceWarning):
+            for sign, reason in ENDED.items():
+                if sign in str(warning.message):
+                    raise Stopped(reason)
+
+
+def _balanced(machine: Any) -> Any:
+    """The machine with classes that count alike, where it knows weights of classes."""
+    return machine.set_params(class_weight="balanced") if "class_weight" in machine.get_params() else machine
+
+
+def _mean(table: list[dict]) -> float:
+    return float(np.mean([played["score"] for played in table]))
+
+
+def _told(standing: Standing, machine: Any, table: list[dict]) -> Standing:
+    """The standing after the matches in the table."""
+    return replace(
+        standing,
+        machine=machine,
+        scores=np.array([played["score"] for played in table]),
+        seconds=float(np.mean([played["seconds"] for played in table])),
+        certificate=table[-1]["certificate"],
+    )
+
+
+def winner(standings: Sequence[Standing]) -> Standing:
+    """The simplest contestant whose mean is within one standard error of the best mean."""
+    finished = [standing for standing in standings if standing.state == "done"]
+    if not finished:
+        raise EmpiriskError("no machine finished in the time given; raise time, or give fewer machines.")
+    best = max(finished, key=lambda standing: standing.mean)
+    return min((s for s in finished if s.mean >= best.mean - best.error), key=lambda standing: standing.place)

@@ -1,0 +1,198 @@
+"""Who plays in the league: kinds of machines, simplest first, each with a few settings to choose from."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+
+#: Kernel machines on more rows than this work on Nystrom features.
+EXACT_ROWS = 8_000
+MOST_ROWS = 100_000
+LANDMARKS = 300
+#: Relative duality gap of the fits: finer ones do not predict better.
+TOL = 1e-4
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the settings depend on: the shape of the encoded training part, the sum of its variances, the classes."""
+
+    rows: int
+    columns: int
+    spread: float
+    classes: int
+    sparse: bool
+    seed: int
+
+    @classmethod
+    def of(cls, X: Any, classes: int, seed: int) -> "Size":
+        """The size of an encoded table."""
+        sparse = hasattr(X, "tocsr")
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        square = np.asarray((X.multiply(X) if sparse else X**2).mean(axis=0)).ravel()
+        return cls(X.shape[0], X.shape[1], float(np.maximum(square - mean**2, 0).sum()) or 1.0, classes, sparse, seed)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A kind of machine.
+
+    Attributes
+    ----------
+    name, title : str
+        The word for it on the command line, and the words for it in a table.
+    machines : callable
+        From a `Size` to the settings that compete for the name.
+    excuse : callable
+        From a `Size` to why it does not play, as half a sentence; empty if it plays.
+    slow : callable
+        From a `Size` to whether it plays after the others.
+    """
+
+    name: str
+    title: str
+    machines: Callable[[Size], list[Any]]
+    excuse: Callable[[Size], str] = lambda size: ""
+    slow: Callable[[Size], bool] = lambda size: False
+
+
+def _needs_dense(size: Size) -> str:
+    return "it needs a dense table, and this one is sparse and wide" if size.sparse else ""
+
+
+def _approximated(size: Size) -> bool:
+    return size.rows > EXACT_ROWS
+
+
+def _few_rows(size: Size) -> str:
+    return f"it is slow beyond {MOST_ROWS} rows" if size.rows > MOST_ROWS else ""
+
+
+def _gaussian(size: Size, factor: float) -> Any:
+    """A Gaussian of some multiple of the typical distance, exact for few rows."""
+    kernel = er.kernels.Gaussian(width=float(factor * np.sqrt(2 * size.spread)))
+    if size.rows <= EXACT_ROWS:
+        return kernel
+    return er.maps.Nystrom(kernel, rank=min(LANDMARKS, size.rows), random_state=size.seed)
+
+
+def _factors(size: Size) -> tuple[float, ...]:
+    """Widths to try, as multiples of the typical distance."""
+    return (0.35, 0.7, 1.4) if size.rows <= EXACT_ROWS else (0.5,)
+
+
+def _with_C(machine: Any, Cs: Sequence[float]) -> list[Any]:
+    return [machine(C=C, tol=TOL) for C in Cs]
+
+
+def _boosting_settings(size: Size) -> list[dict[str, Any]]:
+    common = {"early_stopping": True, "random_state": size.seed}
+    if size.rows * size.classes > 1_000_000:
+        return [common | {"n_estimators": 200, "learning_rate": 0.1, "max_leaves": 31}]
+    return [
+        common | {"n_estimators": 400, "learning_rate": 0.1, "max_leaves": 31},
+        common | {"n_estimators": 800, "learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5},
+        common | {"n_estimators": 400, "learning_rate": 0.1, "max_leaves": 6},
+    ]
+
+
+def _trees(size: Size) -> int:
+    return 300 if size.rows * max(size.classes, 1) <= 200_000 else 100
+
+
+CLASSIFIERS = (
+    Contestant("baseline", "Always the most frequent class", lambda s: [DummyClassifier(strategy="prior")]),
+    Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()]),
+    Contestant("logistic", "Logistic regression", lambda s: _with_C(er.LogisticRegression, (0.01, 0.1, 1.0, 10.0))),
+    Contestant("svm", "Linear support vector machine", lambda s: _with_C(er.SVM, (0.001, 0.01, 0.1, 1.0))),
+    Contestant(
+        "neighbours",
+        "Nearest neighbours",
+        lambda s: [er.KNNClassifier(k=k) for k in (1, 5, 15, 40) if k < s.rows // 2] or [er.KNNClassifier(k=1)],
+        _few_rows,
+    ),
+    Contestant(
+        "tree",
+        "Pruned tree",
+        lambda s: [er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, random_state=s.seed) for leaves in (8, 32)],
+        _needs_dense,
+    ),
+    Contestant(
+        "kernel_svm",
+        "Gaussian support vector machine",
+        lambda s: [er.SVM(C=C, features=_gaussian(s, factor), tol=TOL) for factor in _factors(s) for C in (1.0, 10.0)],
+        _few_rows,
+        _approximated,
+    ),
+    Contestant(
+        "forest",
+        "Random forest",
+        lambda s: [er.ForestClassifier(_trees(s), random_state=s.seed)],
+        _needs_dense,
+    ),
+    Contestant(
+        "boosting",
+        "Gradient boosting",
+        lambda s: [er.BoostingClassifier(**settings) for settings in _boosting_settings(s)],
+        _needs_dense,
+    ),
+)
+
+REGRESSORS = (
+    Contestant("baseline", "Always the mean", lambda s: [DummyRegressor()]),
+    Contestant("ridge", "Ridge regression", lambda s: [er.Ridge(C="loo" if s.rows * s.columns <= 2e7 else 1.0)]),
+    Contestant("lasso", "Lasso", lambda s: [er.Lasso(C="cv", tol=TOL)], lambda s: _too_long(s)),
+    Contestant(
+        "robust", "Least absolute deviations", lambda s: [er.LeastAbsolute(penalty="l2", C=C) for C in (0.1, 10.0)]
+    ),
+    Contestant(
+        "neighbours",
+        "Nearest neighbours",
+        lambda s: [er.KNNRegressor(k=k) for k in (1, 5, 15, 40) if k < s.rows // 2] or [er.KNNRegressor(k=1)],
+        _few_rows,
+    ),
+    Contestant(
+        "tree",
+        "Pruned tree",
+        lambda s: [er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, random_state=s.seed) for leaves in (8, 32)],
+        _needs_dense,
+    ),
+    Contestant(
+        "kernel_ridge",
+        "Gaussian ridge regression",
+        lambda s: [er.Ridge(C=C, features=_gaussian(s, factor)) for factor in _factors(s) for C in (1.0, 30.0)],
+        _few_rows,
+        _approximated,
+    ),
+    Contestant("forest", "Random forest", lambda s: [er.ForestRegressor(_trees(s), random_state=s.seed)], _needs_dense),
+    Contestant(
+        "boosting",
+        "Gradient boosting",
+        lambda s: [er.BoostingRegressor(**settings) for settings in _boosting_settings(s)],
+        _needs_dense,
+    ),
+)
+
+
+def _too_long(size: Size) -> str:
+    return "cross-validating its path takes long at this size" if size.rows * size.columns > 2e7 else ""
+
+
+def contestants(classification: bool, names: Sequence[str] | None = None) -> tuple[Contestant, ...]:
+    """Those who play for a task, all or the ones named; the baseline always plays."""
+    everyone = CLASSIFIERS if classification else REGRESSORS
+    if names is None:
+        return everyone
+    known = [contestant.name for contestant in everyone]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}."
+            raise EmpiriskError(f"machines={name!r} is not known; {hint}")
+    return tuple(c for c in everyone if c.name in names or c.name == "baseline")

@@ -1,0 +1,145 @@
+"""The verdict: the test, used once, and what can be said of the winner and its rivals."""
+
+import time
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+
+from empirisk.league.contest import Standing
+from empirisk.league.result import Score, Test
+from empirisk.league.split import Plan
+from empirisk.selection.answers import answers_of
+from empirisk.selection.curves import LearningCurve, learning_curve
+from empirisk.selection.intervals import Part, Trial, corrected_t, grade, score
+from empirisk.selection.metrics import Metric, find_metrics
+from empirisk.settings import settings
+from empirisk.tables import TableEncoder
+from empirisk.theory.luck import luck
+
+CONFIDENCE = 0.95
+TESTED_ROWS = 2000
+SHUFFLES = 3
+FIRST_GROUPS, IMPORTANCE_SECONDS = 40, 10.0
+CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
+CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)
+
+
+def metric_for(name: str | None, classes: NDArray | None, balance: bool) -> Metric:
+    """The score that decides: as asked, else accuracy (balanced where classes are), or the root mean squared error."""
+    if name is None:
+        name = "rmse" if classes is None else "balanced_accuracy" if balance else "accuracy"
+    return find_metrics(name, classes, None)[0]
+
+
+def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
+    """Score the fitted pipeline on the test part."""
+    truth = plan.y[plan.test]
+    answers = answers_of(pipeline, plan.frame[plan.test], plan.classes)
+    part = Part(np.arange(len(truth)), truth, answers, None)
+    trial = Trial([part], 1, len(plan.test) / len(plan.train), None, CONFIDENCE)
+    scores = []
+    for one in _all_metrics(plan, pipeline, metric):
+        value = grade(one, part)
+        if np.isfinite(value):
+            found = score(one, trial, np.array([value]))
+            scores.append(Score(one.name, found.value, found.interval))
+    return Test(
+        truth,
+        answers.predictions,
+        answers.probabilities,
+        answers.decisions,
+        scores,
+        _luck(plan, truth, answers.predictions),
+    )
+
+
+def _all_metrics(plan: Plan, pipeline: Pipeline, metric: Metric) -> list[Metric]:
+    """The metric that decided, and the usual ones; those of a class that the test lacks are left out."""
+    others = [one for one in find_metrics(None, plan.classes, pipeline) if one.name != metric.name]
+    if plan.classes is not None and len(np.unique(plan.y[plan.test])) < len(plan.classes):
+        others = [one for one in others if one.name == "accuracy"]
+    return [metric, *others]
+
+
+def _luck(plan: Plan, truth: NDArray, said: NDArray) -> str:
+    """Was it luck? Against guessing the most frequent class, or against the mean of the training rows."""
+    if plan.classes is None:
+        worse = int(np.sum(np.abs(truth - said) >= np.abs(truth - plan.y[plan.train].mean())))
+        found = luck(worse, len(truth), 0.5)
+        return f"In {len(truth) - worse} of {len(truth)} rows the model is nearer to the truth than the mean. {found}"
+    labels, counts = np.unique(plan.y[plan.train], return_counts=True)
+    rate = float(np.mean(truth != labels[counts.argmax()]))
+    errors = int(np.sum(truth != said))
+    guess = f"Guessing {str(labels[counts.argmax()])!r} for every row errs in {rate:.1%} of them."
+    return f"{guess} {luck(errors, len(truth), rate)}"
+
+
+def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, float]:
+    """The interval of a mean over folds, as the metric is reported."""
+    low, high = sorted(metric.sign * limit for limit in corrected_t(standing.scores, share, CONFIDENCE))
+    return max(low, metric.limits[0]), min(high, metric.limits[1])
+
+
+def differences(standings: Sequence[Standing], winner: Standing, share: float) -> dict[str, str]:
+    """How each contestant compares with the winner, in words; a difference is real beyond chance of the folds.
+
+    The interval of the mean difference is Nadeau and Bengio's, at a level that holds for all rivals together.
+    """
+    rivals = [s for s in standings if s.state == "done" and s.name != winner.name]
+    words = {winner.name: "chosen"}
+    for rival in rivals:
+        level = 1 - (1 - CONFIDENCE) / len(rivals)
+        low, high = corrected_t(rival.scores - winner.scores, share, level)
+        words[rival.name] = "really worse" if high < 0 else "really better" if low > 0 else "no real difference"
+    return words
+
+
+def importances(plan: Plan, pipeline: Pipeline, metric: Metric, seed: int) -> list[tuple[str, float, float]]:
+    """How much the metric falls on test rows when a column is shuffled, greatest first.
+
+    Where columns are many, they are shuffled in groups, and the groups that matter most are taken apart, for a while.
+    """
+    random = np.random.default_rng(seed)
+    rows = random.permutation(plan.test)[:TESTED_ROWS]
+    encoder, machine = pipeline[0], pipeline[-1]
+    encoded, truth = encoder.transform(plan.frame[rows]), plan.y[rows]
+    if encoded.shape[0] * encoded.shape[1] * 8 > settings().memory // 8:
+        return []
+    X = np.asarray(encoded.toarray() if hasattr(encoded, "toarray") else encoded)
+    before = metric.scorer(machine, X, truth)
+    deadline = time.perf_counter() + IMPORTANCE_SECONDS
+
+    def fall(columns: NDArray) -> tuple[float, float]:
+        places = np.flatnonzero(np.isin(encoder.sources_, columns))
+        drops = []
+        for _ in range(SHUFFLES):
+            shuffled = X.copy()
+            shuffled[:, places] = X[random.permutation(len(X))][:, places]
+            drops.append(before - metric.scorer(machine, shuffled, truth))
+        return float(np.mean(drops)), float(np.std(drops))
+
+    columns = np.arange(len(plan.schema.used))
+    found = [(fall(group), group) for group in np.array_split(columns, min(len(columns), FIRST_GROUPS))]
+    while time.perf_counter() < deadline and any(len(group) > 1 for _, group in found):
+        place = max((k for k in range(len(found)) if len(found[k][1]) > 1), key=lambda k: found[k][0][0])
+        _, group = found.pop(place)
+        found += [(fall(part), part) for part in np.array_split(group, 2)]
+    single = [(plan.schema.used[group[0]].name, *drop) for drop, group in found if len(group) == 1]
+    return sorted(single, key=lambda entry: -entry[1])
+
+
+def curve(plan: Plan, winner: Standing, metric: Metric, seed: int) -> LearningCurve | None:
+    """Scores of the winner on ever more rows of two folds; None where that would take long."""
+    folds = plan.folds[:CURVE_FOLDS]
+    if winner.seconds * len(folds) * sum(CURVE_SHARES) > CURVE_SECONDS or len(plan.train) * CURVE_SHARES[0] < LEAST:
+        return None
+    pipeline = Pipeline([("table", TableEncoder(plan.schema)), ("machine", clone(winner.machine))])
+    rows, y = plan.frame[plan.train], plan.y[plan.train]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return learning_curve(pipeline, rows, y, sizes=CURVE_SHARES, cv=folds, scoring=metric.name, random_state=seed)

@@ -1,0 +1,233 @@
+"""The whole job: a table in, a tested model and a report out."""
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from empirisk import report, tables
+from empirisk.errors import EmpiriskError
+from empirisk.files.save import save
+from empirisk.league import judge
+from empirisk.league.contest import Arena, Clock, Contest, Standing, Stopped, winner
+from empirisk.league.contestants import contestants
+from empirisk.league.result import Learned
+from empirisk.league.split import Plan, Wishes, plan
+from empirisk.selection.journal import Journal, fingerprint
+from empirisk.selection.metrics import Metric
+from empirisk.settings import config
+
+#: Share of the time limit that is kept for the refit, the test and the report.
+KEPT_TIME = 0.2
+
+
+class Listener:
+    """Hears what happens during `learn`; every method does nothing here.
+
+    >>> class Loud(Listener):
+    ...     def chosen(self, standing):
+    ...         print(standing.title)
+    >>> found = er.learn("iris", machines=["centroid"], listener=Loud())
+    Nearest centroid
+    """
+
+    def understood(self, found: Plan) -> None:
+        """The table was read and split."""
+
+    def deciding(self, metric: Metric) -> None:
+        """The score that decides is known."""
+
+    def played(self, standing: Standing) -> None:
+        """A contestant's standing changed."""
+
+    def stopped(self, reason: str) -> None:
+        """The contest ended early."""
+
+    def chosen(self, standing: Standing) -> None:
+        """The winner is known."""
+
+    def done(self, learned: Learned) -> None:
+        """The result is there."""
+
+
+def learn(
+    data: Any,
+    target: str | None = None,
+    *,
+    metric: str | None = None,
+    test: float = 0.2,
+    folds: int = 5,
+    groups: str | None = None,
+    time_order: str | None = None,
+    machines: Sequence[str] | None = None,
+    time: float | None = None,
+    balance: bool = False,
+    drop: Sequence[str] = (),
+    jobs: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    listener: Listener | None = None,
+) -> Learned:
+    """Train, select, test honestly, and write a model and a report.
+
+    The test part is held out first. On the rest, kinds of machines compete on the same folds, with all that is
+    learned from data learned inside the folds; the simplest machine within one standard error of the best is refitted
+    and tested once.
+
+    Parameters
+    ----------
+    data : path, name of a bundled table, or frame
+        The table.
+    target : str
+        The column to predict; bundled tables know their own.
+    metric : str, optional
+        A scorer's name of scikit-learn; accuracy or the root mean squared error by default.
+    test : float
+        Share of the rows that are held out.
+    folds : int
+        Number of folds of the contest.
+    groups, time_order : str, optional
+        A column whose values stay on one side of every split; a column that orders the rows in time.
+    machines : list of str, optional
+        Which kinds compete, such as ["logistic", "forest"]; all by default.
+    time : float, optional
+        Seconds that all of it may take.
+    balance : bool
+        Whether classes count alike, however many rows they have.
+    drop : list of str
+        Columns to leave out.
+    jobs : int, optional
+        Threads.
+    seed : int
+        Same seed, same result.
+    out : path, optional
+        Writes ``<out>.model`` and ``<out>.report.html``; run again after it was killed, it goes on where it was.
+    listener : Listener, optional
+        Hears what happens.
+
+    Returns
+    -------
+    Learned
+
+    Examples
+    --------
+    >>> found = er.learn("iris", machines=["logistic", "tree"])
+    >>> found.winner
+    'logistic'
+    >>> found.test.scores[0].value > 0.9
+    True
+    >>> found.model.predict(er.tables.read("iris").head(2))
+    array(['setosa', 'setosa'], dtype='<U10')
+    """
+    begin = clock.perf_counter()
+    listener = listener or Listener()
+    _check(folds, time, seed)
+    wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed)
+    paths = None if out is None else _paths(Path(out))
+    with config(threads=jobs):
+        found = plan(data, wishes)
+        players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
+        decides = judge.metric_for(metric, found.classes, balance)
+        listener.understood(found)
+        listener.deciding(decides)
+        mark = fingerprint(found.frame, found.y, wishes, decides.name, balance)
+        contest = Contest(
+            Arena(found.frame[found.train], found.y[found.train], tables.TableEncoder(found.schema), found.folds),
+            decides.scorer,
+            Clock(np.inf if time is None else begin + (1 - KEPT_TIME) * time),
+            Journal(None if paths is None else _journal(paths["model"], mark), lambda: mark),
+            0 if found.classes is None else len(found.classes),
+            seed,
+            balance,
+        )
+        standings = _contest(contest, players, listener)
+        best = winner(standings)
+        listener.chosen(best)
+        learned = _finish(found, contest, standings, best, decides, seed)
+        learned = replace(learned, seconds=clock.perf_counter() - begin)
+        if paths is not None:
+            _write(learned, paths)
+    listener.done(learned)
+    return learned
+
+
+def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> list[Standing]:
+    """The final standing of everyone who got to play, best first."""
+    standings: dict[str, Standing] = {}
+    try:
+        for standing in contest.play(players):
+            standings[standing.name] = standing
+            listener.played(standing)
+    except (Stopped, KeyboardInterrupt) as reason:
+        listener.stopped(str(reason) or "interrupted")
+    return sorted(standings.values(), key=lambda standing: (standing.state != "done", -standing.mean))
+
+
+def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric, seed: int) -> Learned:
+    """Refit the winner on the training part, test it once, and say what is to be said."""
+    pipeline = Pipeline([("table", tables.TableEncoder(found.schema)), ("machine", clone(best.machine))])
+    pipeline.fit(found.frame[found.train], found.y[found.train])
+    share = 1 / max(len(found.folds) - 1, 1)
+    tested = judge.test(found, pipeline, metric)
+    finished = [standing for standing in standings if standing.state == "done"]
+    model = tables.TableModel(
+        found.schema,
+        pipeline,
+        found.target,
+        {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
+        {"machine": best.title, "settings": repr(best.machine), "rows": len(found.train), "tested": len(found.test)},
+    )
+    return Learned(
+        name=Path(found.name).stem or "table",
+        target=found.target.name,
+        model=model,
+        standings=standings,
+        winner=best.name,
+        metric=metric.name,
+        test=tested,
+        train_rows=len(found.train),
+        sign=metric.sign,
+        warnings=found.warnings,
+        differences=judge.differences(standings, best, share),
+        intervals={one.name: judge.interval(one, metric, share) for one in finished},
+        importances=judge.importances(found, pipeline, metric, seed),
+        curve=judge.curve(found, best, metric, seed),
+    )
+
+
+def _check(folds: Any, time: Any, seed: Any) -> None:
+    if not isinstance(folds, int) or isinstance(folds, bool) or folds < 2:
+        raise EmpiriskError(f"folds={folds!r} must be a whole number of at least 2.")
+    if time is not None and not time > 0:
+        raise EmpiriskError(f"time={time!r} must be a positive number of seconds.")
+    if not isinstance(seed, int) or seed < 0:
+        raise EmpiriskError(f"seed={seed!r} must be a whole number of at least 0.")
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _paths(out: Path) -> dict[str, Path]:
+    """Where the files go; the folder must be there, so that nothing is learned in vain."""
+    if not out.parent.is_dir():
+        raise EmpiriskError(f"out={str(out)!r}: the folder {str(out.parent)!r} does not exist; make it first.")
+    return {kind: out.with_name(f"{out.name}.{kind}") for kind in ("model", "report.html")}
+
+
+def _journal(model: Path, mark: str) -> Path:
+    """Beside the model, one for each job: another job never finds this one's results."""
+    return model.with_suffix(f".{mark[:12]}.journal")
+
+
+def _write(learned: Learned, paths: dict[str, Path]) -> None:
+    """The report first: where it fails, no model is left without one."""
+    report.write(learned, paths["report.html"], paths["model"].name)
+    save(learned.model, paths["model"])
+    for journal in paths["model"].parent.glob(f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal"):
+        journal.unlink(missing_ok=True)

@@ -1,0 +1,123 @@
+"""What came out of the whole job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.league.contest import Standing
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score on the test part, with the interval that holds its true value."""
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """The test: rows that no choice has seen, used once.
+
+    Attributes
+    ----------
+    truth, predictions : array
+        What was, and what the model said.
+    probabilities : array, rows x classes, or None
+        Where the model gives them.
+    decisions : array or None
+        Values of the decision function, where there is one.
+    scores : list of Score
+        The metric first.
+    luck : str
+        "Was it luck?", answered in a sentence.
+    """
+
+    truth: NDArray
+    predictions: NDArray
+    probabilities: NDArray | None
+    decisions: NDArray | None
+    scores: list[Score]
+    luck: str
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The result of `learn`.
+
+    Attributes
+    ----------
+    name, target : str
+        Of the table, and of the column that was learned.
+    model : TableModel
+        Predicts from tables with the same columns.
+    standings : list of Standing
+        The league, best first.
+    winner : str
+        Name of the contestant that was chosen.
+    metric : str
+        The score that decided.
+    test : Test
+        How the model does on rows it never saw.
+    warnings : list of str
+        What deserves a second look.
+    differences : dict
+        For each contestant, how it compares with the winner, in words.
+    importances : list of (column, mean, deviation)
+        How much the metric falls when a column is shuffled, on the test part.
+    curve : LearningCurve or None
+        Scores of the winner over the number of rows.
+    seconds : float
+        Of the whole job.
+    """
+
+    name: str
+    target: str
+    model: Any
+    standings: Sequence[Standing]
+    winner: str
+    metric: str
+    test: Test
+    train_rows: int
+    sign: float = 1.0
+    warnings: list[str] = field(default_factory=list)
+    differences: dict[str, str] = field(default_factory=dict)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    importances: list[tuple[str, float, float]] = field(default_factory=list)
+    curve: Any = None
+    seconds: float = 0.0
+
+    @property
+    def classes(self) -> NDArray | None:
+        """The classes, or None for numbers."""
+        return np.array(self.model.target.classes) if self.model.target.classes else None
+
+    @property
+    def champion(self) -> Standing:
+        """The standing of the winner."""
+        return next(standing for standing in self.standings if standing.name == self.winner)
+
+    def summary(self) -> str:
+        """The result in a sentence."""
+        first, rows = self.test.scores[0], len(self.test.truth)
+        low, high = first.interval
+        if self.classes is None:
+            error = float(np.mean(np.abs(self.test.truth - self.test.predictions)))
+            plain = float(np.mean(np.abs(self.test.truth - np.mean(self.test.truth))))
+            return (
+                f"On {rows} rows it had never seen, the model's predictions of {self.target} are off by {error:.3g} on "
+                f"average; always predicting the mean would be off by {plain:.3g}."
+            )
+        hits = float(np.mean(self.test.truth == self.test.predictions))
+        _, counts = np.unique(self.test.truth, return_counts=True)
+        sentence = (
+            f"On {rows} rows it had never seen, the model names the right {self.target} in {hits:.1%} of cases; "
+            f"always guessing the most frequent one would be right in {counts.max() / rows:.1%}."
+        )
+        if first.name != "accuracy":
+            sentence += f" Its {first.name} is {first.value:.3g} (between {low:.3g} and {high:.3g})."
+        return sentence

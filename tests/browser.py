@@ -1,0 +1,33 @@
+"""A real browser without a window."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+
+
+@contextmanager
+def browsing(profile) -> Iterator[Chrome]:
+    """Chromium with a profile of its own."""
+    options = ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for flag in (*QUIET, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    driver = Chrome(options, Service(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()

@@ -1,0 +1,94 @@
+"""empirisk learn, as a user types it."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import empirisk as er
+from empirisk.cli.learn import seconds
+from empirisk.cli.main import app
+from empirisk.errors import EmpiriskError
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    return run
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_bundled_table(shell, tmp_path):
+    result = shell("learn", "iris", "--machines", "centroid,logistic")
+    assert result.exit_code == 0, result.output
+    assert files(tmp_path) == ["iris.model", "iris.report.html"]
+    assert "Logistic regression was chosen" in result.output
+    assert "Was it luck?" in result.output
+    assert er.load("iris.model").target.name == "species"
+
+
+def test_json_is_json_and_nothing_else(shell, tmp_path):
+    result = shell("learn", "diabetes", "--machines", "ridge", "--json", "--out", "sugar", "--metric", "mae")
+    found = json.loads(result.stdout)
+    assert found["winner"] == "ridge"
+    assert found["metric"] == "mae"
+    assert found["test"][0]["low"] < found["test"][0]["value"] < found["test"][0]["high"]
+    assert found["league"][0]["score"] > 0
+    assert files(tmp_path) == ["sugar.model", "sugar.report.html"]
+
+
+def test_quiet_is_quiet(shell):
+    assert shell("learn", "iris", "--machines", "centroid", "--quiet").output == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["learn", "no.csv", "--target", "y"], "There is no table 'no.csv'"),
+        (["learn", "iris", "--target", "speces"], "did you mean 'species'?"),
+        (["learn", "iris", "--time", "soon"], "write it like 60s"),
+        (["learn", "iris", "--machines", "forrest"], "did you mean 'forest'?"),
+        (["learn", "iris", "--drop", "colour"], "drop='colour' is not a column"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_no_files(shell, tmp_path, words, sentence):
+    result = shell(*words)
+    assert result.exit_code == 1
+    assert sentence in result.output
+    assert result.output.count("\n") == 1
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(("text", "value"), [("90", 90.0), ("60s", 60.0), ("5m", 300.0), ("1.5h", 5400.0)])
+def test_times(text, value):
+    assert seconds(text) == value
+
+
+def test_a_time_that_is_none():
+    with pytest.raises(EmpiriskError, match="is not a time"):
+        seconds("tomorrow")
+
+
+def test_ctrl_c_finishes_with_what_is_done(tmp_path):
+    command = [sys.executable, "-m", "empirisk", "learn", "digits"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.startswith("Nearest centroid"):
+                running.send_signal(signal.SIGINT)
+                break
+        rest = running.stdout.read()
+    assert running.returncode == 0, rest
+    assert "interrupted: going on with what is done" in rest
+    assert "Nearest centroid was chosen" in rest
+    assert "digits.model" in files(tmp_path)

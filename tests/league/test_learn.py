@@ -1,0 +1,191 @@
+"""The whole job: plan, contest, verdict, files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+from empirisk.league import Listener
+from empirisk.league.contest import Standing, winner
+from empirisk.league.split import Wishes, plan
+
+FAST = ["centroid", "logistic"]
+
+
+def table(rows=300, seed=0):
+    random = np.random.default_rng(seed)
+    x, town = random.normal(size=rows), random.choice(["Ulm", "Bonn", "Kiel"], rows)
+    score = x + 1.5 * (town == "Ulm") + 0.3 * random.normal(size=rows)
+    return pl.DataFrame(
+        {
+            "x": [None if random.random() < 0.1 else float(value) for value in x],
+            "town": town,
+            "noise": random.normal(size=rows),
+            "bought": np.where(score > 0.5, "yes", "no"),
+            "amount": score,
+        }
+    )
+
+
+def test_classes_from_end_to_end(tmp_path):
+    found = er.learn(table(), "bought", machines=FAST, drop=["amount"], out=tmp_path / "shop")
+    assert found.winner == "logistic"
+    assert found.test.scores[0].name == "accuracy"
+    assert found.test.scores[0].value > 0.85
+    assert found.importances[0][0] in ("x", "town")
+    assert {name: fall for name, fall, _ in found.importances}["noise"] < 0.03
+    assert found.differences["baseline"] == "really worse"
+    assert "hardly luck" in found.test.luck
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["shop.model", "shop.report.html"]
+    again = er.load(tmp_path / "shop.model")
+    np.testing.assert_array_equal(again.predict(table(seed=1)), found.model.predict(table(seed=1)))
+
+
+def test_numbers_from_end_to_end():
+    found = er.learn(table(), "amount", machines=["ridge", "tree"], drop=["bought"])
+    assert found.winner == "ridge"
+    assert found.metric == "rmse"
+    assert found.standings[0].mean < 0
+    assert found.sign == -1
+    assert found.test.scores[0].value < 0.6
+    assert "off by" in found.summary()
+
+
+def test_same_seed_same_result():
+    first, second = (er.learn(table(), "bought", machines=FAST, drop=["amount"], seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first.test.predictions, second.test.predictions)
+    assert [s.mean for s in first.standings] == [s.mean for s in second.standings]
+
+
+def test_the_test_part_has_no_say():
+    """Other targets in the test part change the test, and nothing else."""
+    frame = table()
+    rows = plan(frame, Wishes("amount", drop=("bought",))).test
+    amounts = frame["amount"].to_numpy().copy()
+    amounts[rows] += 100.0
+    first = er.learn(frame, "amount", machines=["ridge"], drop=["bought"])
+    second = er.learn(frame.with_columns(amount=pl.Series(amounts)), "amount", machines=["ridge"], drop=["bought"])
+    np.testing.assert_array_equal(first.model.predict(frame), second.model.predict(frame))
+    assert second.test.scores[0].value > 50
+
+
+def test_what_deserves_a_second_look():
+    frame = table().with_columns(receipt=pl.col("bought"), row=pl.int_range(pl.len()).cast(pl.String) + "-a")
+    found = plan(pl.concat([frame, frame]), Wishes("bought", drop=("amount",)))
+    text = " ".join(found.warnings)
+    assert "'receipt' may give the target away" in text
+    assert "test rows equal a training row" in plan(pl.concat([table(), table()]), Wishes("bought")).warnings[-1]
+
+
+def test_groups_stay_on_one_side():
+    frame = table().with_columns(person=pl.Series(np.repeat(np.arange(60), 5)))
+    found = plan(frame, Wishes("bought", groups="person", drop=("amount",)))
+    person = frame["person"].to_numpy()
+    assert not set(person[found.train]) & set(person[found.test])
+    assert "person" not in found.frame.columns
+    for train, validation in found.folds:
+        assert not set(person[found.train][train]) & set(person[found.train][validation])
+
+
+def test_time_goes_forward():
+    frame = table().with_columns(day=pl.Series(np.random.default_rng(0).permutation(300)))
+    found = plan(frame, Wishes("bought", time_order="day", drop=("amount",)))
+    day = frame["day"].to_numpy()
+    assert day[found.train].max() < day[found.test].min()
+    for train, validation in found.folds:
+        assert day[found.train][train].max() < day[found.train][validation].min()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target": "bougt"}, "did you mean 'bought'?"),
+        ({"target": None}, "name the column to predict"),
+        ({"machines": ["forrest"]}, "did you mean 'forest'?"),
+        ({"metric": "acuracy"}, "acuracy"),
+        ({"test": 1.5}, "between 0 and 1"),
+        ({"folds": 1}, "at least 2"),
+        ({"time": -1}, "positive number of seconds"),
+        ({"drop": ["colour"]}, "drop='colour' is not a column"),
+        ({"groups": "who"}, "groups='who' is not a column"),
+        ({"out": "no/such/folder/x"}, "does not exist"),
+    ],
+)
+def test_wishes_that_cannot_be_fulfilled(change, words):
+    with pytest.raises(EmpiriskError, match=words.replace("?", r"\?")):
+        er.learn(table(), **({"target": "bought", "machines": FAST} | change))
+
+
+def test_too_few_rows():
+    with pytest.raises(EmpiriskError, match="at least 10"):
+        er.learn(table(8), "bought")
+
+
+def test_rare_classes_are_left_out_with_a_word():
+    frame = table()
+    labels = frame["bought"].to_list()
+    labels[0] = "perhaps"
+    found = plan(frame.with_columns(bought=pl.Series(labels)), Wishes("bought", drop=("amount",)))
+    assert "perhaps" not in found.target.classes
+    assert "perhaps" in found.warnings[0]
+
+
+def test_the_simplest_within_one_standard_error_wins():
+    def standing(name, place, scores):
+        return Standing(name, name, place, scores=np.array(scores), state="done")
+
+    good = standing("forest", 2, [0.90, 0.94, 0.92])
+    assert winner([standing("tree", 1, [0.91, 0.92, 0.91]), good]).name == "tree"
+    assert winner([standing("tree", 1, [0.80, 0.81, 0.80]), good]).name == "forest"
+
+
+def test_the_clock_ends_the_contest():
+    class Heard(Listener):
+        reason = ""
+
+        def stopped(self, reason):
+            self.reason = reason
+
+    heard = Heard()
+    found = er.learn(table(), "bought", drop=["amount"], time=2.0, listener=heard)
+    assert heard.reason == "the time is over"
+    assert found.winner in {standing.name for standing in found.standings if standing.state == "done"}
+
+
+SCRIPT = """
+import sys, time
+import empirisk as er
+from empirisk.league import Listener
+from tests.league.test_learn import FAST, table
+class Slow(Listener):
+    def played(self, standing):
+        print(standing.name, flush=True)
+        time.sleep(float(sys.argv[2]))
+found = er.learn(table(), "bought", machines=FAST, drop=["amount"], out=sys.argv[1], listener=Slow())
+print("score", found.test.scores[0].value, [s.mean for s in found.standings], flush=True)
+"""
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_result(tmp_path):
+    command = [sys.executable, "-c", SCRIPT]
+    whole = subprocess.run([*command, tmp_path / "a", "0"], capture_output=True, text=True, check=True).stdout
+    with subprocess.Popen([*command, tmp_path / "b", "0.3"], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        while running.stdout.readline().strip() != "centroid":
+            pass
+        time.sleep(0.5)
+        os.kill(running.pid, signal.SIGKILL)
+    [journal] = tmp_path.glob("b.*.journal")
+    before = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert len(before) > 3
+    resumed = subprocess.run([*command, tmp_path / "b", "0"], capture_output=True, text=True, check=True).stdout
+    assert resumed.splitlines()[-1] == whole.splitlines()[-1]
+    assert not list(tmp_path.glob("*.journal"))
