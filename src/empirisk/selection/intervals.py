@@ -130,7 +130,7 @@ def score(metric: Metric, trial: Trial, folds: Array) -> Score:
         return Score(metric.name, value, interval, trial.confidence, "corrected t", folds, metric.sign > 0)
     parts = np.array([grade(metric, part) for part in trial.parts])
     value = float(np.mean(parts))
-    if metric.rate:
+    if metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # at a limit nothing moves the score
         method, interval = "binomial", _of_rate(metric, trial, parts)
     else:
         method, interval = "jackknife", _around(value, _half_width(metric, trial, parts), metric.limits)
@@ -181,10 +181,10 @@ def _weights(trial: Trial, rows: NDArray[np.intp]) -> Array:
 
 
 def _half_width(metric: Metric, trial: Trial, folds: Array) -> float:
-    variance, freedom = _jackknife(metric, trial, folds)
+    rows, freedom = _jackknife(metric, trial, folds)
     if freedom < 1:
         return np.nan
-    return float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(trial.allowance * variance))
+    return float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(trial.allowance * rows))
 
 
 def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, int]:
