@@ -135,3 +135,11 @@ def test_diffusion_on_the_nodes_of_networkx_graphs_and_of_edges():
 def test_bad_input_is_refused(kernel, data, message):
     with pytest.raises(EmpiriskError, match=message):
         kernel(data)
+
+
+@pytest.mark.parametrize("kernel", [er.kernels.WeisfeilerLehman(2), er.kernels.RandomWalk(0.05)])
+def test_an_edge_listed_in_both_directions_is_one_edge(kernel):
+    edges, labels = [(0, 1), (1, 2), (2, 0), (2, 3)], list("aabb")
+    both = edges + [(v, u) for u, v in edges]
+    other = ([(0, 1), (1, 2)], list("aba"))
+    np.testing.assert_array_equal(kernel([(edges, labels), other]), kernel([(both, labels), other]))

@@ -14,7 +14,7 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league import Listener
-from empirisk.league.contest import Standing, winner
+from empirisk.league.contest import Clock, Slow, Standing, Stopped, winner
 from empirisk.league.split import Wishes, plan
 
 FAST = ["centroid", "logistic"]
@@ -147,17 +147,54 @@ def test_the_simplest_within_one_standard_error_wins():
     assert winner([standing("tree", 1, [0.80, 0.81, 0.80]), good]).name == "forest"
 
 
-def test_the_clock_ends_the_contest():
-    class Heard(Listener):
-        reason = ""
+class Heard(Listener):
+    """Notes what is said."""
 
-        def stopped(self, reason):
-            self.reason = reason
+    def __init__(self):
+        self.reason, self.standings = "", {}
 
+    def played(self, standing):
+        self.standings[standing.name] = standing
+
+    def stopped(self, reason):
+        self.reason = reason
+
+
+def clock_that_rings(monkeypatch, matches, ring):
+    """A clock that raises once so many matches were played."""
+    played = iter(range(1000))
+
+    def check(clock):
+        if next(played) >= matches:
+            raise ring
+
+    monkeypatch.setattr(Clock, "check", check)
+
+
+def test_the_clock_ends_the_contest(monkeypatch):
+    clock_that_rings(monkeypatch, 12, Stopped("the time is over"))
     heard = Heard()
-    found = er.learn(table(), "bought", drop=["amount"], time=2.0, listener=heard)
+    found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.reason == "the time is over"
-    assert found.winner in {standing.name for standing in found.standings if standing.state == "done"}
+    assert found.winner == "centroid"
+    assert [standing.state for standing in heard.standings.values()] == ["done", "done", "stopped"]
+
+
+def test_a_slow_contestant_is_out_and_the_others_play_on(monkeypatch):
+    clock_that_rings(monkeypatch, 7, Slow("it takes more than its share of the time"))
+    heard = Heard()
+    found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
+    assert heard.reason == ""
+    assert found.winner == "baseline"
+    assert heard.standings["centroid"].remark == "it takes more than its share of the time"
+
+
+def test_a_turn_is_twice_an_even_share():
+    clock = Clock(deadline=time.perf_counter() + 100.0)
+    clock.begin_turn(waiting=3)
+    assert 45 < clock.left < 51
+    clock.begin_turn(waiting=0)
+    assert 95 < clock.left <= 100
 
 
 SCRIPT = """
