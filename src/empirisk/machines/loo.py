@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from empirisk.linalg import blocks
 from empirisk.linalg.design import DenseDesign
 from empirisk.problem import Problem
 from empirisk.settings import require
@@ -57,14 +58,19 @@ class Decomposition:
         target = self.root * y
         target = target - self.constant * (self.constant @ target)
         inverse = 1.0 / (self.values[:, None] + shrink)
-        if self.by_rows:
-            diagonal = self.vectors**2 @ inverse
-            product = self.vectors @ (inverse * (self.vectors.T @ target)[:, None])
-        else:
-            # lambda G = (1 - constant constant') - scores inverse scores', and lambda cancels in the quotient.
-            diagonal = (1.0 - self.constant**2)[:, None] - self.vectors**2 @ inverse
-            product = target[:, None] - self.vectors @ (inverse * (self.vectors.T @ target)[:, None])
-        return product / diagonal / self.root[:, None]
+        weights = inverse * (self.vectors.T @ target)[:, None]
+        out = np.empty((len(y), len(Cs)))
+
+        def run(rows: slice) -> None:
+            diagonal, product = self.vectors[rows] ** 2 @ inverse, self.vectors[rows] @ weights
+            if not self.by_rows:
+                # lambda G = (1 - constant constant') - scores inverse scores', and lambda cancels in the quotient.
+                diagonal = (1.0 - self.constant[rows] ** 2)[:, None] - diagonal
+                product = target[rows, None] - product
+            out[rows] = product / diagonal / self.root[rows, None]
+
+        blocks.over_rows(run, len(y), 8 * (self.vectors.shape[1] + 3 * len(Cs)))
+        return out
 
 
 def decompose(problem: Problem) -> Decomposition:
