@@ -297,3 +297,16 @@ def test_what_has_no_meaning_behind_a_kernel_is_refused():
         er.SVM(features="gaussian", solver="dual_newton").fit(X, F > 0)
     with pytest.raises(Unsuitable, match="kernels only"):
         er.LogisticRegression(solver="kernel_newton").fit(X, F > 0)
+
+
+@pytest.mark.parametrize(
+    "kernel", [er.kernels.Gaussian("median"), er.kernels.Laplacian("median") + er.kernels.Linear()]
+)
+def test_a_learned_width_knows_weights(kernel):
+    """Weight 2 is the row twice and weight 0 no row, also for the width that is learned from the rows."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 3)), random.normal(size=40)
+    weights = random.integers(0, 3, size=40)
+    weighted = er.Ridge(features=kernel).fit(X, y, sample_weight=weights)
+    repeated = er.Ridge(features=kernel).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-9)

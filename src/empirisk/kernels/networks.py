@@ -75,9 +75,10 @@ def _from_edges(edges: Any, labels: Any) -> Network:
             f"X holds a graph with an edge to node {min(unknown, key=repr)!r}, which has no label; "
             "give labels for all nodes, as a list for nodes 0, 1, ... or as a dictionary."
         )
-    ends = [(*sorted((position[u], position[v])), _plain(label)) for u, v, label in edges]
+    placed = [(position[u], position[v], _plain(label)) for u, v, label in edges]
     # Many lists hold every edge in both directions; it is one edge all the same.
-    return Network(list(position), list(labels.values()), list(dict.fromkeys(ends)))
+    once = dict.fromkeys((min(u, v), max(u, v), label) for u, v, label in placed)
+    return Network(list(position), list(labels.values()), list(once))
 
 
 def _is_graph(value: Any) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse import issparse
 from sklearn.base import clone
 
@@ -94,6 +95,13 @@ class Polynomial(Kernel):
         return A.T @ np.asarray(beta, dtype=np.float64) if self.degree == 1 else None
 
 
+def _distinct(items: Any) -> NDArray[np.intp]:
+    """The rows that differ, in an order of their own: how often and where a row stands must not matter."""
+    direction = np.random.default_rng(0).normal(size=items.shape[1])
+    keys = items @ direction if sparse.issparse(items) else np.einsum("ij,j->i", items, direction)
+    return np.unique(keys, return_index=True)[1]
+
+
 class Stationary(Kernel):
     """A kernel of a distance over a width; ``width="median"`` is learned from the data."""
 
@@ -116,6 +124,7 @@ class Stationary(Kernel):
             self.width_ = self._median_distance(items)
 
     def _median_distance(self, items: Any) -> float:
+        items = items[_distinct(items)]
         rows = size(items)
         if rows > SAMPLE:
             items = items[np.sort(np.random.default_rng(0).choice(rows, SAMPLE, replace=False))]

@@ -150,7 +150,7 @@ class Classifier(ClassifierMixin, Machine):
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
         """The problems that stand for the data, and the data as validated."""
         loss, _ = self._parts()
-        mapped, y = self._fit_map(X, y)
+        mapped, y = self._fit_map(X, y, sample_weight)
         weights = check_weights(sample_weight, len(y))
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
         weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
@@ -283,7 +283,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
         """The problems that stand for the data, and the data as validated."""
         loss, _ = self._parts()
-        mapped, y = self._fit_map(X, y, multi_output=True, y_numeric=True)
+        mapped, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))

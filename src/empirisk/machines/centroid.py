@@ -52,7 +52,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "NearestCentroid":
         """Find the weighted mean of each class."""
-        mapped, y = self._fit_map(X, y)
+        mapped, y = self._fit_map(X, y, sample_weight)
         weights = check_weights(sample_weight, len(y))
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
         weights = np.where(codes >= 0, weights, 0.0)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from empirisk import kernels
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
+from empirisk.machines.inputs import check_weights
 from empirisk.maps.implicit import GramDesign
 from empirisk.maps.mapped import Explicit, Implicit, Mapped
 
@@ -37,11 +38,11 @@ class MapsFeatures:
             return None
         return kernels.find(self.features, "features")
 
-    def _fit_map(self, X, y, **target) -> tuple[Mapped, NDArray]:
+    def _fit_map(self, X, y, sample_weight=None, **target) -> tuple[Mapped, NDArray]:
         """Validated data after the fitted feature map, and validated targets."""
         kernel = self._kernel()
         if kernel is not None:
-            return self._fit_kernel(kernel, X, y, **target)
+            return self._fit_kernel(kernel, X, y, sample_weight, **target)
         if self.features is None:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
             return Explicit(matrix), y
@@ -58,15 +59,16 @@ class MapsFeatures:
         check_consistent_length(matrix, y)
         return Explicit(matrix), y
 
-    def _fit_kernel(self, kernel: Kernel, X, y, **target) -> tuple[Implicit, NDArray]:
-        """The samples behind a clone of the kernel that has learned what it learns from data."""
+    def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Implicit, NDArray]:
+        """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
         if kernel.takes in TABLES:
             array, y = validate_data(
                 self, X, y, accept_sparse=FORMATS if kernel.sparse else False, dtype=FLOATS, **target
             )
         else:
             array, y = X, validate_data(self, X="no_validation", y=y, **target)
-        self.features_ = clone(kernel).fit(X)
+        counting = X if kernel.takes == "gram" or sample_weight is None else _with_weight(X, sample_weight, len(y))
+        self.features_ = clone(kernel).fit(counting)
         items = self.features_.prepare(array)
         check_consistent_length(array, y)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
@@ -121,6 +123,12 @@ class MapsFeatures:
         tags.input_tags.sparse = kernel is None or kernel.sparse
         tags.input_tags.pairwise = kernel is not None and kernel.takes == "gram"
         return tags
+
+
+def _with_weight(X, sample_weight, rows: int) -> Any:
+    """The samples with a positive weight."""
+    weights = check_weights(sample_weight, rows)
+    return X if weights.min() > 0 else _safe_indexing(X, np.flatnonzero(weights > 0))
 
 
 def expansion(design: Any, rows: list[NDArray], weights: list[Array]) -> dict[str, Any]:

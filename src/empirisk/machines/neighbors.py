@@ -36,7 +36,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
                 raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'cv'.")
         else:
             require_whole(self.k, "k", 1)
-        mapped, y = self._fit_map(X, y, **target)
+        mapped, y = self._fit_map(X, y, sample_weight, **target)
         weights = check_weights(sample_weight, len(y))
         self.positions_ = np.flatnonzero(weights > 0)
         self.weights_ = weights[self.positions_]

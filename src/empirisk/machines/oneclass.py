@@ -111,7 +111,7 @@ class OneClassSVM(OutlierMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        mapped, ones = self._fit_map(X, np.ones(_num_samples(X)))
+        mapped, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         rows = np.flatnonzero(weights > 0)
         design = self._implicit(mapped).rows(rows)
