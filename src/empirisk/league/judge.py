@@ -6,19 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from empirisk.league.contest import Standing
-from empirisk.league.result import Score, Test
+from empirisk.league.result import Test
 from empirisk.league.split import Plan
 from empirisk.selection.answers import answers_of
 from empirisk.selection.curves import LearningCurve, learning_curve
 from empirisk.selection.intervals import Part, Trial, corrected_t, grade, score
 from empirisk.selection.metrics import Metric, find_metrics
 from empirisk.settings import settings
-from empirisk.tables import TableEncoder
 from empirisk.theory.luck import luck
 
 CONFIDENCE = 0.95
@@ -46,8 +44,7 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
     for one in _all_metrics(plan, pipeline, metric):
         value = grade(one, part)
         if np.isfinite(value):
-            found = score(one, trial, np.array([value]))
-            scores.append(Score(one.name, found.value, found.interval))
+            scores.append(score(one, trial, np.array([value])))
     return Test(
         truth,
         answers.predictions,
@@ -138,7 +135,7 @@ def curve(plan: Plan, winner: Standing, metric: Metric, seed: int) -> LearningCu
     folds = plan.folds[:CURVE_FOLDS]
     if winner.seconds * len(folds) * sum(CURVE_SHARES) > CURVE_SECONDS or len(plan.train) * CURVE_SHARES[0] < LEAST:
         return None
-    pipeline = Pipeline([("table", TableEncoder(plan.schema)), ("machine", clone(winner.machine))])
+    pipeline = plan.pipeline(winner.machine)
     rows, y = plan.frame[plan.train], plan.y[plan.train]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from empirisk import report, tables
 from empirisk.errors import EmpiriskError
@@ -135,12 +133,11 @@ def learn(
         decides = judge.metric_for(metric, found.classes, balance)
         listener.understood(found)
         listener.deciding(decides)
-        mark = fingerprint(found.frame, found.y, wishes, decides.name, balance)
         contest = Contest(
-            Arena(found.frame[found.train], found.y[found.train], tables.TableEncoder(found.schema), found.folds),
+            Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds),
             decides.scorer,
             Clock(np.inf if time is None else begin + (1 - KEPT_TIME) * time),
-            Journal(None if paths is None else _journal(paths["model"], mark), lambda: mark),
+            _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,
             balance,
@@ -170,8 +167,7 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
 
 def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric, seed: int) -> Learned:
     """Refit the winner on the training part, test it once, and say what is to be said."""
-    pipeline = Pipeline([("table", tables.TableEncoder(found.schema)), ("machine", clone(best.machine))])
-    pipeline.fit(found.frame[found.train], found.y[found.train])
+    pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
     share = 1 / max(len(found.folds) - 1, 1)
     tested = judge.test(found, pipeline, metric)
     finished = [standing for standing in standings if standing.state == "done"]
@@ -220,9 +216,12 @@ def _paths(out: Path) -> dict[str, Path]:
     return {kind: out.with_name(f"{out.name}.{kind}") for kind in ("model", "report.html")}
 
 
-def _journal(model: Path, mark: str) -> Path:
-    """Beside the model, one for each job: another job never finds this one's results."""
-    return model.with_suffix(f".{mark[:12]}.journal")
+def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:
+    """Beside the model, one for each job: another job never finds this one's results. In memory without a place."""
+    if paths is None:
+        return Journal(None, str)
+    mark = fingerprint(*job)
+    return Journal(paths["model"].with_suffix(f".{mark[:12]}.journal"), lambda: mark)
 
 
 def _write(learned: Learned, paths: dict[str, Path]) -> None:

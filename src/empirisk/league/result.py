@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.league.contest import Standing
-
-
-@dataclass(frozen=True)
-class Score:
-    """One score on the test part, with the interval that holds its true value."""
-
-    name: str
-    value: float
-    interval: tuple[float, float]
+from empirisk.selection.intervals import Score
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from empirisk import tables
 from empirisk.errors import EmpiriskError
@@ -56,6 +58,15 @@ class Plan:
     def classes(self) -> NDArray | None:
         """The classes in order, or None for numbers."""
         return np.array(self.target.classes) if self.target.classes else None
+
+    @property
+    def encoder(self) -> tables.TableEncoder:
+        """What makes numbers of the columns, not fitted yet."""
+        return tables.TableEncoder(self.schema)
+
+    def pipeline(self, machine: Any) -> Pipeline:
+        """The encoder and a copy of the machine, to be fitted together."""
+        return Pipeline([("table", self.encoder), ("machine", clone(machine))])
 
 
 @dataclass(frozen=True)
