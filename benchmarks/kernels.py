@@ -20,8 +20,10 @@ from benchmarks.problems import DATA, Data, sparse_labels
 from benchmarks.timing import OURS, compare
 
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
-# A relative gap of 1e-5 reaches the dual objective of libsvm's tol = 1e-3 or a better one; the rows print both.
-TOL, CLOSE = 1e-5, 1e-7
+# libsvm's tol bounds a violation and ours the relative gap: the loosest of these that reaches the dual objective of
+# libsvm at its default tol, or a better one, is the tol that matches. The rows print both objectives.
+TOLERANCES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
+TOL, CLOSE = 1e-5, 1e-9
 MEMORY_PROBE = "--memory"
 
 
@@ -82,29 +84,44 @@ def _rivals(name: str, parameters: dict) -> dict[str, Any]:
     return machines | {f"sklearnex {name}": getattr(intel, name)(**known)}
 
 
-def _contest(
-    what: str, data: Data, ours: Any, rivals: dict[str, Any], objective: Callable[[Any], float] | None
-) -> None:
+def _match(ours: Any, rivals: dict[str, Any], data: Data, objective: Callable[[Any], float]) -> None:
+    """Give our machine the loosest tolerance that reaches the objective of every rival."""
+    aim = min(objective(rival.fit(data.X, data.y)) for rival in rivals.values())
+    for tol in TOLERANCES:
+        ours.set_params(tol=tol)
+        if objective(ours.fit(data.X, data.y)) <= aim + CLOSE * abs(aim):
+            return
+
+
+def _contest(what: str, data: Data, ours: Any, rivals: dict[str, Any], objective: Callable[[Any], float]) -> None:
+    _match(ours, rivals, data, objective)
+    _race(f"{what} {data.name}, tol {ours.tol:g}", data, ours, rivals, objective)
+
+
+def _race(title: str, data: Data, ours: Any, rivals: dict[str, Any], objective: Callable[[Any], float]) -> None:
     contestants = {OURS: lambda: ours.fit(data.X, data.y)}
     contestants |= {name: (lambda rival=rival: rival.fit(data.X, data.y)) for name, rival in rivals.items()}
-    compare(f"{what} {data.name}", contestants, 3, objective or (lambda _: 0.0), CLOSE)
+    comparison = compare(title, contestants, 3, objective, CLOSE)
+    mine = comparison.timings[OURS].median
+    for name, timing in comparison.rivals.items():
+        print(f"{'':<36} | {timing.median / mine:.1f} x {name}", flush=True)
 
 
 def classifier(data: Data, C: float, gamma: float) -> None:
-    ours = er.SVM(C=C, features=er.kernels.Gaussian.from_gamma(gamma), tol=TOL)
+    ours = er.SVM(C=C, features=er.kernels.Gaussian.from_gamma(gamma))
     rivals = _rivals("SVC", {"C": C, "gamma": gamma, "cache_size": 1000})
     _contest("Gaussian SVM", data, ours, rivals, minus_dual(data, gamma, lambda a, y: float(np.abs(a).sum())))
 
 
 def regressor(data: Data, C: float, gamma: float) -> None:
-    ours = er.SVR(C=C, epsilon=0.1, features=er.kernels.Gaussian.from_gamma(gamma), tol=TOL)
+    ours = er.SVR(C=C, epsilon=0.1, features=er.kernels.Gaussian.from_gamma(gamma))
     rivals = _rivals("SVR", {"C": C, "epsilon": 0.1, "gamma": gamma, "cache_size": 1000})
     linear = lambda a, y: float(a @ y) - 0.1 * float(np.abs(a).sum())  # noqa: E731
     _contest("Gaussian SVR", data, ours, rivals, minus_dual(data, gamma, linear))
 
 
 def one_class(data: Data, nu: float, gamma: float) -> None:
-    ours = er.OneClassSVM(nu=nu, features=er.kernels.Gaussian.from_gamma(gamma), tol=TOL)
+    ours = er.OneClassSVM(nu=nu, features=er.kernels.Gaussian.from_gamma(gamma))
     rivals = {"sklearn OneClassSVM": svm.OneClassSVM(nu=nu, gamma=gamma, cache_size=1000)}
 
     def value(machine: Any) -> float:
@@ -127,7 +144,7 @@ def digits(rows: int = 20_000) -> None:
     data, test, truth = Data(f"MNIST {rows:_}x784", X[:rows], y[:rows]), test[: rows // 4], truth[: rows // 4]
     ours = er.SVM(C=10.0, features=er.kernels.Gaussian.from_gamma(gamma), multiclass="one_vs_one", tol=TOL)
     rivals = _rivals("SVC", {"C": 10.0, "gamma": gamma, "cache_size": 1000})
-    _contest("ten classes, fit", data, ours, rivals, None)
+    _race(f"ten classes, fit {data.name}", data, ours, rivals, lambda _: 0.0)
     machines = {OURS: ours, **rivals}
     contestants = {name: (lambda machine=machine: machine.predict(test)) for name, machine in machines.items()}
     compare(f"ten classes, predict {len(test)}", contestants, 3, lambda found: 1 - accuracy_score(truth, found), 0.05)

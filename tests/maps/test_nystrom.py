@@ -130,3 +130,15 @@ def test_row_by_row_solvers_refuse_what_does_not_fit():
     machine = er.SVM(features=er.maps.Nystrom(rank=30, random_state=0), solver="dual_ascent")
     with er.config(memory="60KB"), pytest.raises(TooLarge, match="features of 300 rows"):
         machine.fit(X, Y > 0)
+
+
+@pytest.mark.row("K12")
+def test_centres_of_k_means_are_rows_for_every_kernel_on_vectors():
+    table = np.random.default_rng(0).normal(size=(60, 3))
+    gaussian = er.kernels.Gaussian(1.5)
+    for kernel in (gaussian.on([1, 2]), gaussian + er.kernels.Linear(), er.kernels.Anova(gaussian), lambda x, z: x @ z):
+        phi = er.maps.Nystrom(kernel, rank=60, landmarks="kmeans", random_state=0).fit(table)
+        assert phi.landmarks_.shape == (60, 3)
+        np.testing.assert_allclose(phi.transform(table) @ phi.transform(table).T, phi.kernel_(table), atol=1e-6)
+    with pytest.raises(ValueError, match="needs vectors"):
+        er.maps.Nystrom(er.kernels.Spectrum(2), landmarks="kmeans").fit(["ab", "ba"])

@@ -2,12 +2,14 @@
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import empirisk as er
+from empirisk.errors import Unsuitable
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))
@@ -126,3 +128,22 @@ def test_bad_arguments_are_sentences():
 def test_a_time_limit_ends_the_search():
     with pytest.warns(Warning, match="time limit"):
         er.SVM(features=er.maps.SeveralKernels(KERNELS), max_time=1e-9).fit(X, F > 0)
+
+
+@pytest.mark.row("K13")
+def test_where_no_weights_can_be_learned_they_are_refused():
+    several = er.maps.SeveralKernels(KERNELS)
+    for machine in (er.KNNClassifier(), er.KNNRegressor(), er.NearestCentroid(), er.Perceptron()):
+        with pytest.raises(Unsuitable, match="has weights to learn"):
+            machine.set_params(features=several).fit(X, F > 0)
+    with pytest.raises(Unsuitable, match="all that features= holds"):
+        er.SVM(features=several + er.kernels.Linear()).fit(X, F > 0)
+
+
+@pytest.mark.row("K13")
+def test_kernels_on_different_columns_of_a_table():
+    table = pd.DataFrame({"x": X[:, 0], "word": np.where(F > 0, "aab", "bbc")})
+    parts = [er.kernels.Gaussian().on("x"), er.kernels.Spectrum(2).on("word")]
+    machine = er.SVM(features=er.maps.SeveralKernels(parts, 2)).fit(table, F > 0)
+    assert machine.certificate_.converged
+    assert machine.score(table, F > 0) == 1.0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import TypeVar
 
 import numpy as np
@@ -58,9 +58,15 @@ def single_threaded_blas() -> AbstractContextManager[None]:
     return _single_thread
 
 
+_here = local()
+
+
 def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) -> list[Result]:
-    """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one."""
-    threads = min(settings().threads, len(tasks))
+    """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one.
+
+    What a task itself does in threads it does alone: the others are busy.
+    """
+    threads = 1 if getattr(_here, "busy", False) else min(settings().threads, len(tasks))
     if threads <= 1:
         with single_threaded_blas():
             return [function(task) for task in tasks]
@@ -68,8 +74,12 @@ def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) ->
     numbers = iter(range(len(tasks)))
 
     def work() -> None:
-        for number in numbers:
-            results[number] = function(tasks[number])
+        _here.busy = True
+        try:
+            for number in numbers:
+                results[number] = function(tasks[number])
+        finally:
+            _here.busy = False
 
     with single_threaded_blas():
         helpers = [_pool(settings().threads).submit(work) for _ in range(threads - 1)]

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, size, take
-from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import Design
+from empirisk.maps.sums import kernel_sums
 from empirisk.penalties.hilbert import HilbertNorm
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
 #: Gram matrices up to this size are kept whole; those of objects, whose entries cost more, up to the whole budget.
 KEPT_BYTES = 1 << 27
-CHUNK_BYTES = 1 << 26
+#: Parts of a larger whole, such as two classes of many, need few of their entries: theirs are kept up to this size.
+KEPT_BYTES_OF_PARTS = 1 << 24
 REMEMBERED = 3
-ROWS_AT_ONCE = 2048
 
 
 class GramDesign(Design):
@@ -79,8 +79,12 @@ class GramDesign(Design):
     @property
     def keeps_matrix(self) -> bool:
         """Whether the whole Gram matrix is worth its memory."""
-        allowed = settings().memory // 4 if self.kernel.takes != "vectors" else min(KEPT_BYTES, settings().memory // 4)
-        return "matrix" in vars(self) or 8 * self.shape[0] * self.shape[1] <= allowed
+        if "matrix" in vars(self) or (self._within is not None and self._within[0].keeps_matrix):
+            return True
+        allowed = settings().memory // 4
+        if self.kernel.takes == "vectors":
+            allowed = min(KEPT_BYTES if self._within is None else KEPT_BYTES_OF_PARTS, allowed)
+        return 8 * self.shape[0] * self.shape[1] <= allowed
 
     @cached_property
     def matrix(self) -> Array:
@@ -129,16 +133,15 @@ class GramDesign(Design):
         return min([*alike, zero], key=lambda pair: np.count_nonzero(_differ(w, pair[0])))
 
     def _product(self, columns: NDArray, coefficients: Array) -> Array:
-        """K[:, columns] coefficients, a chunk of entries at a time."""
-        step = max(1, min(CHUNK_BYTES, settings().memory // 4) // (8 * self.shape[0]))
-        total = np.zeros((self.shape[0], *coefficients.shape[1:]))
-        block = None
-        for start in range(0, len(columns), step):
-            part = slice(start, start + step)
-            # The same memory for every chunk: fresh memory costs more than the entries.
-            reused = block if block is not None and block.shape[1] == len(columns[part]) else None
-            block = self.kernel.between(self.items, take(self.centres, columns[part]), out=reused)
-            _add_product(block, coefficients[part], total)
+        """K[:, columns] coefficients."""
+        centres = take(self.centres, columns)
+        if self._centres is not None:
+            return kernel_sums(self.kernel, centres, coefficients, self.items, among=False)[1]
+        total = np.empty((self.shape[0], *coefficients.shape[1:]))
+        others = np.setdiff1d(np.arange(self.shape[0]), columns, assume_unique=True)
+        total[columns], total[others] = kernel_sums(
+            self.kernel, centres, coefficients, take(self.items, others) if len(others) else None, among=True
+        )
         return total
 
     def tdot(self, u):
@@ -169,16 +172,6 @@ class GramDesign(Design):
         if self.keeps_matrix:
             part.matrix = self.matrix[np.ix_(chosen, trained)]
         return part
-
-
-def _add_product(block: NDArray, coefficients: Array, total: Array) -> None:
-    """total += block @ coefficients, over fixed slices of rows: the bits do not depend on the number of threads."""
-
-    def run(start: int) -> None:
-        rows = slice(start, start + ROWS_AT_ONCE)
-        total[rows] += block[rows] @ coefficients
-
-    in_threads(run, np.arange(0, len(block), ROWS_AT_ONCE))
 
 
 def _differ(w: Array, known: Array) -> NDArray[np.bool_]:

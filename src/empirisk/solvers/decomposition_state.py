@@ -54,6 +54,7 @@ class State:
         self.active = np.arange(len(self.u))
         self.source.cover(self.active)
         self.working = np.arange(0)
+        self._last = (self.working, np.empty((0, 0), dtype=source.rows.dtype))
         self._set_gradient(products)
 
     # --- exact values ---------------------------------------------------------------------------------------------
@@ -133,10 +134,11 @@ class State:
 
     def round(self, share: float, limit: int) -> tuple[float, bool]:
         """Choose a working set and optimise it; returns how much the value fell, and whether ``limit`` steps did it."""
-        places = self._choose()
+        fresh = self._choose()
+        places = self.working
         samples = self.active[places]
         slots = self.source.fetch(samples)
-        local = self._local(places, samples, slots)
+        local = self._local(places, samples, slots, fresh)
         up, down = self.prices()
         before, old = local.G.copy(), local.u.copy()
         flat = FLAT * self.source.precision
@@ -153,15 +155,12 @@ class State:
         self.value -= fall
         return fall, steps < limit
 
-    def _local(self, places: Indices, samples: Indices, slots: Indices) -> Local:
+    def _local(self, places: Indices, samples: Indices, slots: Indices, fresh: int) -> Local:
         """The working set; without an intercept with one more variable, of no curvature and no bounds."""
         count = len(places)
         total = count + (not self.problem.intercept)
         Q = np.zeros((total, total), dtype=self.source.rows.dtype)
-        loops.gather(self.source.rows, slots, places, Q[:count, :count])
-        if self.strength != 1:
-            Q /= Q.dtype.type(self.strength)
-        Q[np.arange(count), np.arange(count)] += self.bends[samples].astype(Q.dtype)
+        self._fill_square(Q[:count, :count], places, samples, slots, fresh)
         diagonal = Q.diagonal().astype(np.float64)
 
         def padded(values: Array, last: float) -> Array:
@@ -175,8 +174,25 @@ class State:
         G, lift, drop = padded(self.G[places], 0.0), padded(self.lift[places], 0.0), padded(self.drop[places], 0.0)
         return Local(Q, diagonal, u, low, high, G, lift, drop, np.empty(total, dtype=np.float32))
 
-    def _choose(self) -> Indices:
-        """Half of the working set anew, from the most violating samples; of the old one the free and newest stay."""
+    def _fill_square(self, Q: NDArray, places: Indices, samples: Indices, slots: Indices, fresh: int) -> None:
+        """Q among the working set, of which the first are new; what was there in the last round is copied from it."""
+        loops.gather(self.source.rows, slots[:fresh], places, Q[:fresh])
+        if self.strength != 1:
+            Q[:fresh] /= Q.dtype.type(self.strength)
+        Q[np.arange(fresh), np.arange(fresh)] += self.bends[samples[:fresh]].astype(Q.dtype)
+        Q[fresh:, :fresh] = Q[:fresh, fresh:].T
+        before, square = self._last
+        place = np.empty(len(self.u), dtype=np.intp)
+        place[before] = np.arange(len(before))
+        stayed = place[samples[fresh:]]
+        loops.gather(square, stayed, stayed, Q[fresh:, fresh:])
+        self._last = (samples, Q)
+
+    def _choose(self) -> int:
+        """Half of the working set anew, from the most violating samples; of the old one the free and newest stay.
+
+        Returns the number of the new ones, which come first.
+        """
         cost, gain = self.G + self.lift, self.G + self.drop
         up, down = self._limits(cost, gain)
         fresh = self.size // 2 if len(self.working) else self.size
@@ -188,7 +204,7 @@ class State:
         free = self.free()[self.working]
         old = np.concatenate([self.working[free], self.working[~free]])[: self.size - len(lifted) - len(dropped)]
         self.working = np.concatenate([lifted, dropped, old])
-        return self.working
+        return len(lifted) + len(dropped)
 
     def free(self) -> NDArray[np.bool_]:
         """Which active samples may move up and down."""

@@ -5,6 +5,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.solvers.decomposition_state import State
 from empirisk.solvers.kernel_rows import gram
 
@@ -43,7 +44,8 @@ def polish(state: State) -> bool:
         inside = np.flatnonzero(~held)
         if len(inside) < 1 + state.problem.intercept:
             break
-        direction = _direction(Q[np.ix_(inside, inside)], G[inside], state.problem.intercept)
+        with single_threaded_blas():  # starting threads takes longer than these small factorisations
+            direction = _direction(Q[np.ix_(inside, inside)], G[inside], state.problem.intercept)
         if direction is None or not np.any(direction):
             break
         length, first = _length(u[inside], direction, low[inside], high[inside])

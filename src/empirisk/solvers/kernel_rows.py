@@ -81,6 +81,7 @@ class RowCache:
 
     def __init__(self, design: GramDesign, least: int):
         self.design = design
+        self._packed = design.kernel.pack(design.items)
         count = design.shape[0]
         probe = np.asarray(design.block(np.arange(1), np.arange(1)))
         self.dtype = probe.dtype if probe.dtype == np.float32 else np.dtype(np.float64)
@@ -101,7 +102,7 @@ class RowCache:
             return
         everything = len(columns) == self.design.shape[0]
         self.columns = columns
-        self._items = self.design.items if everything else take(self.design.items, columns)
+        self._items = self._packed if everything else take(self._packed, columns)
         self._slot[:] = -1
         self._shape()
         self._next = 0
@@ -133,7 +134,7 @@ class RowCache:
         dropped = self._owner[begin:end]
         self._slot[dropped[dropped >= 0]] = -1
         out = self.rows[begin:end]
-        block = self.design.kernel.between(take(self.design.items, samples), self._items, out=out)
+        block = self.design.kernel.between(take(self._packed, samples), self._items, out=out)
         if block is not out:
             out[:] = block
         self._owner[begin:end], self._slot[samples] = samples, np.arange(begin, end)
@@ -147,7 +148,7 @@ class RowCache:
         owners, width = self._owner[held], len(self.columns)
         loops.narrow(self._flat, held, width, kept)
         self.columns = self.columns[kept]
-        self._items = take(self.design.items, self.columns)
+        self._items = take(self._items, kept)
         self._shape()
         self._slot[:] = -1
         self._owner[: len(held)], self._slot[owners] = owners, np.arange(len(held))
