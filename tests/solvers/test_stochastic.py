@@ -118,6 +118,7 @@ def test_the_averaged_perceptron_and_weights():
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     problem = perceptron_problem(X, y, weights=weights)
     point, watch = solve(problem, SGD(**PERCEPTRON, average=True, shuffle=False))
+    assert (watch.status, watch.history["mistakes"][-1]) == (Status.PASSES, 0)
     relative = weights * len(y) / weights.sum()
     _, _, history = textbook_perceptron(X, y, lambda _: range(len(y)), watch.iterations, weights=relative)
     # The average counts the zeros before the first visit.

@@ -47,7 +47,8 @@ def run(
             best, lowest = point, objective
         watch.record(mistakes=mistakes)
         if mistakes == 0 and not watch.status:
-            watch.status = Status.CONVERGED
+            # An average of weights need not be without mistakes, even if the last of them are.
+            watch.status = Status.PASSES if average else Status.CONVERGED
             watch(point, objective=objective)
             return point
         if watch(point, objective=objective):
