@@ -102,7 +102,7 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
         penalty = 2.0 * float(np.abs(correlations * point.w).sum())
     else:
         penalty = problem.norm.conjugate(-correlations)
-    return -penalty - conjugates, penalty + abs(conjugates)
+    return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)
 
 
 def _bound_at_zero(problem: Problem, f) -> tuple[float, float]:

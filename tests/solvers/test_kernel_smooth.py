@@ -6,11 +6,12 @@ import pytest
 from empirisk import kernels, losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.errors import TooLarge
+from empirisk.linalg import mixed
 from empirisk.machines.fitting import Limits, run
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.settings import config
-from empirisk.solvers import ClosedForm, KernelNewton, Watch
+from empirisk.solvers import ClosedForm, KernelNewton, Watch, kernel_closed, kernel_systems
 from empirisk.solvers.choose import choose
 from tests.cases import targets
 from tests.truth import optimum
@@ -95,6 +96,49 @@ def test_another_C_or_other_weights_need_another_factor():
         assert certificate.relative_gap < 1e-12
         alone, *_ = solved(changed, ClosedForm())
         np.testing.assert_allclose(point.w, alone.w, rtol=1e-9, atol=1e-12)
+
+
+def assert_solves_the_linear_system(problem, point):
+    K = KERNELS[0].block(problem.design.source)
+    left = K @ point.w + point.w / (2 * problem.scale) + point.b
+    np.testing.assert_allclose(left, problem.y, atol=1e-13 * np.abs(point.w).sum())
+    assert abs(point.w.sum()) < 1e-9 * np.abs(point.w).sum()
+
+
+@pytest.mark.row("K9")
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("C", "single"), [(0.7, True), (3e3, False)])
+def test_large_systems_with_a_ridge_are_factored_in_single_precision_and_refined(C, single, kept):
+    problem, _ = make(losses.Squared(), KERNELS[0], C=C, n=1100)
+    shared, n = {}, 1100
+    with config(memory=4 * 8 * n**2 - 8 + 8 * kept):
+        assert problem.design.keeps_matrix is kept
+        point, certificate, watch = solved(problem, ClosedForm(), shared=shared)
+        other = Problem(**{**vars_of(problem), "y": problem.y**2})
+        assert solved(other, ClosedForm(), shared=shared)[1].relative_gap < 1e-10
+    assert kernel_systems.kept_for(problem, watch)["system"].exact is not single
+    assert certificate.relative_gap < 1e-10
+    assert_solves_the_linear_system(problem, point)
+
+
+def test_where_single_precision_does_not_settle_the_factor_is_made_in_double(monkeypatch):
+    problem, _ = make(losses.Squared(), KERNELS[0], C=1e6, n=150)
+    monkeypatch.setattr(kernel_closed, "single_suffices", lambda *_: True)
+    point, _, watch = solved(problem, ClosedForm(), tol=1e-8)
+    assert watch.status == Status.CONVERGED
+    assert kernel_systems.kept_for(problem, watch)["system"].exact
+    assert_solves_the_linear_system(problem, point)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e6])
+def test_newton_steps_with_factors_of_either_precision_end_at_the_same_place(C, monkeypatch):
+    problem, _ = make(losses.Logistic(), KERNELS[0], C=C, n=200)
+    exact, *_ = solved(problem, KernelNewton(), tol=1e-10)
+    monkeypatch.setattr(mixed, "LEAST", 100)
+    mostly_single, certificate, watch = solved(problem, KernelNewton(), tol=1e-10)
+    assert certificate.relative_gap <= 1e-10
+    assert watch.iterations <= 40
+    np.testing.assert_allclose(problem.predict(mostly_single), problem.predict(exact), atol=1e-3)
 
 
 def test_a_ridge_below_rounding_stalls_and_says_so():

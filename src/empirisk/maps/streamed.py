@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
+from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.settings import require, settings
 
@@ -18,6 +19,7 @@ BLOCK_BYTES = 1 << 25
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
 SAMPLE = 500
+ROWS_AT_ONCE = 512
 
 
 class StreamedMap(TransformerMixin, BaseEstimator):
@@ -64,7 +66,7 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         return float(np.linalg.norm(exact - phi @ phi.T) / max(np.linalg.norm(exact), np.finfo(float).tiny))
 
     def _projected(self, raw: NDArray) -> NDArray:
-        return raw if self.projection_ is None else raw @ self.projection_.astype(raw.dtype, copy=False)
+        return raw if self.projection_ is None else project(raw, self.projection_.astype(raw.dtype, copy=False))
 
     def transform(self, X: ArrayLike) -> NDArray:
         """phi(x) of each row."""
@@ -139,7 +141,7 @@ class StreamedDesign(Design):
         rows, columns = self.shape
         require(8 * rows * columns, f"The features of {rows} rows", "use a smaller rank, or solver='auto'")
         return np.concatenate(
-            [block if self._projection is None else block @ self._projection for _, block in self._blocks()]
+            [block if self._projection is None else project(block, self._projection) for _, block in self._blocks()]
         )
 
     def _blocks(self):
@@ -188,7 +190,7 @@ class StreamedDesign(Design):
 
     def _rows_of_features(self):
         for rows, block in self._blocks():
-            features = block if self._projection is None else block @ self._projection
+            features = block if self._projection is None else project(block, self._projection)
             yield rows, features if self._shift is None else features - self._shift
 
     def outer(self, weights=None):
@@ -210,6 +212,18 @@ class StreamedDesign(Design):
         if 8 * size(items) * self._features.width > settings().memory // 4:
             return StreamedDesign(self._features, items, self._shift)
         return DenseDesign(StreamedDesign(self._features, items).columns(slice(None)), self._shift)
+
+
+def project(raw: NDArray, projection: NDArray) -> NDArray:
+    """raw @ projection, over fixed slices of rows in threads: the bits do not depend on the number of threads."""
+    out = np.empty((len(raw), projection.shape[1]), raw.dtype)
+
+    def run(start: int) -> None:
+        rows = slice(start, start + ROWS_AT_ONCE)
+        np.matmul(raw[rows], projection, out=out[rows])
+
+    in_threads(run, range(0, len(raw), ROWS_AT_ONCE))
+    return out
 
 
 def row_blocks(rows: int, width: int) -> list[slice]:

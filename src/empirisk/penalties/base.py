@@ -34,6 +34,10 @@ class Penalty(Part):
         """argmin_v  R(v) + |v - w|^2 / (2 step)."""
         return (w - np.clip(w, -step * self.l1, step * self.l1)) / (1 + step * self.l2)
 
+    def terms(self, w: Array, v: Array) -> float:
+        """The size of the terms that may cancel in `value` of w and `conjugate` of v: here all are positive."""
+        return 0.0
+
     def conjugate(self, v: Array) -> float:
         """sup_w  <v, w> - R(w); infinite outside the domain, which without l2 is |v|_inf <= l1."""
         excess = np.maximum(np.abs(v) - self.l1, 0.0)

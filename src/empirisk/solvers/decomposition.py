@@ -78,6 +78,7 @@ class Run:
         self.aim = watch.tol
         self.exact: list[float] = []
         self.smallest: list[float] = []
+        self.values: list[float] = []
         self.rounds, self.rescued = 0, False
 
     def magnitude(self) -> float:
@@ -90,6 +91,7 @@ class Run:
         fall, finished = state.round(share, STEPS)
         self.rounds += 1
         gap = state.gap()
+        self.values.append(state.value)
         self.smallest.append(min(gap, self.smallest[-1] if self.smallest else np.inf))
         still = fall <= 1e-15 * abs(state.value)
         close = gap <= self.aim * self.magnitude()
@@ -123,9 +125,13 @@ class Run:
         gaps, watch = self.smallest, self.watch
         if len(gaps) <= MEMORY + 1 or gaps[-1] <= 0:
             return False
+        left = 2 * (watch.max_iter - watch.iterations)
+        # While most samples have yet to move, the dual value falls steadily and the gap not at all.
+        if (self.values[-MEMORY] - self.values[-1]) / MEMORY * left > gaps[-1]:
+            return False
         pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
         missing = np.log(gaps[-1] / max(watch.tol * self.magnitude(), 1e-300))
-        return bool(missing > 2 * pace * (watch.max_iter - watch.iterations))
+        return bool(missing > pace * left)
 
     def prove(self, still: bool) -> bool:
         """Compute everything anew; True if the gap is within the tolerance, or will not get any smaller."""

@@ -14,7 +14,7 @@ Indices = NDArray[np.intp]
 # The least curvature of a pair, in multiples of the rounding of a row's entry.
 FLAT = 4.0
 # Samples are set aside when few enough stay for it to pay.
-ENOUGH = 0.8
+ENOUGH = 0.6
 
 
 class State:

@@ -74,7 +74,10 @@ class State:
         """Go where the first direction leads, and open the slacks there: from w = 0 they allow short steps only."""
         if self.scores.bends:
             return
-        self._factor()
+        try:
+            self._factor()
+        except LinAlgError:  # the columns are so large that nothing else is left; the first step will say so
+            return
         for part in self.parts():
             part.aim(0.0)
         _, dw, db = self._direction()

@@ -3,11 +3,13 @@
 from typing import Any, cast
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram import ScaledGram
+from empirisk.linalg.mixed import SingleFactor, single_suffices
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.settings import settings
@@ -75,17 +77,30 @@ class System:
 
 
 class FactoredSystem(System):
-    """By the Cholesky factor of the n x n matrix."""
+    """By the Cholesky factor of the n x n matrix: in float32 where a direction of Newton's method needs no more."""
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
-        self._gram = ScaledGram(cast(GramDesign, problem.design).matrix)
+        self._K = cast(GramDesign, problem.design).matrix
+        self._factor: SingleFactor | ScaledGram | None = None
 
     def _prepare(self):
-        self._gram.renew(self.root, self.l2)
+        if single_suffices(self._K, self.root, self.l2):
+            try:
+                return self._renew(SingleFactor)
+            except LinAlgError:
+                pass
+        return self._renew(ScaledGram)
+
+    def _renew(self, kind: type[SingleFactor] | type[ScaledGram]) -> None:
+        if not isinstance(self._factor, kind):
+            self._factor = None  # its memory first
+            self._factor = kind(self._K)
+        self._factor.renew(self.root, self.l2)
 
     def _invert(self, right, guess):
-        return self._gram.solve(right)
+        assert self._factor is not None
+        return self._factor.solve(right)
 
 
 class NystromSystem(System):

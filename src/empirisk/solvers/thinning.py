@@ -8,10 +8,10 @@ THINNING = 8
 ROWS_PER_COLUMN = 16
 
 
-def thinned(problem: Problem) -> Problem | None:
+def thinned(problem: Problem, rows_per_column: int = ROWS_PER_COLUMN) -> Problem | None:
     """The problem of every eighth row, at eight times the C; None where too few rows would be left."""
     rows, columns = problem.design.shape
-    if rows < THINNING * ROWS_PER_COLUMN * (columns + 1) or rows * columns < 1 << 20:
+    if rows < THINNING * rows_per_column * (columns + 1) or rows * columns < 1 << 20:
         return None
     every = slice(None, None, THINNING)
     return replace(

@@ -1,0 +1,155 @@
+"""Factors and normal matrices in float32 of data in float64: half the time, for solutions that are refined."""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from empirisk.linalg import blocks
+from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.design import DenseDesign, Design
+
+Array = NDArray[np.float64]
+ROWS = 256
+#: Below this size a factor in float64 takes no time either.
+LEAST = 1000
+#: The largest rounding error of the factor, in units of the ridge, that a few rounds of refinement make up for.
+COARSE = 0.05
+EPSILON = float(np.finfo(np.float32).eps)
+#: Numbers that float32 is at ease with.
+SMALLEST, LARGEST = 1e-20, 1e30
+#: Normal matrices with fewer products are summed in no time.
+WORTHWHILE = 1e7
+#: The largest rounding error of a normal matrix, in units of the ridge, that spoils no step of Newton's method.
+ROUGH = 0.2
+
+
+class SingleFactor:
+    """The factor of  diag(ridge) + D^1/2 K D^1/2  in float32 beside an untouched K; renewed in the same memory.
+
+    Parameters
+    ----------
+    K : array n x n, C-ordered float64
+        A symmetric positive semidefinite matrix.
+
+    Examples
+    --------
+    >>> system = SingleFactor(np.eye(2))
+    >>> system.renew(np.array([1.0, 2.0]), 1.0)
+    >>> system.solve(np.array([2.0, 5.0])).round(5)
+    array([1., 1.])
+    """
+
+    def __init__(self, K: Array):
+        self._K = K
+        self._factor = np.empty(K.shape, np.float32)
+
+    def renew(self, root: Array | None, ridge: Array | float) -> None:
+        """Factor the matrix for D^1/2 = diag(root); None is the identity."""
+        rows = len(self._K)
+
+        def fill(start: int) -> None:
+            stop = min(start + ROWS, rows)
+            part, block = self._factor[start:stop, :stop], self._K[start:stop, :stop]
+            if root is None:
+                part[:] = block
+            else:
+                np.multiply(block, root[:stop], out=part, casting="same_kind")
+                part *= root[start:stop, None].astype(np.float32)
+
+        in_threads(fill, range(0, rows, ROWS))
+        self._factor.flat[:: rows + 1] += np.asarray(ridge, np.float32)
+        # The transpose of a C-ordered array is what LAPACK calls its own, so nothing is copied.
+        self._lapack, failed = lapack.spotrf(self._factor.T, lower=0, overwrite_a=1, clean=0)
+        if failed:
+            raise LinAlgError("the matrix is not positive definite in single precision")
+
+    def solve(self, right: Array) -> Array:
+        """About the solution for one or several right-hand sides."""
+        size = float(np.abs(right).max(initial=0.0)) or 1.0
+        return size * lapack.spotrs(self._lapack, (right / size).astype(np.float32), lower=0)[0].astype(np.float64)
+
+
+class SingleGram:
+    """K, untouched, and the float32 factor of K + diag(ridge).
+
+    Parameters
+    ----------
+    K : array n x n, C-ordered float64
+        A symmetric matrix.
+    ridge : array of n
+        What is added to the diagonal.
+
+    Examples
+    --------
+    >>> system = SingleGram(np.array([[2.0, 1.0], [1.0, 2.0]]), np.ones(2))
+    >>> system.solve(np.array([4.0, 4.0])).round(5), system.product(np.array([1.0, 1.0]))
+    (array([1., 1.]), array([3., 3.]))
+    """
+
+    exact = False
+
+    def __init__(self, K: Array, ridge: Array):
+        self._K = K
+        self._factor = SingleFactor(K)
+        self._factor.renew(None, ridge)
+        self.solve = self._factor.solve
+
+    @cached_property
+    def response(self) -> Array:
+        """About the solution for ones."""
+        return self.solve(np.ones(len(self._K)))
+
+    def restored(self) -> Array:
+        """K in the memory that it came in."""
+        return self._K
+
+    def product(self, v: Array) -> Array:
+        """K v, for a vector or for several as columns."""
+        return self._K @ v
+
+
+def single_suffices(K: Array, root: Array, ridge: float) -> bool:
+    """Whether the float32 factor of  ridge + D^1/2 K D^1/2  is worth its while: the matrix is large, and so its ridge.
+
+    >>> single_suffices(np.eye(2), np.ones(2), 1.0)  # not large
+    False
+    """
+    if len(K) < LEAST or ridge < SMALLEST:
+        return False
+    # Kernels are mostly positive: the first eigenvector is then near the root itself.
+    direction = root * root
+    largest = float(direction @ (K @ direction)) / float(direction.sum())
+    largest = max(largest, float((K.diagonal() * direction).max()))
+    return EPSILON * largest <= COARSE * ridge and largest < LARGEST
+
+
+class CoarseDesign(DenseDesign):
+    """A dense design that sums its normal matrix in float32.
+
+    >>> CoarseDesign(np.array([[1.0], [2.0]])).gram()
+    array([[5.]])
+    """
+
+    def gram(self, weights=None):
+        root = None if weights is None else np.sqrt(weights)
+
+        def run(group: list[slice]) -> NDArray[np.float32]:
+            total = np.zeros((self.shape[1], self.shape[1]), np.float32)
+            for rows in group:
+                part = self._block(rows, root).astype(np.float32)
+                total += part.T @ part
+            return total
+
+        return blocks.sum_over_rows(run, self.shape[0], self._row_bytes // 2).astype(np.float64)
+
+
+def coarse(design: Design, weights: Array, ridge: float) -> Design:
+    """The design with its normal matrix in float32, if beside the ridge its rounding is small; else as it is."""
+    if not isinstance(design, DenseDesign) or design.shape[0] * design.shape[1] ** 2 < WORTHWHILE or ridge < SMALLEST:
+        return design
+    total = float(weights @ design.squared_rows())
+    fine = EPSILON * total <= ROUGH * ridge and total < LARGEST
+    return CoarseDesign(design.X, design.shift) if fine else design
