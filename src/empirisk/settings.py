@@ -96,6 +96,10 @@ def require(size: int, what: str, alternative: str) -> None:
     """Raise `TooLarge` if ``size`` bytes exceed the budget."""
     if size > _settings.memory:
         raise TooLarge(
-            f"{what} needs {size / 1e9:.1f} GB, more than the {_settings.memory / 1e9:.1f} GB allowed by "
+            f"{what} needs {_text(size)}, more than the {_text(_settings.memory)} allowed by "
             f"empirisk.config(memory=...); {alternative}."
         )
+
+
+def _text(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.3g} MB"

@@ -34,6 +34,7 @@ def test_a_bundled_table(shell, tmp_path):
     assert files(tmp_path) == ["iris.model", "iris.report.html"]
     assert "Logistic regression was chosen" in result.output
     assert "Was it luck?" in result.output
+    assert "right species in 100.0% of cases; always guessing the most frequent one would be right in" in result.output
     assert er.load("iris.model").target.name == "species"
 
 
@@ -59,6 +60,11 @@ def test_quiet_is_quiet(shell):
         (["learn", "iris", "--time", "soon"], "write it like 60s"),
         (["learn", "iris", "--machines", "forrest"], "did you mean 'forest'?"),
         (["learn", "iris", "--drop", "colour"], "drop='colour' is not a column"),
+        (["learn", "iris", "--time", "0"], "must be a positive number of seconds"),
+        (["learn", ".", "--target", "y"], "There is no table '.'"),
+        (["learn", "iris", "--out", "/proc/iris"], "nothing can be written to the folder '/proc'"),
+        (["learn", "iris", "--types", "sepal_width"], "write it like zip=category"),
+        (["learn", "iris", "--types", "sepal_width=colour"], "choose one of number"),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_no_files(shell, tmp_path, words, sentence):
@@ -72,6 +78,29 @@ def test_a_mistake_gets_one_sentence_and_no_files(shell, tmp_path, words, senten
 @pytest.mark.parametrize(("text", "value"), [("90", 90.0), ("60s", 60.0), ("5m", 300.0), ("1.5h", 5400.0)])
 def test_times(text, value):
     assert seconds(text) == value
+
+
+def test_files_go_where_a_user_means(shell, tmp_path):
+    (tmp_path / "my models").mkdir()
+    for out in ("my models", "my models/flowers.model", "petals"):
+        assert shell("learn", "iris", "--machines", "centroid", "--quiet", "--out", out).exit_code == 0
+    assert files(tmp_path / "my models") == [
+        "flowers.model",
+        "flowers.report.html",
+        "iris.model",
+        "iris.report.html",
+    ]
+    assert files(tmp_path) == ["my models", "petals.model", "petals.report.html"]
+
+
+def test_a_column_holds_what_the_user_says(shell, tmp_path):
+    rows = "".join(f"{k % 4 + 1},{k % 7},{'yes' if k % 4 in (0, 2) else 'no'}\n" for k in range(120))
+    (tmp_path / "grades.csv").write_text(f"grade,noise,paid\n{rows}")
+    words = ["learn", "grades.csv", "--target", "paid", "--machines", "logistic", "--json"]
+    told = json.loads(shell(*words).stdout)
+    assert any("--types grade=category" in warning for warning in told["warnings"])
+    assert told["test"][0]["value"] < 1.0
+    assert json.loads(shell(*words, "--types", "grade=category,noise=number").stdout)["test"][0]["value"] == 1.0
 
 
 def test_a_time_that_is_none():

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from tests.files.cases import answers, assert_same, fitted, rows
-from tests.files.test_refusals import rewrite
+from tests.files.tampering import rewrite
 
 ROUNDS = 300
 

@@ -76,3 +76,22 @@ def test_a_function_reads_as_its_name():
 def test_bad_functions_are_refused(kernel, data, message):
     with pytest.raises(EmpiriskError, match=message):
         kernel(data)
+
+
+def test_a_product_of_two_vectors_is_a_function_of_pairs_for_any_number_of_columns():
+    for columns in range(1, 5):
+        A = np.random.default_rng(columns).normal(size=(6, columns))
+        for rows in (2, 3, 6):
+            np.testing.assert_allclose(Callable(lambda x, z: x @ z)(A[:rows]), Linear()(A[:rows]), rtol=1e-12)
+
+
+def test_what_a_function_of_pairs_raises_for_blocks_does_not_matter():
+    def same(x, z):
+        if isinstance(x, list):
+            raise RuntimeError("one item at a time")
+        return float(x == z)
+
+    np.testing.assert_array_equal(Callable(same)(["a", "b", "a"]), [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    for function in (lambda x, z: x * z, lambda x, z: "near"):
+        with pytest.raises(EmpiriskError, match="where one number is needed"):
+            Callable(function)(np.ones((4, 3)))

@@ -98,3 +98,16 @@ def test_normalised_likelihoods_survive_many_dimensions():
 def test_bad_input_is_refused(kernel, data, message):
     with pytest.raises(EmpiriskError, match=message):
         kernel(data)
+
+
+def test_moments_and_columns_are_checked():
+    kernel = ExpectedLikelihood()
+    for items, words in [
+        ([([np.nan], [[1.0]])], "NaN"),
+        ([(["a"], [[1.0]])], "not numbers"),
+        (None, "list of samples"),
+    ]:
+        with pytest.raises(EmpiriskError, match=words):
+            kernel(items)
+    with pytest.raises(EmpiriskError, match="2 columns and Z has 3"):
+        kernel([np.eye(2)], [np.eye(3)])

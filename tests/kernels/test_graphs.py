@@ -143,3 +143,18 @@ def test_an_edge_listed_in_both_directions_is_one_edge(kernel):
     both = edges + [(v, u) for u, v in edges]
     other = ([(0, 1), (1, 2)], list("aba"))
     np.testing.assert_array_equal(kernel([(edges, labels), other]), kernel([(both, labels), other]))
+
+
+def test_weights_of_networkx_edges_reach_the_diffusion_kernel():
+    graph = nx.path_graph(4)
+    nx.set_edge_attributes(graph, {edge: 0.5 + number for number, edge in enumerate(graph.edges)}, "weight")
+    expected = expm(-0.7 * nx.laplacian_matrix(graph).toarray())
+    np.testing.assert_allclose(Diffusion(graph, 0.7)(list(graph)), expected, atol=1e-12)
+    twice = nx.MultiGraph([(0, 1), (0, 1)])
+    np.testing.assert_allclose(Diffusion(twice)([0, 1]), Diffusion(np.array([[0, 2], [2, 0]]))([0, 1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("edges", [[0, 1], [(0, 1, 2, 3)], [(0,)], ["ab"]])
+def test_an_edge_that_is_none_is_named(edges):
+    with pytest.raises(EmpiriskError, match="holds a graph with the edge"):
+        WeisfeilerLehman()([(edges, None)])

@@ -91,3 +91,10 @@ def test_long_words_are_worked_on_in_slices(monkeypatch):
 def test_bad_input_is_refused(kernel, data, message):
     with pytest.raises(EmpiriskError, match=message):
         kernel(data)
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2)], ids=repr)
+def test_a_table_of_numbers_is_no_list_of_strings(kernel):
+    with pytest.raises(EmpiriskError, match="table of numbers"):
+        kernel(np.eye(3))
+    assert kernel(np.array([[1, 2, 1], [2, 1, 2]])).shape == (2, 2)  # codes are letters

@@ -14,7 +14,8 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league import Listener
-from empirisk.league.contest import Clock, Slow, Standing, Stopped, winner
+from empirisk.league.clock import Clock, Slow, Stopped
+from empirisk.league.contest import Standing, winner
 from empirisk.league.split import Wishes, plan
 
 FAST = ["centroid", "logistic"]
@@ -151,9 +152,11 @@ class Heard(Listener):
     """Notes what is said."""
 
     def __init__(self):
-        self.reason, self.standings = "", {}
+        self.reason, self.standings, self.order = "", {}, []
 
     def played(self, standing):
+        if standing.state != "playing":
+            self.order.append(f"{standing.name} {standing.state}")
         self.standings[standing.name] = standing
 
     def stopped(self, reason):
@@ -164,7 +167,7 @@ def clock_that_rings(monkeypatch, matches, ring):
     """A clock that raises once so many matches were played."""
     played = iter(range(1000))
 
-    def check(clock):
+    def check(clock, expected=0.0):
         if next(played) >= matches:
             raise ring
 
@@ -172,7 +175,7 @@ def clock_that_rings(monkeypatch, matches, ring):
 
 
 def test_the_clock_ends_the_contest(monkeypatch):
-    clock_that_rings(monkeypatch, 12, Stopped("the time is over"))
+    clock_that_rings(monkeypatch, 7, Stopped("the time is over"))
     heard = Heard()
     found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.reason == "the time is over"
@@ -181,7 +184,7 @@ def test_the_clock_ends_the_contest(monkeypatch):
 
 
 def test_a_slow_contestant_is_out_and_the_others_play_on(monkeypatch):
-    clock_that_rings(monkeypatch, 7, Slow("it takes more than its share of the time"))
+    clock_that_rings(monkeypatch, 2, Slow("it takes more than its share of the time"))
     heard = Heard()
     found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.reason == ""
@@ -189,8 +192,22 @@ def test_a_slow_contestant_is_out_and_the_others_play_on(monkeypatch):
     assert heard.standings["centroid"].remark == "it takes more than its share of the time"
 
 
+def test_a_slow_contestant_plays_on_once_the_others_are_done(monkeypatch):
+    checks = iter(range(1000))
+
+    def check(clock, expected=0.0):
+        if next(checks) == 2:
+            raise Slow("it takes more than its share of the time")
+
+    monkeypatch.setattr(Clock, "check", check)
+    heard = Heard()
+    found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
+    assert heard.order == ["baseline done", "centroid out", "logistic done", "centroid done"]
+    assert {standing.name: len(standing.scores) for standing in found.standings}["centroid"] == 5
+
+
 def test_a_turn_is_twice_an_even_share():
-    clock = Clock(deadline=time.perf_counter() + 100.0)
+    clock = Clock(end=time.perf_counter() + 100.0)
     clock.begin_turn(waiting=3)
     assert 45 < clock.left < 51
     clock.begin_turn(waiting=0)

@@ -96,5 +96,5 @@ def test_unfitted_machines_say_so():
 
 
 def test_memory_budget_is_kept():
-    with er.config(memory="1KB"), pytest.raises(er.errors.TooLarge, match="GB allowed by"):
+    with er.config(memory="1KB"), pytest.raises(er.errors.TooLarge, match=r"MB, more than the 0\.001 MB allowed"):
         er.Ridge().fit(random.normal(size=(100, 50)), random.normal(size=100))

@@ -1,7 +1,10 @@
 """Fits end: limits, interrupts, early stopping, progress."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
+from empirisk.certificate import verify
 
 
 def hard_problem(n=4000, d=300):
@@ -145,3 +149,27 @@ def test_float32_data_are_kept_and_agree():
         single, double = make().fit(X.astype(np.float32), target), make().fit(X, target)
         assert single.certificate_.converged
         np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_the_time_limit_is_for_the_choice_of_C_and_the_fit_together():
+    X, y = hard_problem()
+    begin = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        er.SVM(C="cv", solver="gradient_descent", max_iter=10**9, max_time=0.3, Cs=10).fit(X, y)
+    assert time.perf_counter() - begin < 0.5 * 50 * 0.3
+
+
+def test_an_interrupted_choice_of_C_raises(monkeypatch):
+    X, y = hard_problem(500, 20)
+    fits = []
+
+    def pressed(*arguments, **options):
+        if len(fits) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        fits.append(1)
+        return verify(*arguments, **options)
+
+    monkeypatch.setattr("empirisk.solvers.base.verify", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        er.SVM(C="cv", solver="gradient_descent").fit(X, y)
+    assert len(fits) < 20

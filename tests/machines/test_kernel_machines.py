@@ -1,10 +1,13 @@
 """Every machine behind kernels: the optimum, the linear machine as a special case, objects, pipelines and searches."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -101,6 +104,8 @@ def test_the_linear_kernel_is_the_linear_machine(name):
     assert behind.certificate_.primal == pytest.approx(linear.certificate_.primal, rel=1e-6)
     np.testing.assert_allclose(np.ravel(behind.linear_part()), np.ravel(linear.coef_), atol=1e-5)
     np.testing.assert_allclose(np.ravel(behind.intercept_), np.ravel(linear.intercept_), atol=1e-5)
+    with pytest.raises(Unsuitable, match="coef_"):
+        linear.linear_part()
 
 
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one", "error_correcting"])
@@ -310,3 +315,64 @@ def test_a_learned_width_knows_weights(kernel):
     weighted = er.Ridge(features=kernel).fit(X, y, sample_weight=weights)
     repeated = er.Ridge(features=kernel).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-9)
+
+
+@pytest.mark.row("K2")
+def test_columns_by_name_reach_the_kernels_of_machines():
+    table, new = pd.DataFrame(X, columns=list("abc")), pd.DataFrame(NEW, columns=list("abc"))
+    named = er.kernels.Gaussian("median").on(["a", "c"]) + er.kernels.Linear().on("b")
+    placed = er.kernels.Gaussian("median").on([0, 2]) + er.kernels.Linear().on(1)
+    for wrap in (lambda kernel: kernel, lambda kernel: er.maps.Nystrom(kernel, rank=45)):
+        machine = er.Ridge(features=wrap(named)).fit(table, F)
+        np.testing.assert_allclose(
+            machine.predict(new), er.Ridge(features=wrap(placed)).fit(X, F).predict(NEW), rtol=1e-9
+        )
+
+
+@pytest.mark.row("K3")
+def test_a_function_that_is_no_kernel_is_refused_by_every_machine():
+    def sigmoid(A, B):
+        return np.tanh(A @ B.T - 1)
+
+    machines = [er.SVM(), er.LogisticRegression(), er.SVR(), er.Ridge(), er.OneClassSVM(), er.Perceptron()]
+    for machine in [*machines, er.NearestCentroid(), er.KNNClassifier()]:
+        for features in (sigmoid, er.kernels.Linear() + er.kernels.Callable(sigmoid)):
+            with pytest.raises(NotAKernel, match="eigenvalue"):
+                machine.set_params(features=features).fit(X, F > 0)
+    with pytest.raises(NotAKernel, match="eigenvalue"):
+        er.SVM(features=er.maps.SeveralKernels([sigmoid, "gaussian"])).fit(X, F > 0)
+    many = np.random.default_rng(0).normal(size=(400, 3))
+    with pytest.raises(NotAKernel, match="eigenvalue"):  # tested on some of the items
+        er.SVM(features=sigmoid).fit(many, many[:, 0] > 0)
+
+
+@pytest.mark.row("K16")
+def test_a_gram_matrix_cannot_be_normalised_or_centred_after_the_fact():
+    K = er.kernels.Linear()(X)
+    machine = er.Ridge(features=er.kernels.Precomputed().normalised()).fit(K, F)
+    with pytest.raises(ValueError, match=r"k\(x, x\) of new items"):
+        machine.predict(NEW @ X.T)
+    machine = er.Ridge(features=er.kernels.Centred(er.kernels.Precomputed())).fit(K, F)
+    with pytest.raises(ValueError, match=r"kernels\.centre"):
+        machine.predict(NEW @ X.T)
+
+
+@pytest.mark.row("E4")
+@pytest.mark.parametrize("shift", [1e3, 1e4, 1e5, 1e6])
+def test_rounding_that_cancels_is_part_of_the_gap(shift):
+    machine = er.Ridge(features="linear")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = machine.fit(X + shift, F).certificate_
+    truth = er.Ridge().fit(X, F).certificate_.primal
+    assert abs(found.primal - truth) <= found.gap
+    assert found.dual - truth <= found.gap
+
+
+@pytest.mark.row("V3")
+def test_leave_one_out_of_rows_that_are_all_alike():
+    machine = er.Ridge(C="loo", features="gaussian").fit(np.ones((12, 2)), F[:12])
+    np.testing.assert_allclose(machine.predict([[1.0, 1.0]]), F[:12].mean(), rtol=1e-9)
+    assert machine.certificate_.converged
+    with pytest.raises(ValueError, match="has 1 sample only"):
+        machine.fit(np.ones((1, 2)), [1.0])

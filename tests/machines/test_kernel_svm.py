@@ -188,3 +188,12 @@ def test_the_kernel_perceptron_separates_what_no_line_does():
     strings = ["aab", "aba", "abb", "bcc", "ccb", "cbc"]
     words = er.Perceptron(features=er.kernels.Spectrum(1)).fit(strings, [0, 0, 0, 1, 1, 1])
     assert list(words.predict(["aaa", "ccc"])) == [0, 1]
+
+
+@pytest.mark.row("S9")
+def test_a_gap_that_does_not_fall_at_first_is_no_reason_to_give_up():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4000, 5))
+    y = X[:, 0] * X[:, 1] + 0.3 * random.normal(size=4000) > 0
+    machine = er.SVM(features=er.kernels.Gaussian(2.0), solver=er.solvers.Decomposition(size=8)).fit(X, y)
+    assert machine.certificate_.converged

@@ -183,3 +183,23 @@ def test_more_neighbours_than_rows_are_all_rows():
 def test_bad_arguments_are_sentences(parameters, message):
     with pytest.raises(ValueError, match=message):
         er.KNNClassifier(**parameters).fit(X, Y)
+
+
+@pytest.mark.row("K16")
+def test_as_many_new_items_as_old_ones_are_not_taken_for_them():
+    new = np.random.default_rng(5).normal(size=X.shape)
+    machine = er.KNNRegressor(3, "precomputed", weights="distance").fit(X @ X.T, F)
+    np.testing.assert_allclose(machine.predict(X @ X.T), er.KNNRegressor(3, weights="distance").fit(X, F).predict(X))
+    with pytest.raises(ValueError, match=r"k\(x, x\) of new items"):
+        machine.predict(new @ X.T)
+    with pytest.raises(ValueError, match=r"k\(x, x\) of new items"):
+        machine.kneighbors(new @ X.T)
+
+
+@pytest.mark.row("K16")
+def test_the_number_of_neighbours_is_chosen_on_a_gram_matrix():
+    kernel = er.kernels.Gaussian(0.8)
+    chosen, direct = (
+        er.KNNClassifier("cv", features).fit(rows, Y) for features, rows in [("precomputed", kernel(X)), (kernel, X)]
+    )
+    np.testing.assert_array_equal(chosen.losses_, direct.losses_)

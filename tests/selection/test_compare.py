@@ -6,7 +6,7 @@ from scipy.stats import t as student
 from sklearn.linear_model import LinearRegression
 
 import empirisk as er
-from empirisk.selection.compare import corrected_p, holm
+from empirisk.selection.compare import corrected_p, holm, judge_gaps
 
 pytestmark = pytest.mark.row("V2")
 
@@ -83,3 +83,18 @@ def test_bad_comparisons_are_refused():
         er.compare({"a": er.Ridge(), "b": er.SVM()}, X, y > 20)
     with pytest.raises(er.errors.EmpiriskError, match="cannot compare machines"):
         er.compare({"a": er.Ridge(), "b": er.Ridge()}, X, y, cv="holdout")
+
+
+def test_the_smallest_p_pays_for_all_and_the_largest_for_itself():
+    """Three gaps, each real on its own: Holm keeps those that a division of the level by three would lose."""
+    random = np.random.default_rng(0)
+    noise = random.normal(size=15)
+    noise = (noise - noise.mean()) / noise.std(ddof=1)
+    gaps = [size + 0.1 * noise for size in (0.2, -0.16, 0.15)]
+    found = judge_gaps(gaps, 0.25, 0.95)
+    p = np.array([raw for raw, _, _ in found])
+    assert np.all(p < 0.05)
+    assert p.max() > 0.05 / 3
+    assert [real for _, _, real in found] == [True, True, True]
+    np.testing.assert_allclose([fixed for _, fixed, _ in found], holm(p))
+    assert judge_gaps([np.array([0.3])], 0.25, 0.95) == [(1.0, 1.0, False)]

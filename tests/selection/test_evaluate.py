@@ -1,5 +1,7 @@
 """Evaluation: every way to split, every kind of machine, the same result however it is run."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -94,6 +96,29 @@ def test_closed_form_leave_one_out_is_that_of_refitting(weighted):
     for name in quick.scores:
         assert quick.scores[name].value == pytest.approx(slow.scores[name].value)
         assert quick.scores[name].interval == pytest.approx(slow.scores[name].interval, rel=1e-5)
+
+
+@pytest.mark.row("V3")
+@pytest.mark.parametrize(
+    ("features", "formula"),
+    [
+        (er.kernels.Gaussian(1.5), True),
+        (er.kernels.Gaussian(1.0) * er.kernels.Linear().on([1]) + 0.5 * er.kernels.Polynomial(2), True),
+        (er.kernels.Gaussian("median"), False),
+        (er.kernels.Gaussian("median").on([0, 1]) + er.kernels.Linear(), False),
+        (er.kernels.Centred(er.kernels.Linear()), False),
+        (er.maps.Nystrom(er.kernels.Gaussian(1.5), rank=5), False),
+    ],
+    ids=str,
+)
+def test_leave_one_out_behind_a_kernel_is_that_of_refitting(features, formula):
+    """A kernel that learns nothing sees no other row, so that the formula holds; one that learns refits."""
+    weights = random.uniform(0.5, 2, size=40)
+    machine = er.Ridge(C=10.0, features=features, random_state=0)
+    quick = er.evaluate(machine, X[:40], F[:40], cv="loo", sample_weight=weights)
+    slow = er.evaluate(machine, X[:40], F[:40], cv=LeaveOneOut(), sample_weight=weights)
+    np.testing.assert_allclose(quick.predictions, slow.predictions, rtol=1e-8, atol=1e-8)
+    assert (quick.certificates[0] is None) == formula
 
 
 @pytest.mark.row("V2")
@@ -230,6 +255,8 @@ def test_the_machine_is_left_alone():
         ({"repeats": 0}, "repeats=0 must be a whole number"),
         ({"test_size": 1.5}, r"test_size=1\.5 must be a share"),
         ({"time": True, "repeats": 2}, "time= leaves one way to split"),
+        ({"cv": "loo", "repeats": 2}, "repeats=2 draws folds anew, but cv='loo' draws none"),
+        ({"cv": KFold(3), "repeats": 2}, "draws none; leave repeats out"),
         ({"scoring": "acuracy"}, "scoring='acuracy' is not known"),
         ({"scoring": []}, "at least one score"),
         ({"confidence": 95}, "confidence=95 must lie between 0 and 1"),
@@ -239,6 +266,46 @@ def test_the_machine_is_left_alone():
 def test_bad_arguments_are_refused_in_a_sentence(options, sentence):
     with pytest.raises(er.errors.EmpiriskError, match=sentence):
         er.evaluate(er.SVM(), X, LABELS, **options)
+
+
+@pytest.mark.row("V2")
+def test_rows_of_one_moment_are_not_earlier_than_each_other():
+    days = np.repeat(np.arange(15), 6)
+    dates = np.datetime64("2024-01-01") + days
+    for options in ({"cv": 4}, {"cv": "holdout", "test_size": 0.4}):
+        for fold in er.evaluate(er.Ridge(), X, F, time=dates, **options).folds:
+            assert days[fold.train].max() < days[fold.test].min()
+    with pytest.raises(ValueError, match="time holds missing values"):
+        er.evaluate(er.Ridge(), X, F, time=np.where(days == 3, np.datetime64("NaT"), dates))
+    with pytest.raises(ValueError, match="time leaves no rows before the first test"):
+        er.evaluate(er.Ridge(), X, F, time=np.zeros(90))
+    with pytest.raises(ValueError, match="time has 89 entries for 90 rows"):
+        er.evaluate(er.Ridge(), X, F, time=days[:89])
+
+
+@pytest.mark.row("V4")
+def test_a_score_that_a_fold_does_not_allow_is_said_once_and_without_warnings():
+    ordered = np.argsort(LABELS)
+    result = er.evaluate(er.LogisticRegression(C=1e-3), X[ordered], LABELS[ordered], cv=KFold(5))
+    assert np.isnan(result.scores["roc_auc"].value)
+    assert np.isnan(result.scores["roc_auc"].interval).all()
+    assert np.isfinite(result.scores["accuracy"].interval).all()
+    assert "roc_auc is NaN: a test set lacks a class" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("machine", "scoring", "sentence"),
+    [
+        (er.SVM(), "brier", "scoring='brier' needs probabilities or decision values, which the machine does not give"),
+        (er.SVM(), lambda machine, X, y: {"a": 1}, "must give one number, not dict"),
+        (er.SVM(), "roc_auc", "is for two classes, but y holds 3; use 'roc_auc_ovr'"),
+        (er.Ridge(), "accuracy", "scoring='accuracy' does not suit these answers: continuous is not supported"),
+    ],
+)
+def test_scores_that_do_not_suit_are_refused_in_a_sentence(machine, scoring, sentence):
+    y = np.arange(90) % 3 if scoring == "roc_auc" else F if isinstance(machine, er.Ridge) else LABELS
+    with pytest.raises(er.errors.EmpiriskError, match=re.escape(sentence)):
+        er.evaluate(machine, X, y, scoring=scoring)
 
 
 def test_bad_data_are_refused_in_a_sentence():

@@ -4,82 +4,163 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 import empirisk as er
-from empirisk.selection.intervals import corrected_t
+from empirisk.selection.answers import answers_of
+from empirisk.selection.intervals import Part, Trial, corrected_t, score
+from empirisk.selection.metrics import Metric
+from empirisk.selection.splits import make_splits
+
+CLASSES = np.arange(2)
 
 
-def classes(random, n, d, shift):
-    y = (random.random(n) < 0.5).astype(int)
+def classes(random, n, d, shift, rare=0.5):
+    y = (random.random(n) < rare).astype(int)
     X = random.normal(size=(n, d))
     X[:, 0] += shift * (2 * y - 1)
     return X, y
 
 
-def true_scores(X, y, shift) -> tuple[float, float]:
-    """Accuracy and area under the ROC curve of discriminant analysis trained on these rows, by formula."""
-    machine = LinearDiscriminantAnalysis().fit(X, y)
+def from_rates(recall, alarms, rare) -> dict[str, float]:
+    """Scores of labels from the rates of hits and false alarms and the share of the positive class."""
+    hits, yes = rare * recall, rare * recall + (1 - rare) * alarms
+    return {
+        "accuracy": hits + (1 - rare) * (1 - alarms),
+        "balanced_accuracy": (recall + 1 - alarms) / 2,
+        "recall": recall,
+        "precision": hits / yes if yes > 0 else 0.0,
+        "f1": 2 * hits / (rare + yes),
+    }
+
+
+def true_scores(machine, shift, rare) -> dict[str, float]:
+    """The scores of a fitted discriminant analysis on all rows there could be."""
     w, b = machine.coef_[0], machine.intercept_[0]
     length, push = np.linalg.norm(w), shift * w[0]
-    accuracy = (norm.cdf((push + b) / length) + norm.cdf((push - b) / length)) / 2
-    return accuracy, norm.cdf(np.sqrt(2) * push / length)
+    found = from_rates(norm.cdf((push + b) / length), norm.cdf((b - push) / length), rare)
+    return found | {"roc_auc": norm.cdf(np.sqrt(2) * push / length)}
 
 
-def coverage(runs, sample, truth, **options):
-    """How often each interval holds the mean true score (of the one machine, for a holdout)."""
+def quick_metric(name) -> Metric:
+    """The metric of that name without scikit-learn's checks, which take most of the time of a simulation."""
+
+    def of_labels(judge, rows, y):
+        said = judge.predict(rows)
+        if y.min() == y.max():
+            raise ValueError
+        return from_rates(said[y == 1].mean(), said[y == 0].mean(), y.mean())[name]
+
+    def of_order(judge, rows, y):
+        if y.min() == y.max():
+            raise ValueError
+        f = judge.decision_function(rows)
+        return np.mean(f[y == 1][:, None] > f[y == 0])
+
+    return Metric(name, of_order if name == "roc_auc" else of_labels)
+
+
+def one_trial(X, y, cv, repeats, seed):
+    """The machines of all splits and their answers."""
+    splits = make_splits(cv, y, classes=True, repeats=repeats, random_state=seed)
+    machines = [LinearDiscriminantAnalysis().fit(X[train], y[train]) for train, _ in splits]
+    parts = [
+        Part(test, y[test], answers_of(machine, X[test], CLASSES), None)
+        for machine, (_, test) in zip(machines, splits, strict=True)
+    ]
+    return machines, Trial(parts, len(splits), 0.25, None, 0.95)
+
+
+NAMES = ["accuracy", "balanced_accuracy", "f1", "precision", "recall", "roc_auc"]
+
+
+def coverage(runs, n, d, shift, rare, cv, repeats) -> dict[str, float]:
+    """How often each interval holds the mean true score of the machines that were trained."""
     random = np.random.default_rng(7)
-    intervals, truths = [], []
-    with er.config(threads=1):
-        for run in range(runs):
-            X, y = sample(random)
-            result = er.evaluate(X=X, y=y, random_state=run, **options)
-            intervals.append(np.squeeze([score.interval for score in result.scores.values()]))
-            truths.append(truth(X[result.folds[0].train], y[result.folds[0].train]))
-    aim = np.array(truths) if options.get("cv") == "holdout" else np.mean(truths, axis=0)
-    low, high = np.moveaxis(np.array(intervals), -1, 0)
-    return ((low <= aim) & (aim <= high)).mean(axis=0)
+    metrics = [quick_metric(name) for name in NAMES]
+    held = []
+    for run in range(runs):
+        X, y = classes(random, n, d, shift, rare)
+        machines, trial = one_trial(X, y, cv, repeats, run)
+        truths = [true_scores(machine, shift, rare) for machine in machines]
+        aims = [np.mean([one[metric.name] for one in truths]) for metric in metrics]
+        limits = [score(metric, trial, np.zeros(1)).interval for metric in metrics]
+        held.append([low <= aim <= high for (low, high), aim in zip(limits, aims, strict=True)])
+    return dict(zip(NAMES, np.mean(held, axis=0), strict=True))
 
 
 @pytest.mark.row("V2")
+@pytest.mark.row("V4")
 @pytest.mark.parametrize(
-    ("n", "d", "shift", "cv", "name", "runs"),
+    ("n", "d", "shift", "rare", "cv", "repeats"),
     [
-        (100, 15, 0.8, 5, "accuracy", 200),
-        (100, 4, 0.0, 5, "accuracy", 200),
-        (200, 4, 0.8, "holdout", "accuracy", 150),
-        (100, 15, 0.8, 5, "roc_auc", 100),
+        (100, 15, 0.8, 0.5, 5, 1),
+        (100, 4, 0.0, 0.5, 5, 1),
+        (300, 4, 0.0, 0.5, 5, 1),
+        (60, 4, 0.0, 0.5, 10, 1),
+        (100, 4, 0.5, 0.25, 5, 1),
+        (100, 4, 0.0, 0.5, 5, 3),
+        (200, 4, 0.8, 0.5, "holdout", None),
     ],
 )
-def test_coverage_for_classes(n, d, shift, cv, name, runs):
-    found = coverage(
-        runs,
-        lambda random: classes(random, n, d, shift),
-        lambda X, y: true_scores(X, y, shift)[["accuracy", "roc_auc"].index(name)],
-        machine=LinearDiscriminantAnalysis(),
-        scoring=name,
-        cv=cv,
-    )
-    assert 0.93 <= found <= 0.98
+def test_coverage_for_classes(n, d, shift, rare, cv, repeats):
+    """With signal and without, also for scores that depend on how often a machine happens to say yes."""
+    found = coverage(200, n, d, shift, rare, cv, repeats)
+    assert min(found.values()) >= 0.93, found
+    assert np.mean(list(found.values())) <= 0.985, found
+
+
+@pytest.mark.row("V4")
+def test_the_simulated_intervals_are_those_of_an_evaluation():
+    X, y = classes(np.random.default_rng(0), 80, 4, 0.3)
+    for repeats in (1, 2):
+        result = er.evaluate(LinearDiscriminantAnalysis(), X, y, repeats=repeats, scoring=NAMES)
+        _, trial = one_trial(X, y, 5, repeats, 0)
+        for name in NAMES:
+            found = score(quick_metric(name), trial, np.zeros(1))
+            assert result.scores[name].value == pytest.approx(found.value, abs=1e-12)
+            assert result.scores[name].interval == pytest.approx(found.interval, abs=1e-9)
+
+
+@pytest.mark.row("V4")
+def test_a_class_that_is_never_named():
+    """No hit is no proof of zero: what could have been counted decides, not the number of rows."""
+    X, y = np.zeros((100, 1)), (np.arange(100) < 15).astype(int)
+    never = er.evaluate(DummyClassifier(), X, y, scoring=["precision", "recall", "f1", "balanced_accuracy", "accuracy"])
+    limits = {name: one.interval for name, one in never.scores.items()}
+    assert limits["precision"][0] == 0
+    assert limits["precision"][1] > 0.7  # nothing was said to be positive, so nothing is known
+    assert 0.1 < limits["recall"][1] < 0.4  # 0 of 15
+    assert 0.1 < limits["f1"][1] < 0.5
+    low, high = limits["balanced_accuracy"]
+    assert 0.4 < low < 0.49
+    assert 0.51 < high < 0.6
+    perfect = er.evaluate(DummyClassifier(strategy="constant", constant=1), X, y, scoring="recall")
+    assert 0.6 < perfect.score.interval[0] < 0.9
+    assert perfect.score.interval[1] == 1
 
 
 @pytest.mark.row("V2")
 def test_coverage_for_numbers():
     """y = x_1 + noise of variance 1, so that a machine's true errors are known from its weights."""
-
-    n, d = 80, 12
-
-    def sample(random):
-        X = random.normal(size=(n, d))
-        return X, X[:, 0] + random.normal(size=n)
-
-    def truth(X, y):
-        machine = LinearRegression().fit(X, y)
-        squared = 1 + np.sum((machine.coef_ - np.eye(d)[0]) ** 2) + machine.intercept_**2
-        return 1 - squared / 2, np.sqrt(squared), np.sqrt(squared * 2 / np.pi)
-
-    found = coverage(150, sample, truth, machine=LinearRegression(), scoring=["r2", "rmse", "mae"])
+    n, d, runs, random = 80, 12, 150, np.random.default_rng(7)
+    held = []
+    with er.config(threads=1):
+        for run in range(runs):
+            X = random.normal(size=(n, d))
+            y = X[:, 0] + random.normal(size=n)
+            result = er.evaluate(LinearRegression(), X, y, random_state=run)
+            squared = []
+            for fold in result.folds:
+                machine = LinearRegression().fit(X[fold.train], y[fold.train])
+                squared.append(1 + np.sum((machine.coef_ - np.eye(d)[0]) ** 2) + machine.intercept_**2)
+            error = np.mean(squared)
+            aims = {"r2": 1 - error / 2, "rmse": np.sqrt(error), "mae": np.mean(np.sqrt(squared)) * np.sqrt(2 / np.pi)}
+            limits = {name: one.interval for name, one in result.scores.items()}
+            held.append([limits[name][0] <= aim <= limits[name][1] for name, aim in aims.items()])
+    found = np.mean(held, axis=0)
     assert np.all((found >= 0.93) & (found <= 0.98)), found
 
 
@@ -133,9 +214,9 @@ def test_noise_is_found_to_be_noise(machine):
     values, held = [], 0
     for seed in range(8):
         X, y = noise(seed)
-        score = er.evaluate(machine, X, y, scoring="balanced_accuracy").score
-        values.append(score.value)
-        held += score.interval[0] <= 0.5 <= score.interval[1]
+        found = er.evaluate(machine, X, y, scoring="balanced_accuracy").score
+        values.append(found.value)
+        held += found.interval[0] <= 0.5 <= found.interval[1]
     assert abs(np.mean(values) - 0.5) < 4 * np.std(values) / np.sqrt(8) + 0.01
     assert np.mean(values) < 0.55
     assert held >= 6

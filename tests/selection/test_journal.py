@@ -96,6 +96,47 @@ def test_a_killed_evaluation_resumes_to_the_same_result(tmp_path):
     assert sorted(json.loads(line)["key"] for line in path.read_text().splitlines()[1:]) == list("0123")
 
 
+ENDLESS = """
+import sys
+import numpy as np
+import empirisk as er
+
+random = np.random.default_rng(0)
+X = random.normal(size=(2000, 5))
+y = np.where(random.random(2000) < 0.5, "a", "b")
+endless = er.SVM(C=1e6, features=er.kernels.Gaussian(3.0), tol=0.0, max_iter=10**9)
+er.config(threads=int(sys.argv[1]))
+if sys.argv[3] == "search":
+    space = [{"C": [1e-6], "features": [None], "tol": [0.1]}, {"C": [1e6]}]
+    er.selection.search(endless, space, X, y, cv=2, journal=sys.argv[2])
+else:
+    search = er.selection.Search(endless, {"C": [1e6]}, cv=2)
+    er.evaluate(search, X, y, cv=2, journal=sys.argv[2], scoring="accuracy")
+"""
+
+
+@pytest.mark.row("V2")
+@pytest.mark.parametrize(("threads", "kind"), [(1, "search"), (2, "search"), (2, "nested")])
+def test_ctrl_c_ends_fits_in_every_thread(threads, kind, tmp_path):
+    """Fits without an end are ended, none of them passes for a finished one, and the journal is whole."""
+    path = tmp_path / "journal"
+    command = [sys.executable, "-c", ENDLESS, str(threads), str(path), kind]
+    finished = 2 if kind == "search" else 0
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not path.exists() or path.read_bytes().count(b"\n") < 1 + finished:
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(1.0)  # into the fits that never end
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert "ConvergenceWarning" not in said
+    lines = path.read_text().splitlines()
+    assert len(lines) == 1 + finished
+    assert all(json.loads(line) for line in lines)
+
+
 def test_a_foreign_journal_is_refused(tmp_path):
     path = tmp_path / "journal"
     er.evaluate(er.Ridge(), X, X[:, 0], journal=path)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from scipy.stats import loguniform
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, check_cv, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -47,6 +48,31 @@ def test_a_path_is_fitted_for_settings_that_differ_in_C_alone():
         np.testing.assert_allclose(machine.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
         np.testing.assert_array_equal(machine.predict(X), alone.predict(X))
         assert machine.certificate_.converged
+
+
+@pytest.mark.parametrize(
+    "machine", [er.SVM(), er.LogisticRegression(), er.Ridge()], ids=lambda machine: type(machine).__name__
+)
+def test_a_path_behind_a_kernel_is_that_of_fits_one_by_one(machine, monkeypatch):
+    machine.set_params(features=er.kernels.Gaussian("median"), tol=1e-9)
+    y = F if isinstance(machine, er.Ridge) else F > 1
+    Cs = [0.01, 1.0, 100.0]
+    for C, found in zip(Cs, machines_along(machine, X, y, Cs), strict=True):
+        alone = clone(machine).set_params(C=C).fit(X, y)
+        np.testing.assert_allclose(found._scores(X), alone._scores(X), rtol=1e-5, atol=1e-5)
+        assert found.certificate_.converged
+    blocks = []
+    between = er.kernels.Gaussian.between
+    monkeypatch.setattr(er.kernels.Gaussian, "between", lambda *parts: blocks.append(parts) or between(*parts))
+    counts = []
+    for values in (Cs[:1], Cs):
+        blocks.clear()
+        list(machines_along(machine, X, y, values))
+        counts.append(len(blocks))
+    assert 0 < counts[1] < 3 * counts[0]  # the fits share values of the kernel
+    grid = GridSearchCV(machine, {"C": Cs}, cv=3).fit(X, y)
+    found = er.selection.search(machine, {"C": Cs}, X, y, cv=list(check_cv(3, y, classifier=y is not F).split(X, y)))
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], atol=1e-6)
 
 
 def test_settings_without_meaning_are_left_out():

@@ -110,21 +110,98 @@ def test_tree_bound_of_a_machine_is_the_formula():
         er.theory.tree_bound(tree)
 
 
-def test_bounds_of_fitted_machines_fail_rarely():
-    """Trees and hyperplanes on noisy labels, judged on a large fresh sample."""
-    random, failures = np.random.default_rng(3), np.zeros(2)
+# --- simulations: true errors known, bounds that say something, failures counted --------------------------------------
+
+FLIPPED = 0.1
+
+
+def noisy(truth, random):
+    """Labels flipped with probability 0.1."""
+    return truth ^ (random.random(len(truth)) < FLIPPED)
+
+
+def error_of(machine, fresh, truth):
+    """The error on noisy labels, from that on clean ones of a large sample, so that the noise adds none of its own."""
+    return FLIPPED + (1 - 2 * FLIPPED) * np.mean(machine.predict(fresh) != truth)
+
+
+def test_vc_bound_fails_rarely():
+    """The best threshold on a line, the class whose dimension is 1, on 2000 rows with labels flipped."""
+    random, delta, n, failures, optimistic = np.random.default_rng(5), 0.1, 2000, 0, 0
+    for _ in range(300):
+        x = np.sort(random.random(n))
+        y = noisy(x > 0.5, random)
+        # Said to be positive: what lies above the k-th row.
+        errors = (np.r_[0, np.cumsum(y)] + np.r_[np.cumsum(~y[::-1])[::-1], 0]) / n
+        best = int(errors.argmin())
+        cut = 0.0 if best == 0 else x[best - 1]
+        truth = FLIPPED + (1 - 2 * FLIPPED) * abs(cut - 0.5)
+        bound = er.theory.vc_bound(1, n, float(errors[best]), delta)
+        assert not bound.vacuous
+        failures += truth > bound.value
+        optimistic += truth > errors[best]
+    assert optimistic > 150  # the training error itself is no bound
+    assert failures <= delta * 300
+
+
+def test_tree_bound_fails_rarely():
+    random, delta, failures, optimistic = np.random.default_rng(6), 0.1, 0, 0
+    fresh = random.normal(size=(20_000, 2))
+    for _ in range(30):
+        X = random.normal(size=(2000, 2))
+        y = noisy(X[:, 0] > 0, random)
+        tree = er.TreeClassifier(max_leaves=4).fit(X, y)
+        bound, truth = er.theory.tree_bound(tree, X, y, delta=delta), error_of(tree, fresh, fresh[:, 0] > 0)
+        assert not bound.vacuous
+        failures += truth > bound.value
+        optimistic += truth > 1 - tree.score(X, y)
+    assert optimistic > 15
+    assert failures <= delta * 30
+
+
+@pytest.mark.parametrize("features", [None, er.kernels.Linear(), er.kernels.Polynomial(2)], ids=str)
+def test_margin_bound_of_a_support_vector_machine_fails_rarely(features):
+    """Two clusters in twenty columns: behind a kernel of many features the margin alone makes the bound small."""
+    random, delta, failures = np.random.default_rng(7), 0.1, 0
 
     def sample(n):
-        X = random.normal(size=(n, 2))
-        return X, (X[:, 0] > 0) ^ (random.random(n) < 0.1)
+        y = random.random(n) < 0.5
+        X = random.uniform(-0.1, 0.1, size=(n, 20))
+        X[:, 0] += np.where(y, 1.0, -1.0)
+        return X, y
 
-    fresh = sample(5000)
-    for _ in range(20):
-        X, y = sample(300)
-        tree, svm = er.TreeClassifier(max_leaves=3).fit(X, y), er.SVM(C=1.0).fit(X, y)
-        bounds = er.theory.tree_bound(tree, X, y).value, er.theory.margin_bound(svm, X, y).value
-        failures += [1 - machine.score(*fresh) > bound for machine, bound in zip((tree, svm), bounds, strict=True)]
-    assert failures.max() <= 1
+    fresh, clean = sample(5000)
+    for _ in range(12):
+        X, y = sample(1000)
+        y = y ^ (random.random(1000) < 0.03)
+        svm = er.SVM(C=0.01, features=features).fit(X, y)
+        bound = er.theory.margin_bound(svm, X, y, delta)
+        assert not bound.vacuous
+        failures += 0.03 + 0.94 * np.mean(svm.predict(fresh) != clean) > bound.value
+    assert failures <= delta * 12
+    dimension = er.theory.vc_dimension(svm).value
+    assert bound.value < er.theory.vc_bound(dimension, 1000, 0.03, delta).value  # the margin pays
+
+
+def test_adaboost_bounds_fail_rarely():
+    """The bound on the training error never, that on the true error at most as often as allowed."""
+    random, delta, failures = np.random.default_rng(8), 0.1, 0
+    fresh = random.normal(size=(20_000, 2))
+    for _ in range(10):
+        X = random.normal(size=(300, 2))
+        y = noisy(X[:, 0] + X[:, 1] > 0, random)
+        small = er.AdaBoostClassifier(n_estimators=30).fit(X, y)
+        bound = er.theory.adaboost_bound(small)
+        assert not bound.vacuous
+        assert 1 - small.score(X, y) <= bound.value
+    for _ in range(4):
+        X = random.normal(size=(40_000, 2))
+        y = noisy(X[:, 0] > 0, random)
+        machine = er.AdaBoostClassifier(n_estimators=5).fit(X, y)
+        bound = er.theory.adaboost_margin_bound(machine, X, y, margin=0.4, delta=delta)
+        assert not bound.vacuous
+        failures += error_of(machine, fresh, fresh[:, 0] > 0) > bound.value
+    assert failures <= delta * 4
 
 
 # --- margins and votes ----------------------------------------------------------------------------------------------

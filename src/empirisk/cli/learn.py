@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any
 
 import typer
@@ -14,22 +15,25 @@ from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
 from empirisk.report.words import number, plain
 
+LEAST = 0.1  # seconds
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
 def command(
+    context: typer.Context,
     table: Annotated[str, typer.Argument(help="A CSV, TSV, Parquet, Arrow or JSON-lines file, or a bundled name.")],
     *,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     metric: Annotated[str | None, typer.Option(help="The score that decides, such as roc_auc or mae.")] = None,
     test: Annotated[float, typer.Option(help="Share of the rows held out for the test.")] = 0.2,
-    folds: Annotated[int, typer.Option(help="Folds of the contest.")] = 5,
+    folds: Annotated[int | None, typer.Option(help="Folds of the contest: 5, or 3 where rows are many.")] = None,
     groups: Annotated[str | None, typer.Option(help="Column whose values stay on one side of every split.")] = None,
     time_order: Annotated[str | None, typer.Option(help="Column that orders the rows in time.")] = None,
     machines: Annotated[str | None, typer.Option(help="Kinds that compete, such as logistic,forest.")] = None,
     time: Annotated[str | None, typer.Option(help="Limit such as 60s, 5m or 1h.")] = None,
     balance: Annotated[bool, typer.Option("--balance", help="Let all classes count alike.")] = False,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    types: Annotated[list[str] | None, typer.Option(help="What a column holds, such as zip=category.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
@@ -37,8 +41,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Learn a table: train, select, test honestly, and write a model and a report."""
-    out = Path(Path(table).stem) if out is None else out
+    out = place(out, table)
     console = Console(quiet=quiet or as_json, highlight=False)
+    console.soft_wrap = not console.is_terminal  # a line in a file is a line
     screen = Screen(console)
     with screen:
         learned = learn(
@@ -50,9 +55,10 @@ def command(
             groups=groups,
             time_order=time_order,
             machines=None if machines is None else [name.strip() for name in machines.split(",")],
-            time=None if time is None else seconds(time),
+            time=None if time is None else left(seconds(time), context.obj),
             balance=balance,
             drop=[name for entry in drop or [] for name in entry.split(",")],
+            types=kinds(types or []),
             jobs=jobs,
             seed=seed,
             out=out,
@@ -166,6 +172,40 @@ def as_dictionary(learned: Learned, out: Path) -> dict[str, Any]:
         "report": f"{out}.report.html",
         "seconds": learned.seconds,
     }
+
+
+def place(out: Path | None, table: str) -> Path:
+    """Where files go: named after the table here or in the folder given, or as asked, with or without ``.model``.
+
+    >>> place(Path("spam.model"), "mails.csv").name
+    'spam'
+    """
+    name = Path(table).stem or "table"
+    if out is None:
+        return Path(name)
+    if out.is_dir():
+        return out / name
+    return out.with_suffix("") if out.suffix == ".model" else out
+
+
+def kinds(entries: list[str]) -> dict[str, str]:
+    """What columns hold, from entries such as "zip=category,age=number".
+
+    >>> kinds(["zip=category"])
+    {'zip': 'category'}
+    """
+    found = {}
+    for entry in ",".join(entries).split(",") if entries else []:
+        name, _, kind = entry.rpartition("=")
+        if not name:
+            raise EmpiriskError(f"types={entry!r} says nothing; write it like zip=category.")
+        found[name.strip()] = kind.strip()
+    return found
+
+
+def left(limit: float, begin: float) -> float:
+    """What is left of a limit of time since the command began: some, unless there was none."""
+    return limit if limit <= 0 else max(limit - (perf_counter() - begin), LEAST)
 
 
 def seconds(text: str) -> float:

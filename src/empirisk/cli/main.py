@@ -1,6 +1,7 @@
 """The command ``empirisk``. What a command needs is imported when it runs, so that help comes at once."""
 
 from importlib import import_module
+from time import perf_counter
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +26,7 @@ class Lazy(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The real command of a name, instead of the line that help shows."""
         if args[0] in COMMANDS:
+            ctx.obj = perf_counter()  # the imports of a command count for its limit of time
             return args[0], load(args[0]), args[1:]
         return super().resolve_command(ctx, args)
 

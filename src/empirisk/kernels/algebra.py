@@ -44,9 +44,15 @@ class Composed(Kernel):
     def sparse(self) -> bool:
         return all(part.sparse for part in self.parts)
 
+    @property
+    def certain(self) -> bool:
+        return all(part.certain for part in self.parts)
+
     def check(self):
         for name in self.children:
             self.child(name).check()
+            if self.child(name).learns_weights:
+                raise Unsuitable(f"{self.child(name)!r} learns its weights only where it is all that features= holds.")
         kinds = {part.takes for part in self.parts} - {"objects"}
         if len(kinds) > 1:
             raise Unsuitable(

@@ -32,6 +32,8 @@ class Kernel(Part):
         Whether a sparse table is accepted.
     constant_diagonal : bool
         Whether k(x, x) = 1 for every x.
+    certain : bool
+        Whether the formula alone makes it positive semidefinite; where not, machines test it on their data.
 
     Examples
     --------
@@ -46,6 +48,9 @@ class Kernel(Part):
     takes: str = "vectors"
     sparse: bool = False
     constant_diagonal: bool = False
+    certain: bool = True
+    #: Told to machines: there is more to learn than the coefficients.
+    learns_weights: bool = False
     binding = ATOM
 
     # --- what a kernel states ---------------------------------------------------------------------------------------
@@ -76,6 +81,10 @@ class Kernel(Part):
     def pack(self, A: Any) -> Any:
         """The same items in a form that saves work where they take part in many blocks; it may hold copies."""
         return A
+
+    def summands(self, A: Any) -> list[tuple["Kernel", Any]]:
+        """The kernels that are added with weights unknown as yet, each with its items."""
+        return [(self, A)]
 
     def linear_part(self, A: Any, beta: NDArray) -> NDArray | None:
         """w = sum_i beta_i x_i of the linear kernels that are summed in this one; None if there are none."""
@@ -207,6 +216,7 @@ def text(value: Any) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
+    a, b = (value.item() if isinstance(value, np.generic) else value for value in (a, b))
     if sparse.issparse(a) and sparse.issparse(b):
         return a.shape == b.shape and (a != b).nnz == 0
     if isinstance(a, dict) and isinstance(b, dict):

@@ -14,19 +14,22 @@ from empirisk.kernels.tables import is_table
 from empirisk.kernels.tiles import dtype_of, mirror, result
 
 FORMS = ("auto", "pairs", "blocks")
+#: What a function of two items may raise when it is given blocks.
+MEANINGLESS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, AssertionError, RuntimeError)
 
 
 class Callable(Kernel):
     """A kernel given by a function, of a pair of items or of two blocks.
 
-    Whether it is positive semidefinite is up to you; `check` tests it on data.
+    Machines test on 300 of their items whether it is positive semidefinite, and refuse it if not; `check` tells more.
 
     Parameters
     ----------
     function : callable
         f(x, z), a number; or f(X, Z), the array of all k(x_i, z_j).
     form : "auto", "pairs" or "blocks"
-        Which of the two; "auto" tries: what turns 3 and 2 items into an array of shape (3, 2) is a function of blocks.
+        Which of the two; "auto" tries: what turns 3 and 2 items into an array of shape (3, 2), and 2 and 3 into one of
+        shape (2, 3), is a function of blocks.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Callable(Kernel):
 
     takes = "objects"
     sparse = True
+    certain = False
 
     def __init__(self, function: Function[[Any, Any], Any], form: str = "auto"):
         self.function = function
@@ -74,15 +78,23 @@ class Callable(Kernel):
             return self.form == "blocks"
         three, two = _plain(take(A, np.zeros(3, int))), _plain(take(A, np.zeros(2, int)))
         try:
-            return np.shape(self.function(three, two)) == (3, 2)
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError):
-            return False  # a function of two items has no meaning for blocks
+            # Both ways round: x @ z, a function of two vectors, is a product of 3 rows with 2 if there are 2 columns.
+            return np.shape(self.function(three, two)) == (3, 2) and np.shape(self.function(two, three)) == (2, 3)
+        except MEANINGLESS:
+            return False
 
     def _fill_pairs(self, rows: list, columns: list, out: NDArray, symmetric: bool) -> None:
         for i, x in enumerate(rows):
             start = i if symmetric else 0
-            values = np.array([np.asarray(self.function(x, z), dtype=float).item() for z in columns[start:]])
+            values = np.array([self._number(x, z) for z in columns[start:]])
             out[i, start:] = self._checked(values, values.shape)
+
+    def _number(self, x: Any, z: Any) -> float:
+        value = self.function(x, z)
+        try:
+            return np.asarray(value, dtype=float).item()
+        except (TypeError, ValueError) as problem:
+            raise EmpiriskError(f"{self!r} returned {value!r} where one number is needed, k(x, z).") from problem
 
     def _checked(self, values: NDArray, shape: tuple[int, ...]) -> NDArray:
         if values.shape != shape:
@@ -99,7 +111,7 @@ class Callable(Kernel):
                 out[i] = self._checked(np.asarray(self.function(one, one)), (1, 1))[0, 0]
         else:
             for i, x in enumerate(_rows(A)):
-                out[i] = self._checked(np.asarray(self.function(x, x), dtype=float).reshape(1), (1,))[0]
+                out[i] = self._checked(np.array([self._number(x, x)]), (1,))[0]
         return out
 
     def __repr__(self) -> str:

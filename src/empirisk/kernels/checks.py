@@ -11,8 +11,12 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.callables import Callable
-from empirisk.kernels.items import as_matrix
+from empirisk.kernels.items import as_matrix, size, take
 from empirisk.settings import require
+
+TESTED = 300
+#: How negative an eigenvalue may be, relative to the largest, where machines are given a Gram matrix or a function.
+FEW_DIGITS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,24 @@ def _report(K: NDArray) -> Report:
         witness=witness[:, 0],
         tolerance=tolerance,
     )
+
+
+def require_positive(kernel: Kernel, items: Any) -> None:
+    """Raise `NotAKernel` if a kernel without a guarantee is not positive semidefinite on some prepared items."""
+    rows = size(items)
+    some = np.arange(rows)
+    if rows > TESTED:
+        some = np.sort(np.random.default_rng(0).choice(rows, TESTED, replace=False))
+    for part, group in kernel.summands(items):
+        if not part.certain:
+            sample = take(group, some)
+            refuse(_report(part.between(sample, sample)), f"features={part!r}")
+
+
+def refuse(report: Report, name: str) -> None:
+    """Raise `NotAKernel` unless the finding could come from values that were computed with few digits."""
+    if not report.symmetric or report.smallest < -max(report.tolerance, FEW_DIGITS * abs(report.largest)):
+        raise NotAKernel(f"{name} is {report.verdict}")
 
 
 def require_kernel(K: ArrayLike, name: str = "K") -> None:

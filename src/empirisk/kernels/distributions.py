@@ -10,8 +10,8 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import Kernel, require_positive
-from empirisk.kernels.items import Parts, as_matrix, take
-from empirisk.kernels.tiles import dtype_of, mirror, result
+from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, take
+from empirisk.kernels.tiles import dtype_of, mirror, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
 from empirisk.kernels.views import Cosine
 from empirisk.linalg.blocks import in_threads
@@ -164,7 +164,7 @@ class ExpectedLikelihood(Cosine):
 
     def prepare(self, X):
         self.check()
-        moments = [_moments(item, i) for i, item in enumerate(X)]
+        moments = [_moments(item, i) for i, item in enumerate(X)] if hasattr(X, "__len__") else []
         if len({len(mean) for mean, _ in moments}) != 1:
             raise EmpiriskError("X must be a list of samples with the same number of columns, at least one.")
         means = np.array([mean for mean, _ in moments])
@@ -180,6 +180,7 @@ class ExpectedLikelihood(Cosine):
 
     def between(self, A, B=None, out=None):
         others = A if B is None else B
+        require_same_columns(A.groups[0], others.groups[0])
         out = result(len(A), len(others), np.float64, out)
 
         def run(i: int) -> None:
@@ -217,10 +218,11 @@ def _log_overlap(A: Parts, B: Parts) -> NDArray:
 
 def _moments(item: Any, place: int) -> tuple[NDArray, NDArray]:
     """Mean and covariance of a sample, or those given."""
-    if not isinstance(item, tuple):
+    if not (isinstance(item, tuple) and len(item) == 2):
         sample = as_matrix(item, False, f"X[{place}]").astype(np.float64, copy=False)
         return sample.mean(axis=0), np.atleast_2d(np.cov(sample, rowvar=False, bias=True))
-    mean = np.asarray(item[0], dtype=np.float64)
+    mean = as_floats(item[0], f"the mean in X[{place}]").astype(np.float64, copy=False)
+    require_finite(mean, f"the mean in X[{place}]")
     covariance = as_matrix(item[1], False, f"the covariance in X[{place}]").astype(np.float64)
     if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)) or not np.array_equal(covariance, covariance.T):
         raise EmpiriskError(f"X[{place}] must be (mean, covariance) with a symmetric matrix of matching size.")

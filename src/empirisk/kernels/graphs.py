@@ -174,7 +174,7 @@ class Diffusion(Cosine):
     Parameters
     ----------
     graph : networkx graph, tuple (edges, labels), or symmetric adjacency matrix
-        The graph; weights of edges are taken from the matrix.
+        The graph; weights of edges are those of the matrix, or the attribute ``weight`` of the networkx graph.
     beta : float
         The time for which heat flows.
     normalise : bool

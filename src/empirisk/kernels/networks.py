@@ -53,17 +53,31 @@ def read(graph: Any, node_label: str, edge_label: str) -> Network:
     return _from_networkx(graph, node_label, edge_label) if is_networkx(graph) else _from_edges(*graph)
 
 
-def _from_networkx(graph: Any, node_label: str, edge_label: str) -> Network:
+def _require_undirected(graph: Any) -> None:
     if graph.is_directed():
-        raise EmpiriskError("X holds a directed graph; these kernels need undirected ones, as from to_undirected().")
+        raise EmpiriskError("directed graphs have no place in these kernels; give undirected ones: to_undirected().")
+
+
+def _from_networkx(graph: Any, node_label: str, edge_label: str) -> Network:
+    _require_undirected(graph)
     position = {node: i for i, node in enumerate(graph.nodes)}
     labels = [data.get(node_label) for _, data in graph.nodes(data=True)]
     edges = [(position[u], position[v], data.get(edge_label)) for u, v, data in graph.edges(data=True)]
     return Network(list(position), labels, edges)
 
 
+def _edge(edge: Any) -> tuple:
+    """The two ends of an edge and its label."""
+    if not hasattr(edge, "__len__") or isinstance(edge, str) or len(edge) not in (2, 3):
+        raise EmpiriskError(
+            f"X holds a graph with the edge {edge!r}; a graph is a tuple (edges, labels) where each edge is (u, v) or "
+            "(u, v, label), and labels may be None."
+        )
+    return tuple(edge) if len(edge) == 3 else (*edge, None)
+
+
 def _from_edges(edges: Any, labels: Any) -> Network:
-    edges = [tuple(edge) if len(edge) == 3 else (*edge, None) for edge in edges]
+    edges = [_edge(edge) for edge in edges]
     if labels is None:
         labels = dict.fromkeys(node for u, v, _ in edges for node in (u, v))
     elif not hasattr(labels, "keys"):
@@ -99,7 +113,9 @@ def weights_of(graph: Any) -> tuple[list, NDArray]:
     """The nodes and the dense symmetric matrix of edge weights of a single graph."""
     if graph is None:
         raise EmpiriskError("graph=None: give the graph whose nodes are compared, or its adjacency matrix.")
-    if is_networkx(graph) or isinstance(graph, tuple):
+    if is_networkx(graph):
+        return _weights_of_networkx(graph)
+    if isinstance(graph, tuple):
         network = read(graph, "label", "label")
         return network.nodes, network.adjacency().toarray()
     matrix = as_matrix(graph, name="graph")
@@ -107,3 +123,16 @@ def weights_of(graph: Any) -> tuple[list, NDArray]:
     if matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
         raise EmpiriskError(f"graph of shape {matrix.shape} must be a symmetric adjacency matrix.")
     return list(range(len(matrix))), matrix
+
+
+def _weights_of_networkx(graph: Any) -> tuple[list, NDArray]:
+    """The nodes, and the sum of the weights of the edges of each pair; an edge without a weight has weight 1."""
+    _require_undirected(graph)
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    weights = np.zeros((len(position), len(position)))
+    for u, v, weight in graph.edges(data="weight", default=1.0):
+        weights[position[u], position[v]] += weight
+        weights[position[v], position[u]] = weights[position[u], position[v]]
+    if 0 in weights.shape or not np.isfinite(weights).all():
+        raise EmpiriskError("graph must have nodes, and finite weights of its edges.")
+    return list(position), weights

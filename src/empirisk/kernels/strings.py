@@ -23,6 +23,10 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _sequences(X: Any) -> list:
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        raise EmpiriskError(
+            "X is a table of numbers, and this kernel compares strings; use one on vectors: 'gaussian'."
+        )
     return as_objects(X, "strings or sequences", _is_sequence)
 
 

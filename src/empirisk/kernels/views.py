@@ -11,7 +11,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import ATOM, Kernel, text, within
 from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, size, take
-from empirisk.kernels.tables import is_table, position, select, width_of
+from empirisk.kernels.tables import is_frame, is_table, position, select, width_of
 from empirisk.kernels.tiles import slices
 
 CHUNK = 1024
@@ -116,13 +116,15 @@ class On(Composed):
 
     def fit(self, X, y=None):
         self.check()
-        self.kernel_ = clone(self.kernel).fit(self._selected(X))
         self.columns_ = position(X, self.columns)
         self.n_features_in_ = width_of(X)
+        self.kernel_ = clone(self.kernel).fit(self._selected(X))
         return self
 
     def _selected(self, X: Any) -> Any:
-        return select(X, self.columns, as_objects=self.kernel.takes != "vectors")
+        # Machines hand a data frame on as an array; its columns stand where they stood in `fit`.
+        known = hasattr(self, "columns_") and not is_frame(X) and width_of(X) == self.n_features_in_
+        return select(X, self.columns_ if known else self.columns, as_objects=self.kernel.takes != "vectors")
 
     def prepare(self, X):
         self.check()

@@ -12,23 +12,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.errors import EmpiriskError
+from empirisk.league.clock import REFIT, Clock, Slow, Stopped
 from empirisk.league.contestants import Contestant, Size
 from empirisk.settings import settings
 
-#: After the first fold this many settings of a contestant play on.
-FINALISTS = 2
-
-
+#: After the first fold this many settings of a contestant play on, and this many where fits take long.
+FINALISTS, FEW_FINALISTS = 2, 1
+#: Rows on which a contestant that lacks the time for all folds was judged well enough to win.
+ENOUGH = 5000
 #: What the warnings of fits that were ended say, and what that means here.
 ENDED = {"interrupted": "interrupted", "time limit": "the time is over", "max_time": "the time is over"}
-
-
-class Stopped(Exception):
-    """The time is over, or the user pressed Ctrl-C."""
-
-
-class Slow(Exception):
-    """A contestant has used up its share of the time."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,8 @@ class Standing:
         "playing", "done", "stopped" (by the clock or by Ctrl-C) or "out".
     remark : str
         Why it is out, or what went wrong.
+    judged : int
+        Rows of the folds played that judged it.
     """
 
     name: str
@@ -64,6 +59,12 @@ class Standing:
     certificate: str = ""
     state: str = "playing"
     remark: str = ""
+    judged: int = 0
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may win: it has played all folds, or many rows have judged it until the time was over."""
+        return self.state == "done" or (self.state in ("out", "stopped") and self.judged >= ENOUGH)
 
     @property
     def mean(self) -> float:
@@ -87,51 +88,34 @@ class Arena:
         Fitted anew on the training rows of every fold.
     folds : list of (train, validation)
         Row numbers.
+
+    Attributes
+    ----------
+    seconds : float
+        The longest that an encoding took.
     """
 
     def __init__(self, frame: Any, y: NDArray, encoder: Any, folds: Sequence[tuple[NDArray, NDArray]]):
         self.frame, self.y, self.encoder, self.folds = frame, y, encoder, list(folds)
+        self.seconds = 0.0
         self._kept: dict[int, tuple] = {}
         self._bytes = 0
 
     def fold(self, number: int) -> tuple[Any, NDArray, Any, NDArray]:
         """Encoded training rows, their targets, encoded validation rows, their targets."""
         if number not in self._kept:
+            begin = time.perf_counter()
             train, validation = self.folds[number]
             encoder = clone(self.encoder)
             # The encoding of training rows may differ: it must not know their own targets.
             encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
+            self.seconds = max(self.seconds, time.perf_counter() - begin)
             self._bytes += sum(getattr(X, "nbytes", 0) or X.data.nbytes for X in encoded)
             parts = encoded[0], self.y[train], encoded[1], self.y[validation]
             if self._bytes > settings().memory // 4:
                 return parts
             self._kept[number] = parts
         return self._kept[number]
-
-
-@dataclass
-class Clock:
-    """When the contest ends, and when the turn of a contestant does."""
-
-    deadline: float = np.inf
-    turn: float = np.inf
-
-    def begin_turn(self, waiting: int) -> None:
-        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""
-        now = time.perf_counter()
-        self.turn = min(self.deadline, now + 2 * (self.deadline - now) / (waiting + 1))
-
-    @property
-    def left(self) -> float:
-        """Seconds left of the turn."""
-        return self.turn - time.perf_counter()
-
-    def check(self) -> None:
-        """Raise if the time is over."""
-        if time.perf_counter() >= self.deadline:
-            raise Stopped("the time is over")
-        if self.left <= 0:
-            raise Slow("it takes more than its share of the time")
 
 
 @dataclass
@@ -145,14 +129,18 @@ class Contest:
     classes: int
     seed: int
     balance: bool = False
+    _late: list[tuple[Standing, list[Any]]] = field(default_factory=list)
+    _top: float = -np.inf
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
-        """Standings as they change, contestant after contestant."""
+        """Standings as they change, contestant after contestant; the slow ones once more with the time that is left."""
         size = Size.of(self.arena.fold(0)[0], self.classes, self.seed)
+        finalists = FEW_FINALISTS if size.large else FINALISTS
         # Where the time may not do for all, those that take longest wait.
         order = sorted(enumerate(contestants), key=lambda pair: pair[1].slow(size))
         for turn, (place, contestant) in enumerate(order):
             standing = Standing(contestant.name, contestant.title, place)
+            self.clock.keep(self.arena.seconds)
             self.clock.begin_turn(len(order) - turn - 1)
             excuse = contestant.excuse(size)
             if excuse:
@@ -161,37 +149,55 @@ class Contest:
             machines = contestant.machines(size)
             if self.balance:
                 machines = [_balanced(machine) for machine in machines]
-            yield from self._matches(standing, machines)
+            yield from self._matches(standing, machines, finalists)
+        late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []
+        for standing, machines in late:
+            self.clock.begin_turn(0)
+            # What was played is in the journal: it goes on where it was.
+            yield from self._matches(replace(standing, scores=np.zeros(0)), machines, finalists)
 
-    def _matches(self, standing: Standing, machines: list[Any]) -> Iterator[Standing]:
+    def _matches(self, standing: Standing, machines: list[Any], finalists: int) -> Iterator[Standing]:
         """One contestant: all its settings on the first fold, the best of them on the others."""
         tables: list[list[dict]] = [[] for _ in machines]
         playing = list(range(len(machines)))
         try:
             for number in range(len(self.arena.folds)):
                 for index in playing:
-                    tables[index].append(self._match(standing.name, machines[index], number))
+                    tables[index].append(self._match(standing, machines[index], number, tables[index]))
                 best = sorted(playing, key=lambda index: -_mean(tables[index]))
                 standing = _told(standing, machines[best[0]], tables[best[0]])
                 yield standing
-                playing = sorted(best[:FINALISTS])
+                playing = sorted(best[:finalists])
         except (Stopped, KeyboardInterrupt) as reason:
             yield replace(standing, state="stopped", remark=str(reason) or "interrupted")
             raise Stopped(str(reason) or "interrupted") from None
-        except (EmpiriskError, ValueError, Slow) as problem:
+        except Slow as problem:
+            self._late.append((standing, machines))
+            yield self._ended(replace(standing, state="out", remark=str(problem)))
+            return
+        except (EmpiriskError, ValueError) as problem:
             yield replace(standing, state="out", remark=str(problem))
             return
-        yield replace(standing, state="done")
+        yield self._ended(replace(standing, state="done"))
 
-    def _match(self, name: str, machine: Any, number: int) -> dict[str, Any]:
+    def _ended(self, standing: Standing) -> Standing:
+        """The standing; where it is the best so far, time is kept for its refit."""
+        if standing.eligible and standing.mean >= self._top:
+            self._top = standing.mean
+            self.clock.keep(self.arena.seconds, standing.seconds)
+        return standing
+
+    def _match(self, standing: Standing, machine: Any, number: int, before: list[dict]) -> dict[str, Any]:
         """One setting on one fold, from the journal if it was played before."""
-        key = f"{name} | {machine!r} | {number}"
+        key = f"{standing.name} | {machine!r} | {number}"
         if key in self.journal.done:
             return self.journal.done[key]
-        self.clock.check()
+        if standing.place > 0:  # the simplest always plays, so that there is a result
+            # A match that takes as long as the last one must end in time for the refit.
+            self.clock.check(before[-1]["match"] + REFIT * before[-1]["seconds"] if before else 0.0)
         X, y, X_new, y_new = self.arena.fold(number)
         machine = clone(machine)
-        if np.isfinite(self.clock.left) and "max_time" in machine.get_params():
+        if standing.place > 0 and np.isfinite(self.clock.left) and "max_time" in machine.get_params():
             machine.set_params(max_time=max(self.clock.left, 0.01))
         begin = time.perf_counter()
         try:
@@ -203,6 +209,7 @@ class Contest:
         certificate = getattr(machine, "certificate_", None)
         proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
         played = {"score": float(self.scorer(machine, X_new, y_new)), "seconds": seconds, "certificate": proof}
+        played |= {"match": time.perf_counter() - begin, "rows": len(y_new)}
         self.journal.add(key, played)
         return played
 
@@ -237,13 +244,21 @@ def _told(standing: Standing, machine: Any, table: list[dict]) -> Standing:
         scores=np.array([played["score"] for played in table]),
         seconds=float(np.mean([played["seconds"] for played in table])),
         certificate=table[-1]["certificate"],
+        judged=sum(played["rows"] for played in table),
     )
 
 
 def winner(standings: Sequence[Standing]) -> Standing:
-    """The simplest contestant whose mean is within one standard error of the best mean."""
-    finished = [standing for standing in standings if standing.state == "done"]
-    if not finished:
+    """The simplest contestant whose mean is below the best by no more than one standard error of the difference."""
+    eligible = [standing for standing in standings if standing.eligible]
+    if not eligible:
         raise EmpiriskError("no machine finished in the time given; raise time, or give fewer machines.")
-    best = max(finished, key=lambda standing: standing.mean)
-    return min((s for s in finished if s.mean >= best.mean - best.error), key=lambda standing: standing.place)
+    best = max(eligible, key=lambda standing: standing.mean)
+    return min((s for s in eligible if _near(s, best)), key=lambda standing: standing.place)
+
+
+def _near(standing: Standing, best: Standing) -> bool:
+    """Folds are hard or easy for all machines: the difference is known better than either mean."""
+    common = min(len(standing.scores), len(best.scores))
+    behind = replace(best, scores=best.scores[:common] - standing.scores[:common])
+    return standing is best or behind.mean <= behind.error

@@ -15,6 +15,11 @@ from empirisk.errors import EmpiriskError
 EXACT_ROWS = 8_000
 MOST_ROWS = 100_000
 LANDMARKS = 300
+#: Trees look at every entry of a table, zeros too.
+MOST_BINNED = 50_000_000
+SOME_CLASSES, MOST_RESTS, MOST_CLASSES = 5, 10, 30
+LARGE = 100_000
+TREE_ROWS = 50_000
 #: Relative duality gap of the fits: finer ones do not predict better.
 TOL = 1e-4
 
@@ -29,6 +34,11 @@ class Size:
     classes: int
     sparse: bool
     seed: int
+
+    @property
+    def large(self) -> bool:
+        """Whether fits take long, and one fold already tells settings apart."""
+        return self.rows * max(self.classes, 1) > LARGE
 
     @classmethod
     def of(cls, X: Any, classes: int, seed: int) -> "Size":
@@ -63,7 +73,12 @@ class Contestant:
 
 
 def _needs_dense(size: Size) -> str:
-    return "it needs a dense table, and this one is sparse and wide" if size.sparse else ""
+    huge = size.sparse and size.rows * size.columns > MOST_BINNED
+    return "it needs a dense table, and this one is sparse and too large" if huge else ""
+
+
+def _many_classes(size: Size) -> str:
+    return f"it is slow beyond {MOST_RESTS} classes, one against the rest" if size.classes > MOST_RESTS else ""
 
 
 def _approximated(size: Size) -> bool:
@@ -84,7 +99,9 @@ def _gaussian(size: Size, factor: float) -> Any:
 
 def _factors(size: Size) -> tuple[float, ...]:
     """Widths to try, as multiples of the typical distance."""
-    return (0.35, 0.7, 1.4) if size.rows <= EXACT_ROWS else (0.5,)
+    if size.rows > EXACT_ROWS:
+        return (0.5,)
+    return (0.35, 0.7, 1.4) if size.classes <= MOST_CLASSES else (0.7,)
 
 
 def _with_C(machine: Any, Cs: Sequence[float]) -> list[Any]:
@@ -92,25 +109,44 @@ def _with_C(machine: Any, Cs: Sequence[float]) -> list[Any]:
 
 
 def _boosting_settings(size: Size) -> list[dict[str, Any]]:
-    common = {"early_stopping": True, "random_state": size.seed}
-    if size.rows * size.classes > 1_000_000:
-        return [common | {"n_estimators": 200, "learning_rate": 0.1, "max_leaves": 31}]
+    """Rounds are counted where rows are few: early stopping would take a tenth of them away."""
+    shy = {"learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5, "random_state": size.seed}
+    full = {"learning_rate": 0.1, "max_leaves": 31, "random_state": size.seed}
+    early = {"early_stopping": True, "patience": 20}
+    if size.classes > MOST_CLASSES:  # every round grows a tree for each class
+        return [full | early | {"n_estimators": 60, "max_leaves": 15}]
+    if size.rows * max(size.classes, 1) > 300_000:
+        return [full | early | {"n_estimators": 200}]
+    if size.large or size.classes > SOME_CLASSES:
+        return [full | early | {"n_estimators": 400}, shy | early | {"n_estimators": 800}]
     return [
-        common | {"n_estimators": 400, "learning_rate": 0.1, "max_leaves": 31},
-        common | {"n_estimators": 800, "learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5},
-        common | {"n_estimators": 400, "learning_rate": 0.1, "max_leaves": 6},
+        full | {"n_estimators": 100, "max_leaves": 7},
+        full | {"n_estimators": 400, "max_leaves": 7},
+        full | {"n_estimators": 400, "learning_rate": 0.05},
+        shy | {"n_estimators": 400},
     ]
 
 
 def _trees(size: Size) -> int:
-    return 300 if size.rows * max(size.classes, 1) <= 200_000 else 100
+    return 300 if size.rows * max(size.classes, 1) <= 200_000 and not size.sparse else 100
+
+
+def _share(size: Size) -> float:
+    """The share of the rows that a tree of a forest sees: enough of them for a deep tree."""
+    return min(1.0, TREE_ROWS / size.rows)
 
 
 CLASSIFIERS = (
     Contestant("baseline", "Always the most frequent class", lambda s: [DummyClassifier(strategy="prior")]),
     Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()]),
     Contestant("logistic", "Logistic regression", lambda s: _with_C(er.LogisticRegression, (0.01, 0.1, 1.0, 10.0))),
-    Contestant("svm", "Linear support vector machine", lambda s: _with_C(er.SVM, (0.001, 0.01, 0.1, 1.0))),
+    Contestant(
+        "svm",
+        "Linear support vector machine",
+        lambda s: _with_C(er.SVM, (0.001, 0.01, 0.1, 1.0)),
+        _many_classes,
+        _approximated,
+    ),
     Contestant(
         "neighbours",
         "Nearest neighbours",
@@ -122,6 +158,7 @@ CLASSIFIERS = (
         "Pruned tree",
         lambda s: [er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, random_state=s.seed) for leaves in (8, 32)],
         _needs_dense,
+        _approximated,
     ),
     Contestant(
         "kernel_svm",
@@ -133,7 +170,7 @@ CLASSIFIERS = (
     Contestant(
         "forest",
         "Random forest",
-        lambda s: [er.ForestClassifier(_trees(s), random_state=s.seed)],
+        lambda s: [er.ForestClassifier(_trees(s), max_samples=_share(s), random_state=s.seed)],
         _needs_dense,
     ),
     Contestant(
@@ -162,6 +199,7 @@ REGRESSORS = (
         "Pruned tree",
         lambda s: [er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, random_state=s.seed) for leaves in (8, 32)],
         _needs_dense,
+        _approximated,
     ),
     Contestant(
         "kernel_ridge",
@@ -170,7 +208,12 @@ REGRESSORS = (
         _few_rows,
         _approximated,
     ),
-    Contestant("forest", "Random forest", lambda s: [er.ForestRegressor(_trees(s), random_state=s.seed)], _needs_dense),
+    Contestant(
+        "forest",
+        "Random forest",
+        lambda s: [er.ForestRegressor(_trees(s), max_samples=_share(s), random_state=s.seed)],
+        _needs_dense,
+    ),
     Contestant(
         "boosting",
         "Gradient boosting",

@@ -13,6 +13,7 @@ from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan
 from empirisk.selection.answers import answers_of
+from empirisk.selection.compare import judge_gaps
 from empirisk.selection.curves import LearningCurve, learning_curve
 from empirisk.selection.intervals import Part, Trial, corrected_t, grade, score
 from empirisk.selection.metrics import Metric, find_metrics
@@ -20,7 +21,7 @@ from empirisk.settings import settings
 from empirisk.theory.luck import luck
 
 CONFIDENCE = 0.95
-TESTED_ROWS = 2000
+TESTED_ROWS, LEAST_TESTED = 2000, 100
 SHUFFLES = 3
 FIRST_GROUPS, IMPORTANCE_SECONDS = 40, 10.0
 CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
@@ -85,22 +86,24 @@ def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, f
 def differences(standings: Sequence[Standing], winner: Standing, share: float) -> dict[str, str]:
     """How each contestant compares with the winner, in words; a difference is real beyond chance of the folds.
 
-    The interval of the mean difference is Nadeau and Bengio's, at a level that holds for all rivals together.
+    The test is Nadeau and Bengio's, with Holm's correction for the number of rivals.
     """
     rivals = [s for s in standings if s.state == "done" and s.name != winner.name]
+    gaps = [rival.scores - winner.scores for rival in rivals]
     words = {winner.name: "chosen"}
-    for rival in rivals:
-        level = 1 - (1 - CONFIDENCE) / len(rivals)
-        low, high = corrected_t(rival.scores - winner.scores, share, level)
-        words[rival.name] = "really worse" if high < 0 else "really better" if low > 0 else "no real difference"
+    for rival, gap, (_, _, real) in zip(rivals, gaps, judge_gaps(gaps, share, CONFIDENCE), strict=True):
+        words[rival.name] = "no real difference" if not real else "really worse" if gap.mean() < 0 else "really better"
     return words
 
 
-def importances(plan: Plan, pipeline: Pipeline, metric: Metric, seed: int) -> list[tuple[str, float, float]]:
-    """How much the metric falls on test rows when a column is shuffled, greatest first.
+def importances(
+    plan: Plan, pipeline: Pipeline, metric: Metric, seed: int, seconds: float = IMPORTANCE_SECONDS
+) -> list[tuple[str, float, float]]:
+    """How much the metric falls on test rows when a column is shuffled, greatest first; none where time is short.
 
     Where columns are many, they are shuffled in groups, and the groups that matter most are taken apart, for a while.
     """
+    deadline = time.perf_counter() + seconds
     random = np.random.default_rng(seed)
     rows = random.permutation(plan.test)[:TESTED_ROWS]
     encoder, machine = pipeline[0], pipeline[-1]
@@ -108,8 +111,16 @@ def importances(plan: Plan, pipeline: Pipeline, metric: Metric, seed: int) -> li
     if encoded.shape[0] * encoded.shape[1] * 8 > settings().memory // 8:
         return []
     X = np.asarray(encoded.toarray() if hasattr(encoded, "toarray") else encoded)
+    begin = time.perf_counter()
     before = metric.scorer(machine, X, truth)
-    deadline = time.perf_counter() + IMPORTANCE_SECONDS
+    now = time.perf_counter()
+    groups = min(len(plan.schema.used), FIRST_GROUPS)
+    fitting = int(len(X) * (deadline - now) / (2 * (now - begin) * SHUFFLES * groups))
+    if fitting < min(len(X), LEAST_TESTED):
+        return []
+    if fitting < len(X):
+        X, truth = X[:fitting], truth[:fitting]
+        before = metric.scorer(machine, X, truth)
 
     def fall(columns: NDArray) -> tuple[float, float]:
         places = np.flatnonzero(np.isin(encoder.sources_, columns))
@@ -121,7 +132,7 @@ def importances(plan: Plan, pipeline: Pipeline, metric: Metric, seed: int) -> li
         return float(np.mean(drops)), float(np.std(drops))
 
     columns = np.arange(len(plan.schema.used))
-    found = [(fall(group), group) for group in np.array_split(columns, min(len(columns), FIRST_GROUPS))]
+    found = [(fall(group), group) for group in np.array_split(columns, groups)]
     while time.perf_counter() < deadline and any(len(group) > 1 for _, group in found):
         place = max((k for k in range(len(found)) if len(found[k][1]) > 1), key=lambda k: found[k][0][0])
         _, group = found.pop(place)
@@ -130,10 +141,12 @@ def importances(plan: Plan, pipeline: Pipeline, metric: Metric, seed: int) -> li
     return sorted(single, key=lambda entry: -entry[1])
 
 
-def curve(plan: Plan, winner: Standing, metric: Metric, seed: int) -> LearningCurve | None:
-    """Scores of the winner on ever more rows of two folds; None where that would take long."""
-    folds = plan.folds[:CURVE_FOLDS]
-    if winner.seconds * len(folds) * sum(CURVE_SHARES) > CURVE_SECONDS or len(plan.train) * CURVE_SHARES[0] < LEAST:
+def curve(
+    plan: Plan, winner: Standing, metric: Metric, seed: int, once: float, seconds: float = CURVE_SECONDS
+) -> LearningCurve | None:
+    """Scores of the winner on ever more rows of a few folds; None where that takes long, ``once`` being one fit."""
+    folds = plan.folds[: max(min(CURVE_FOLDS, int(seconds / (once * sum(CURVE_SHARES)))), 0)]
+    if len(folds) < 2 or len(plan.train) * CURVE_SHARES[0] < LEAST:
         return None
     pipeline = plan.pipeline(winner.machine)
     rows, y = plan.frame[plan.train], plan.y[plan.train]

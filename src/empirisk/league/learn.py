@@ -1,9 +1,10 @@
 """The whole job: a table in, a tested model and a report out."""
 
-import time as clock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from empirisk import report, tables
 from empirisk.errors import EmpiriskError
 from empirisk.files.save import save
 from empirisk.league import judge
-from empirisk.league.contest import Arena, Clock, Contest, Standing, Stopped, winner
+from empirisk.league.clock import Clock, Stopped
+from empirisk.league.contest import Arena, Contest, Standing, winner
 from empirisk.league.contestants import contestants
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
@@ -20,8 +22,8 @@ from empirisk.selection.journal import Journal, fingerprint
 from empirisk.selection.metrics import Metric
 from empirisk.settings import config
 
-#: Share of the time limit that is kept for the refit, the test and the report.
-KEPT_TIME = 0.2
+#: Share of what is left after the test that goes into importances; the rest is for the learning curve.
+LOOKING = 0.4
 
 
 class Listener:
@@ -59,13 +61,14 @@ def learn(
     *,
     metric: str | None = None,
     test: float = 0.2,
-    folds: int = 5,
+    folds: int | None = None,
     groups: str | None = None,
     time_order: str | None = None,
     machines: Sequence[str] | None = None,
     time: float | None = None,
     balance: bool = False,
     drop: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
     jobs: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
@@ -74,8 +77,8 @@ def learn(
     """Train, select, test honestly, and write a model and a report.
 
     The test part is held out first. On the rest, kinds of machines compete on the same folds, with all that is
-    learned from data learned inside the folds; the simplest machine within one standard error of the best is refitted
-    and tested once.
+    learned from data learned inside the folds; the simplest machine that is not worse than the best by more than one
+    standard error of their difference is refitted and tested once.
 
     Parameters
     ----------
@@ -87,8 +90,8 @@ def learn(
         A scorer's name of scikit-learn; accuracy or the root mean squared error by default.
     test : float
         Share of the rows that are held out.
-    folds : int
-        Number of folds of the contest.
+    folds : int, optional
+        Number of folds of the contest; 5 by default, and 3 beyond 100 000 rows.
     groups, time_order : str, optional
         A column whose values stay on one side of every split; a column that orders the rows in time.
     machines : list of str, optional
@@ -99,6 +102,8 @@ def learn(
         Whether classes count alike, however many rows they have.
     drop : list of str
         Columns to leave out.
+    types : dict, optional
+        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text.
     jobs : int, optional
         Threads.
     seed : int
@@ -122,10 +127,10 @@ def learn(
     >>> found.model.predict(er.tables.read("iris").head(2))
     array(['setosa', 'setosa'], dtype='<U10')
     """
-    begin = clock.perf_counter()
+    begin, work = perf_counter(), process_time()
     listener = listener or Listener()
     _check(folds, time, seed)
-    wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed)
+    wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
     paths = None if out is None else _paths(Path(out))
     with config(threads=jobs):
         found = plan(data, wishes)
@@ -136,7 +141,7 @@ def learn(
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds),
             decides.scorer,
-            Clock(np.inf if time is None else begin + (1 - KEPT_TIME) * time),
+            Clock.of(time, begin, process_time() - work, len(found.test)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,
@@ -145,8 +150,8 @@ def learn(
         standings = _contest(contest, players, listener)
         best = winner(standings)
         listener.chosen(best)
-        learned = _finish(found, contest, standings, best, decides, seed)
-        learned = replace(learned, seconds=clock.perf_counter() - begin)
+        learned = _finish(found, contest.clock, standings, best, decides, seed)
+        learned = replace(learned, seconds=perf_counter() - begin)
         if paths is not None:
             _write(learned, paths)
     listener.done(learned)
@@ -165,11 +170,13 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
     return sorted(standings.values(), key=lambda standing: (standing.state != "done", -standing.mean))
 
 
-def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric, seed: int) -> Learned:
+def _finish(found: Plan, clock: Clock, standings: list, best: Standing, metric: Metric, seed: int) -> Learned:
     """Refit the winner on the training part, test it once, and say what is to be said."""
+    begin = perf_counter()
     pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
     share = 1 / max(len(found.folds) - 1, 1)
     tested = judge.test(found, pipeline, metric)
+    once = perf_counter() - begin
     finished = [standing for standing in standings if standing.state == "done"]
     model = tables.TableModel(
         found.schema,
@@ -178,6 +185,9 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
         {"machine": best.title, "settings": repr(best.machine), "rows": len(found.train), "tested": len(found.test)},
     )
+    importances = judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest))
+    curve = judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest))
+    warnings = [*found.warnings, *_left_out(clock, importances, curve)]
     return Learned(
         name=Path(found.name).stem or "table",
         target=found.target.name,
@@ -188,16 +198,33 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         test=tested,
         train_rows=len(found.train),
         sign=metric.sign,
-        warnings=found.warnings,
-        differences=judge.differences(standings, best, share),
+        warnings=warnings,
+        differences=_differences(standings, best, share),
         intervals={one.name: judge.interval(one, metric, share) for one in finished},
-        importances=judge.importances(found, pipeline, metric, seed),
-        curve=judge.curve(found, best, metric, seed),
+        importances=importances,
+        curve=curve,
     )
 
 
+def _differences(standings: Sequence[Standing], best: Standing, share: float) -> dict[str, str]:
+    """How others compare with the winner, on the folds that it had the time for."""
+    count = len(best.scores)
+    rivals = [replace(standing, scores=standing.scores[:count]) for standing in standings if standing.state == "done"]
+    if count > 1:
+        return judge.differences(rivals, best, share)
+    return {rival.name: "compared on one fold only" for rival in rivals} | {best.name: "chosen"}
+
+
+def _left_out(clock: Clock, importances: list, curve: Any) -> list[str]:
+    """What the limit of time has left no room for."""
+    if not np.isfinite(clock.end):
+        return []
+    lacking = [name for name, part in (("importances", importances), ("the learning curve", curve)) if not part]
+    return [f"The time given left no room for {' and '.join(lacking)}."] if lacking else []
+
+
 def _check(folds: Any, time: Any, seed: Any) -> None:
-    if not isinstance(folds, int) or isinstance(folds, bool) or folds < 2:
+    if folds is not None and (not isinstance(folds, int) or isinstance(folds, bool) or folds < 2):
         raise EmpiriskError(f"folds={folds!r} must be a whole number of at least 2.")
     if time is not None and not time > 0:
         raise EmpiriskError(f"time={time!r} must be a positive number of seconds.")
@@ -210,9 +237,19 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _paths(out: Path) -> dict[str, Path]:
-    """Where the files go; the folder must be there, so that nothing is learned in vain."""
+    """Where the files go; the folder must take them, so that nothing is learned in vain."""
+    if not out.name:
+        raise EmpiriskError(f"out={str(out)!r} is no name for files; give one such as 'spam'.")
     if not out.parent.is_dir():
         raise EmpiriskError(f"out={str(out)!r}: the folder {str(out.parent)!r} does not exist; make it first.")
+    try:
+        with TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise EmpiriskError(
+            f"out={str(out)!r}: nothing can be written to the folder {str(out.parent)!r} ({error.strerror}); "
+            "choose another place."
+        ) from error
     return {kind: out.with_name(f"{out.name}.{kind}") for kind in ("model", "report.html")}
 
 

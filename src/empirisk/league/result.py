@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.league.contest import Standing
+from empirisk.report.words import number
+from empirisk.report.words import plain as plain_name
 from empirisk.selection.intervals import Score
 
 
@@ -101,15 +103,17 @@ class Learned:
             error = float(np.mean(np.abs(self.test.truth - self.test.predictions)))
             plain = float(np.mean(np.abs(self.test.truth - np.mean(self.test.truth))))
             return (
-                f"On {rows} rows it had never seen, the model's predictions of {self.target} are off by {error:.3g} on "
-                f"average; always predicting the mean would be off by {plain:.3g}."
+                f"On {rows:,} rows it had never seen, the model's predictions of {self.target} are off by "
+                f"{number(error)} on average; always predicting the mean would be off by {number(plain)}."
             )
         hits = float(np.mean(self.test.truth == self.test.predictions))
         _, counts = np.unique(self.test.truth, return_counts=True)
         sentence = (
-            f"On {rows} rows it had never seen, the model names the right {self.target} in {hits:.1%} of cases; "
+            f"On {rows:,} rows it had never seen, the model names the right {self.target} in {hits:.1%} of cases; "
             f"always guessing the most frequent one would be right in {counts.max() / rows:.1%}."
         )
         if first.name != "accuracy":
-            sentence += f" Its {first.name} is {first.value:.3g} (between {low:.3g} and {high:.3g})."
+            sentence += (
+                f" Its {plain_name(first.name)} is {number(first.value)} (between {number(low)} and {number(high)})."
+            )
         return sentence

@@ -13,6 +13,8 @@ from empirisk import tables
 from empirisk.errors import EmpiriskError
 from empirisk.selection.splits import make_splits
 from empirisk.tables import datasets
+from empirisk.tables.columns import parse_numbers
+from empirisk.tables.guess import LEADING_ZERO, column_words
 from empirisk.tables.schema import find_column
 
 #: Rows a class must have: two to learn from in folds, one to be tested on.
@@ -20,6 +22,12 @@ LEAST_OF_CLASS = 3
 LEAST_ROWS = 10
 RARE, RELATIVELY_RARE = 0.05, 0.3
 FEW_TESTS = 50
+FEW_CODES = 10
+FEW_ODD = 0.05
+SMALLEST, LARGEST = 1e-100, 1e100
+TASKS = {"number": "regression", "category": "classification", "boolean": "classification"}
+#: Folds of the contest; where rows are many, few folds tell machines apart.
+FOLDS, FEW_FOLDS, MANY_ROWS = 5, 3, 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +83,25 @@ class Wishes:
 
     target: str | None = None
     test: float = 0.2
-    folds: int = 5
+    folds: int | None = None
     groups: str | None = None
     time_order: str | None = None
     drop: tuple[str, ...] = ()
     seed: int = 0
+    types: tuple[tuple[str, str], ...] = ()
 
 
 def plan(data: Any, wishes: Wishes) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     table = tables.read(data)
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
-    target = tables.Target.of(table, _target_name(data, wishes.target, table))
+    types = {find_column(column, table.columns, "types"): kind for column, kind in wishes.types}
+    target = tables.Target.of(table, *_target(data, wishes.target, table, types))
     warnings: list[str] = []
     known = target.known(table)
     if not known.all():
-        warnings.append(f"{(~known).sum():,} rows without a value of {target.name!r} were left out.")
+        lost = int((~known).sum())
+        warnings.append(f"{_rows(lost)} without a value of {target.name!r} {'was' if lost == 1 else 'were'} left out.")
         table = table.filter(pl.Series(known))
     table, target = _without_rare_classes(table, target, warnings)
     if table.height < LEAST_ROWS:
@@ -98,8 +109,9 @@ def plan(data: Any, wishes: Wishes) -> Plan:
     groups, moments = _column(table, wishes.groups, "groups"), _column(table, wishes.time_order, "time_order")
     special = [column.name for column in (groups, moments) if column is not None]
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
-    schema = tables.understand(table, without=list(dict.fromkeys([target.name, *special, *dropped])))
-    y = target.values(table)
+    schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
+    warnings += filter(None, (_odd_values(table[name]) for name in schema.of_kind("identifier", "category")))
+    y = _sized(target.values(table), target)
     train, test = _held_out(y, target, groups, moments, wishes)
     folds = _folds(y[train], target, groups, moments, train, wishes, warnings)
     found = Plan(name, schema.features(table), schema, target, y, train, test, folds, warnings)
@@ -107,12 +119,45 @@ def plan(data: Any, wishes: Wishes) -> Plan:
     return found
 
 
-def _target_name(data: Any, target: str | None, table: pl.DataFrame) -> str:
-    if target is not None:
-        return target
-    if isinstance(data, str) and data in datasets.NAMES:
-        return datasets.about(data).target
-    raise EmpiriskError(f"target is missing; name the column to predict, one of {', '.join(table.columns[:12])}.")
+def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str, str]) -> tuple[str, str | None]:
+    """The column to predict, and the task where the user says what the column holds."""
+    if target is None:
+        if not (isinstance(data, str) and data in datasets.NAMES):
+            listed = ", ".join(table.columns[:12])
+            raise EmpiriskError(f"target is missing; name the column to predict, one of {listed}.")
+        target = datasets.about(data).target
+    target = find_column(target, table.columns)
+    if target not in types:
+        return target, None
+    if types[target] not in TASKS:
+        raise EmpiriskError(f"types: the target {target!r} cannot be {types[target]!r}; choose number or category.")
+    return target, TASKS[types[target]]
+
+
+def _odd_values(column: pl.Series) -> str:
+    """What makes a column of numbers one of words, if a few values do; empty otherwise."""
+    if column.dtype != pl.String or column.str.contains(LEADING_ZERO).any():
+        return ""
+    words = column_words(column)
+    odd = words.is_not_null() & parse_numbers(words).is_null()
+    if not 0 < odd.sum() <= FEW_ODD * (len(words) - words.null_count()):
+        return ""
+    row = int(odd.arg_max() or 0)
+    return (
+        f"Column {column.name!r} holds numbers, but for {_rows(int(odd.sum()))} such as {words[row]!r} "
+        f"(row {row + 1}), and was taken as words; correct those, or leave them empty."
+    )
+
+
+def _sized(y: NDArray, target: Any) -> NDArray:
+    """The target; numbers whose squares a float cannot hold are refused."""
+    size = 0.0 if target.classes else float(np.abs(y).max())
+    if size and not SMALLEST <= size <= LARGEST:
+        raise EmpiriskError(
+            f"target={target.name!r} holds numbers of a size of {size:.0e}, which cannot be squared; "
+            "use another unit for them."
+        )
+    return y
 
 
 def _column(table: pl.DataFrame, name: str | None, argument: str) -> pl.Series | None:
@@ -127,7 +172,7 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, warnings: list[str])
     rare = labels[counts < LEAST_OF_CLASS]
     if len(rare) == 0:
         return table, target
-    shown = ", ".join(map(str, rare[:5])) + (", ..." if len(rare) > 5 else "")
+    shown = _listed([str(label) for label in rare])
     warnings.append(
         f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {shown} ({len(rare)} in all)."
     )
@@ -156,7 +201,7 @@ def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, wishes: Wishes
 
 def _folds(y, target, groups, moments, train, wishes: Wishes, warnings: list[str]) -> list[tuple[NDArray, NDArray]]:
     """Folds of the training rows: as many as asked for, but no more than the smallest class has rows."""
-    count = wishes.folds
+    count = wishes.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
     if target.classes and groups is None and moments is None:
         smallest = int(np.unique(y, return_counts=True)[1].min())
         if smallest < count:
@@ -184,8 +229,19 @@ def _look_twice(found: Plan) -> None:
         found.warnings.append(f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so.")
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
-        shown = ", ".join(str(column) for column in unused[:5]) + (", ..." if len(unused) > 5 else "")
-        found.warnings.append(f"{len(unused)} columns are not learned from ({shown}).")
+        shown = _listed([str(column) for column in unused])
+        found.warnings.append(f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({shown}).")
+    if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
+        found.warnings.append(
+            f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
+            f"they are quantities, say so with --types {found.target.name}=number."
+        )
+    perhaps = _perhaps_codes(found)
+    if perhaps:
+        found.warnings.append(
+            f"{_listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
+            f"--types {perhaps[0]}=category."
+        )
     if found.target.classes:
         labels, counts = np.unique(found.y[found.train], return_counts=True)
         if counts.min() < min(RARE, RELATIVELY_RARE / len(labels)) * len(found.train):
@@ -197,6 +253,25 @@ def _look_twice(found: Plan) -> None:
     rows = found.frame.hash_rows(seed=1).to_numpy()
     twins = int(np.isin(rows[found.test], rows[found.train]).sum())
     if twins:
-        found.warnings.append(f"{twins:,} test rows equal a training row in every column: the test may flatter.")
+        found.warnings.append(
+            f"{_rows(twins, 'test row')} {'equals' if twins == 1 else 'equal'} a training row in every column: "
+            "the test may flatter."
+        )
     if len(found.test) < FEW_TESTS:
         found.warnings.append(f"The test part has {len(found.test)} rows only: its scores are uncertain.")
+
+
+def _perhaps_codes(found: Plan) -> list[str]:
+    """Columns of numbers that might be codes: whole, and of few values."""
+    few = [column.name for column in found.schema.used if column.kind == "number" and 2 < column.distinct <= FEW_CODES]
+    return [name for name in few if bool((found.frame[name] == found.frame[name].round()).all())]
+
+
+def _listed(words: list[str]) -> str:
+    """The first few of some words."""
+    return ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
+
+
+def _rows(count: int, word: str = "row") -> str:
+    """A number of rows, as people write it."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -40,8 +40,9 @@ class Classifier(ClassifierMixin, Machine):
     loss : str or Loss
         A classification loss: "hinge", "squared_hinge", "logistic", "soft_hinge", "exponential", "squared",
         "perceptron", "softmax", "crammer_singer", or an object of `empirisk.losses`.
-    features : None or transformer
-        The feature map phi; fitted inside. None is the identity.
+    features : None, transformer, Kernel, str or callable
+        The feature map phi; fitted inside. None is the identity; a kernel, its name, a function k(x, z) or
+        "precomputed" (X is then a Gram matrix) makes this a kernel machine.
     penalty : str or Penalty
         "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
     C : float, "loo" or "cv"
@@ -74,6 +75,9 @@ class Classifier(ClassifierMixin, Machine):
     ----------
     classes_, coef_, intercept_ : arrays
         The classes, and w and b (one row per machine).
+    dual_coef_, support_, support_vectors_ : arrays
+        Behind a kernel, instead of ``coef_``: w = sum_j dual_coef_[j] phi(support_vectors_[j]), and where these stood
+        in the data. Of many equal rows the first stands for all.
     certificate_ : Certificate
         Primal, dual, gap, status, solver and why it was chosen.
     history_ : dict of arrays

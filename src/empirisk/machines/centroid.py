@@ -13,8 +13,10 @@ from empirisk.machines.inputs import check_weights, class_weights, encode_classe
 from empirisk.machines.mapping import MapsFeatures, expansion
 from empirisk.machines.multiclass import winners
 from empirisk.machines.transaction import all_or_nothing
+from empirisk.machines.weighing import require_nothing_to_weigh
 
 Array = NDArray[np.float64]
+NEGLIGIBLE = 1e-13
 
 
 class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
@@ -22,7 +24,8 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
 
     For two classes this is the hyperplane w = 2 (m_1 - m_0), b = |m_0|^2 - |m_1|^2. The means minimise
     sum_i c_i |phi(x_i) - m_{y_i}|^2 exactly, which the certificate states. It is the best rule for classes that are
-    round Gaussians of one variance v; class weights g_k move the boundaries: argmin_k |phi(x) - m_k|^2 - 2 v ln g_k.
+    round Gaussians of one variance v; class weights g_k move the boundaries: argmin_k |phi(x) - m_k|^2 - 2 v ln g_k,
+    with v measured within the classes along the directions in which the means differ.
 
     Parameters
     ----------
@@ -52,6 +55,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "NearestCentroid":
         """Find the weighted mean of each class."""
+        require_nothing_to_weigh(self)
         mapped, y = self._fit_map(X, y, sample_weight)
         weights = check_weights(sample_weight, len(y))
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
@@ -61,9 +65,11 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         totals = member.sum(axis=0)
         centres = design.tdot(member / totals)
         norms = design.squared_norms(centres)
-        spread = self._certify(design, weights, totals, norms)
-        costs = class_weights(self.class_weight, self.classes_, codes, weights)
-        shifts = 2 * spread / (totals.sum() * design.shape[1]) * np.log(costs)
+        self._certify(design, weights, totals, norms)
+        shifts = np.zeros(len(self.classes_))
+        if self.class_weight is not None:
+            costs = class_weights(self.class_weight, self.classes_, codes, weights)
+            shifts = 2 * _variance(design.dot(centres), member) * np.log(costs)
         directions, constants = 2 * centres, shifts - norms
         if len(self.classes_) == 2:
             directions, constants = directions[:, 1:] - directions[:, :1], constants[1:] - constants[:1]
@@ -74,8 +80,8 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         self.intercept_ = constants
         return self
 
-    def _certify(self, design: Design, weights: Array, totals: Array, norms: Array) -> float:
-        """Note the sum of squared distances to the means, which is exact, and return it."""
+    def _certify(self, design: Design, weights: Array, totals: Array, norms: Array) -> None:
+        """Note the sum of squared distances to the means, which is exact."""
         spread = max(float(weights @ design.squared_rows() - totals @ norms), 0.0)
         self.certificate_ = Certificate(
             primal=spread,
@@ -90,7 +96,6 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         )
         self.history_ = {"objective": np.array([spread])}
         self.n_iter_, self.solver_ = 1, "closed_form"
-        return spread
 
     def decision_function(self, X: ArrayLike) -> Array:
         """|x - m_0|^2 - |x - m_1|^2 for two classes, else |x|^2 - |x - m_k|^2 for each, and the class weights' part."""
@@ -101,3 +106,20 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> NDArray:
         """The class with the nearest mean."""
         return winners(self.decision_function(X), self.classes_)
+
+
+def _variance(products: Array, member: Array) -> float:
+    """The variance within the classes in the span of the differences of the means.
+
+    ``products`` holds <phi(x_i), m_k>, all that a kernel gives; ``member`` the weight of each row in its class.
+    """
+    means = (member / member.sum(axis=0)).T @ products
+    own = np.where(member.sum(axis=1, keepdims=True) > 0, products - means[member.argmax(axis=1)], 0.0)
+    own -= own.mean(axis=1, keepdims=True)
+    centring = np.eye(len(means)) - 1 / len(means)
+    values, vectors = np.linalg.eigh(centring @ (means + means.T) @ centring / 2)
+    kept = values > NEGLIGIBLE * max(float(np.abs(means).max()), np.finfo(float).tiny)
+    if not kept.any():
+        return 0.0
+    along = own @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return float(np.sum(member.sum(axis=1) @ along**2) / (member.sum() * kept.sum()))

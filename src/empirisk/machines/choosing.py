@@ -1,5 +1,6 @@
 """Choosing C: exact leave-one-out for the squared loss, cross-validation along warm-started paths for the rest."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
+from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.machines import fitting
 from empirisk.machines.loo import decompose
@@ -98,8 +100,12 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
         )
     if any(problem.design is not first.design for problem in problems):
         raise Unsuitable("C='loo' needs every machine to use the same rows; use multiclass='one_vs_rest' or C='cv'.")
+    if len(first.y) < 2:
+        raise EmpiriskError("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
     parts = decompose(first)
-    scale = parts.largest or 1.0
+    # Rows that are all alike leave only rounding; every C is then the same.
+    rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
+    scale = parts.largest if parts.largest > rounding else 1.0
     values = grid(Cs, 0.05 / scale, 5e7 / scale)
     # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
     losses = np.zeros((len(first.y), len(values)))
@@ -109,6 +115,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 
 
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice:
+    begin = time.perf_counter()
     splits = list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
     values = grid(machine.Cs, *natural_range(problems))
     limits = replace(machine._limits(), tol=max(machine.tol, SCORING_TOL))
@@ -118,7 +125,9 @@ def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice
         inside = [_part(problem, train) for problem in problems]
         outside = [_part(problem, test, train) for problem in problems]
         sizes[number] = sum(part.weights.sum() for part in outside)
-        for column, fits in enumerate(along(inside, values, machine.solver, limits)):
+        for column, fits in enumerate(along(inside, values, machine.solver, limits, begin)):
+            if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
+                raise KeyboardInterrupt  # without a C there is no fit to keep
             lost = sum(
                 part.with_C(1.0).loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True)
             )
@@ -159,12 +168,17 @@ def natural_range(problems: list[Problem]) -> tuple[float, float]:
     return 1.0 / energy, 1e8 / energy
 
 
-def along(problems: list[Problem], Cs: Array, solver: Any, limits: fitting.Limits) -> Iterator[list[fitting.Fit]]:
-    """Fits of the problems at each C in turn, each started where the one before ended."""
+def along(
+    problems: list[Problem], Cs: Array, solver: Any, limits: fitting.Limits, begin: float | None = None
+) -> Iterator[list[fitting.Fit]]:
+    """Fits of the problems at each C in turn, each started where the one before ended.
+
+    The limits are those of each fit; with the moment ``begin`` the time is that of all together, counted from there.
+    """
     starts: list[Point] | None = None
     shared: dict = {}
     for C in Cs:
         now = [problem.with_C(float(C)) for problem in problems]
-        fits = fitting.run(now, solver, limits, starts=starts, shared=shared)
+        fits = fitting.run(now, solver, limits if begin is None else limits.since(begin), starts=starts, shared=shared)
         starts = [fit.point for fit in fits]
         yield fits

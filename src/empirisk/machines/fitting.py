@@ -12,14 +12,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import Certificate, Status, combine
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
 
 Progress = Callable[[int, Point], bool]
-SMALL, FINE, ROUNDING = 10_000, 1e-6, 1e-13
+SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
+LEAST_TIME = 1e-3
 
 REMEDIES = {
     Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
@@ -36,6 +37,12 @@ class Limits:
     tol: float
     max_iter: int | None
     max_time: float | None
+
+    def since(self, begin: float) -> "Limits":
+        """What is left of the limits for work that began at that moment."""
+        if self.max_time is None or not self.max_time > 0:  # `check` says what is wrong
+            return self
+        return replace(self, max_time=max(self.max_time - (time.perf_counter() - begin), LEAST_TIME))
 
     def check(self) -> None:
         """Raise a sentence if a limit makes no sense."""
@@ -56,24 +63,48 @@ class Fit:
     history: dict[str, list[float]]
 
 
+_batch = threading.local()
+
+
+@contextmanager
+def as_batch(stop: threading.Event | None = None) -> Iterator[threading.Event]:
+    """Fits of this thread are parts of one piece of work: Ctrl-C ends it as a whole, by KeyboardInterrupt.
+
+    The event that is given, or made, tells the fits to end, whichever thread they run in; a batch within a batch
+    listens to the outer one.
+    """
+    outer = getattr(_batch, "stop", None)
+    _batch.stop = outer or stop or threading.Event()
+    try:
+        yield _batch.stop
+    finally:
+        _batch.stop = outer
+
+
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question that solvers ask between iterations; a second Ctrl-C raises as usual."""
-    pressed = threading.Event()
+    """Turn Ctrl-C into a question that solvers ask between iterations; a second Ctrl-C raises as usual.
+
+    The best point so far then is the result, but in a batch, which would take it for a finished fit.
+    """
+    batch = getattr(_batch, "stop", None)
+    pressed = batch or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
-        return
-    before = signal.getsignal(signal.SIGINT)
+    else:
+        before = signal.getsignal(signal.SIGINT)
 
-    def note(number, frame):
-        pressed.set()
-        signal.signal(signal.SIGINT, before)
+        def note(number, frame):
+            pressed.set()
+            signal.signal(signal.SIGINT, before)
 
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield pressed.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield pressed.is_set
+        finally:
+            signal.signal(signal.SIGINT, before)
+    if batch is not None and pressed.is_set():
+        raise KeyboardInterrupt
 
 
 def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]:
@@ -138,13 +169,24 @@ def _aim(problem: Problem, tol: float) -> float:
     return min(tol, ROUNDING) if small and tol <= FINE else tol
 
 
+def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
+    """Raise where a dual value exceeds the primal one: inner products of vectors allow that by rounding only."""
+    excess = certificate.dual - certificate.primal
+    if problem.design.implicit and excess > BEYOND_ROUNDING * problem.magnitude(certificate.primal):
+        raise NotAKernel(
+            f"features is not a kernel: a dual value of {certificate.dual:.6g} exceeds the objective "
+            f"{certificate.primal:.6g}, so its Gram matrix is not positive semidefinite; kernels.check tests it."
+        )
+
+
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = watch.certificate(problem, point)
+    _require_weak_duality(problem, certificate)
     converged = bool(certificate.relative_gap <= tol)
     status = watch.status
     if converged:
         status = Status.CONVERGED
-    elif status == Status.CONVERGED:
+    elif status in ("", Status.CONVERGED):
         status = Status.STALLED
     elif status == Status.ITERATIONS and not solver.aims_at_tol:
         status = Status.PASSES

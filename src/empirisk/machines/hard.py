@@ -69,7 +69,8 @@ def _refuse_if_margin_is_thin(soft: Problem, fit: Fit) -> None:
     u, correlations = feasible(soft, fit.point.u)
     least = -soft.conjugate_sum(u)
     length = float(soft.design.squared_rows().mean()) ** 0.5
-    margin = float(soft.design.squared_norms(correlations)) ** 0.5 / least if least > 0 else np.inf
+    square = max(float(soft.design.squared_norms(correlations)), 0.0)
+    margin = square**0.5 / least if least > 0 else np.inf
     if margin <= THIN * length:
         # What other rows add vanishes as C grows.
         shares = np.where(np.abs(u) > 1e-3 * soft.scale, u / soft.scale, 0.0)

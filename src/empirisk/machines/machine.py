@@ -1,5 +1,6 @@
 """What classifiers and regressors share: the map, the solver, the certificate."""
 
+import time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from empirisk.machines import choosing, fitting, weighing
 from empirisk.machines.hard import hard_problems
 from empirisk.machines.inputs import check_C
 from empirisk.machines.mapping import MapsFeatures, expansion
+from empirisk.machines.merging import merged
 from empirisk.machines.progress import Reporter
 from empirisk.maps.mapped import Mapped
 from empirisk.penalties.base import Penalty
@@ -82,12 +84,15 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, problems: list[Problem], X, y: NDArray) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
+        begin = time.perf_counter()
         reporter = Reporter(self, X, y, problems, lambda points: self._coefficients(problems, points))
         if not choosing.is_given(self.C):
             self.choice_ = choosing.choose_C(self, problems, y)
             problems = [problem.with_C(self.choice_.C) for problem in problems]
-        problems = hard_problems(problems, self._limits())
-        problems, fits = weighing.run(problems, self.solver, self._limits(), reporter.progress)
+        if reporter.progress is None:  # callbacks are shown the rows as they are
+            problems = merged(problems)
+        problems = hard_problems(problems, self._limits().since(begin))
+        problems, fits = weighing.run(problems, self.solver, self._limits().since(begin), reporter.progress)
         self.C_ = float(self.C) if choosing.is_given(self.C) else self.choice_.C
         self.certificate_, self.history_ = fitting.summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver

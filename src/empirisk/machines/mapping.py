@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from empirisk import kernels
+from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
+from empirisk.kernels.checks import require_positive
 from empirisk.kernels.items import size, take
 from empirisk.machines.inputs import check_weights
 from empirisk.maps.implicit import GramDesign
@@ -71,6 +73,7 @@ class MapsFeatures:
         self.features_ = clone(kernel).fit(counting)
         items = self.features_.prepare(array)
         check_consistent_length(array, y)
+        require_positive(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
         return Implicit(GramDesign(self.features_, items, source)), y
@@ -112,10 +115,14 @@ class MapsFeatures:
 
         f(x) = <w, x> + (the other part) + b.
         """
-        kernel = self.features_
+        check_is_fitted(self)
+        kernel = getattr(self, "features_", None)
+        if not isinstance(kernel, Kernel):
+            raise Unsuitable("linear_part() is for machines behind a kernel; here the weights are coef_.")
         support = kernel.prepare(self.support_vectors_)
         parts = [kernel.linear_part(support, row) for row in np.atleast_2d(self.dual_coef_)]
-        return None if parts[0] is None else np.stack(parts).reshape(*self.dual_coef_.shape[:-1], -1)
+        known = [part for part in parts if part is not None]
+        return np.stack(known).reshape(*self.dual_coef_.shape[:-1], -1) if known else None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]

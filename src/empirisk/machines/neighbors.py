@@ -15,6 +15,7 @@ from empirisk.machines.mapping import MapsFeatures
 from empirisk.machines.neighbor_loops import add_votes, shares
 from empirisk.machines.neighbor_search import EuclideanSearch, Found, KernelSearch
 from empirisk.machines.transaction import all_or_nothing
+from empirisk.machines.weighing import require_nothing_to_weigh
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -27,8 +28,8 @@ class Neighbors(MapsFeatures, BaseEstimator):
     weights: str
     ks: Any
 
-    def _keep(self, X, y, sample_weight, **target) -> NDArray:
-        """Keep the rows of positive weight after the map, and their weights; returns the targets of all rows."""
+    def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
+        """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
         if self.weights not in WEIGHTS:
             raise EmpiriskError(f"weights={self.weights!r} must be one of {WEIGHTS}.")
         if isinstance(self.k, str):
@@ -36,17 +37,19 @@ class Neighbors(MapsFeatures, BaseEstimator):
                 raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'cv'.")
         else:
             require_whole(self.k, "k", 1)
+        require_nothing_to_weigh(self)
         mapped, y = self._fit_map(X, y, sample_weight, **target)
         weights = check_weights(sample_weight, len(y))
         self.positions_ = np.flatnonzero(weights > 0)
         self.weights_ = weights[self.positions_]
-        self._keep_rows(mapped)
-        return y
+        return self._keep_rows(mapped), y
 
-    def _keep_rows(self, mapped: Any) -> None:
+    def _keep_rows(self, mapped: Any) -> Any:
+        """Keep what prediction needs; returns the rows after the map, or ready for the kernel."""
         design = mapped.design(self.positions_, centre=False)
         self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else design.X
         self.norms_ = design.diagonal if design.implicit else None
+        return design.items if design.implicit else design.X
 
     def _prepared(self, X: Any) -> Any:
         """New rows after the map, or ready for the kernel."""
@@ -73,7 +76,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         shares(places, distances, self.weights_, own, float(k), by_distance, amounts)
         return amounts
 
-    def _choose_k(self) -> None:
+    def _choose_k(self, rows: Any) -> None:
         """Take k, or the one with the smallest leave-one-out loss, all from one list of neighbours."""
         if self.k != "cv":
             self.k_ = int(self.k)
@@ -84,7 +87,6 @@ class Neighbors(MapsFeatures, BaseEstimator):
         values = np.arange(1, min(self.ks, most) + 1) if np.ndim(self.ks) == 0 else np.unique(np.asarray(self.ks))
         if len(values) == 0 or values[0] < 1 or not np.array_equal(values, values.astype(int)):
             raise EmpiriskError(f"ks={self.ks!r} must be whole numbers of at least 1, or the largest to try.")
-        rows = self.rows_ if self.norms_ is None else self.features_.prepare(self.rows_)
         found = self._search(rows, self._length(values[-1]) + 1, self.weights == "distance")
         own = np.arange(len(self.weights_))
         share = self.weights_ / self.weights_.sum()
@@ -172,11 +174,11 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNClassifier":
         """Keep the rows and their classes."""
-        y = self._keep(X, y, sample_weight)
+        rows, y = self._keep(X, y, sample_weight)
         y = y[self.positions_]
         self.classes_, self.codes_ = encode_classes(y, self.weights_, type(self).__name__)
         self.class_factors_ = class_weights(self.class_weight, self.classes_, self.codes_, self.weights_)
-        self._choose_k()
+        self._choose_k(rows)
         return self
 
     def _votes(self, places: NDArray, amounts: Array) -> Array:
@@ -238,9 +240,9 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNRegressor":
         """Keep the rows and their targets."""
-        y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
+        rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
         self.targets_ = np.asarray(y, dtype=np.float64)[self.positions_]
-        self._choose_k()
+        self._choose_k(rows)
         return self
 
     def _means(self, places: NDArray, amounts: Array) -> Array:

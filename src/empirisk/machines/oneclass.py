@@ -127,7 +127,8 @@ class OneClassSVM(OutlierMixin, Machine):
         if hasattr(mapped, "whole"):
             return mapped.whole
         kernel = kernels.Linear()
-        return GramDesign(kernel, kernel.prepare(mapped.matrix), mapped.matrix)
+        matrix = mapped.matrix if hasattr(mapped, "matrix") else mapped.design(np.arange(len(mapped)), False).X
+        return GramDesign(kernel, kernel.prepare(matrix), matrix)
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         found = super()._coefficients(problems, points)

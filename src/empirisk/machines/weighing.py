@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from empirisk.certificate import Status
 from empirisk.dual import feasible
+from empirisk.errors import Unsuitable
 from empirisk.machines import fitting
 from empirisk.machines.fitting import Fit, Limits, Progress
 from empirisk.maps.implicit import GramDesign
@@ -36,10 +37,24 @@ def run(
     if not getattr(kernel, "learns_weights", False):
         return problems, fitting.run(problems, solver, limits, progress)
     limits.check()
+    if problems[0].penalty.l2 == 0:
+        raise Unsuitable(
+            f"features={kernel!r} has weights to learn, which needs penalty='l2'; give a sum of the kernels."
+        )
     search = Search(kernel, problems, solver, limits, progress)
     best = search.run()
     kernel.beta_ = best.beta
     return best.problems, search.certified(best)
+
+
+def require_nothing_to_weigh(machine: Any) -> None:
+    """Raise for a machine that minimises nothing by which weights of kernels could be learned."""
+    kernel = machine._kernel()
+    if kernel is not None and kernel.learns_weights:
+        name = type(machine).__name__
+        raise Unsuitable(
+            f"features={kernel!r} has weights to learn, and {name} learns none; give a sum of the kernels."
+        )
 
 
 @dataclass
@@ -136,9 +151,7 @@ class Search:
 
     def trial(self, beta: Array, limits: Limits) -> Trial:
         """Fit every problem at the weights; stops the search when the gap is closed."""
-        spent = time.perf_counter() - self._begin
-        if limits.max_time is not None:
-            limits = replace(limits, max_time=max(limits.max_time - spent, 1e-3))
+        limits = limits.since(self._begin)
         problems = [replace(p, design=self._parts[id(p.design)].weighted(self.kernel, beta)) for p in self.problems]
         starts = [fit.point for fit in self.trials[-1].fits] if self.trials else None
         fits = fitting.run(problems, self.solver, limits, self._progress, starts)
@@ -174,9 +187,9 @@ class Search:
             share = gap / len(best.fits)
             certificate = replace(
                 fit.certificate,
-                dual=fit.certificate.primal - share,
-                gap=share,
-                relative_gap=relative,
+                dual=float(fit.certificate.primal - share),
+                gap=float(share),
+                relative_gap=float(relative),
                 converged=converged,
                 status=Status.CONVERGED if converged else status,
                 reason=f"{fit.certificate.reason}; weights of the kernels by {len(self.trials)} fits",

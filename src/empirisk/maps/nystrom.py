@@ -95,7 +95,7 @@ class Nystrom(StreamedMap):
             raise EmpiriskError(f"landmarks={self.landmarks!r} must be one of {WAYS}, or the landmarks themselves.")
         rank = min(int(self.rank), size(items))
         if self.landmarks == "kmeans":
-            return _centres(self.kernel_, items, rank, random)
+            return _centres(self.kernel_, X if self.kernel_.takes == "vectors" else items, rank, random)
         chances = None if self.landmarks == "uniform" else leverage(self.kernel_, items, rank, random)
         return _safe_indexing(X, np.sort(random.choice(size(items), rank, replace=False, p=chances)))
 
@@ -109,14 +109,14 @@ class Nystrom(StreamedMap):
         return size(self.landmarks_)
 
 
-def _centres(kernel: Kernel, items: Any, rank: int, random: np.random.Generator) -> NDArray:
+def _centres(kernel: Kernel, X: Any, rank: int, random: np.random.Generator) -> NDArray:
     """The centres of k-means, on a sample of the rows."""
-    if not hasattr(items, "shape"):
+    if getattr(X, "ndim", 0) != 2:
         raise EmpiriskError(f"landmarks='kmeans' needs vectors, and {kernel!r} has other items; use 'uniform'.")
-    rows = items.shape[0]
+    rows = X.shape[0]
     sample = np.sort(random.choice(rows, min(rows, ROWS_PER_CENTRE * rank), replace=False))
-    means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31))).fit(items[sample])
-    return means.cluster_centers_.astype(items.dtype, copy=False)
+    means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31))).fit(X[sample])
+    return means.cluster_centers_.astype(X.dtype, copy=False)
 
 
 def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator) -> NDArray:

@@ -29,7 +29,8 @@ class SeveralKernels(Kernel):
         max over u:   -1/(2 l2) | (u'K_1 u, ..., u'K_M u) |  -  sum_i s_i loss*(y_i, u_i / s_i),   sum_i u_i = 0,
 
     where |.| is the largest entry for norm 1 and the 2-norm for norm 2. Several outputs share the weights. Kernels of
-    very different size should be scaled first, for instance with ``kernel.normalised()``.
+    very different size should be scaled first, for instance with ``kernel.normalised()``. A C that the machine chooses,
+    "loo" or "cv", is chosen at equal weights.
 
     Parameters
     ----------
@@ -53,7 +54,6 @@ class SeveralKernels(Kernel):
     array([1., 0.])
     """
 
-    #: Told to machines: there is more to learn than the coefficients.
     learns_weights = True
 
     def __init__(self, kernels: Sequence[Any] = ("linear", "gaussian"), norm: int = 1):
@@ -68,9 +68,7 @@ class SeveralKernels(Kernel):
     def takes(self) -> str:
         self.check()
         kinds = {kernel.takes for kernel in self._members()}
-        if len(kinds) > 1:
-            raise Unsuitable(f"kernels={self.kernels!r} take different items: {' and '.join(sorted(kinds))}.")
-        return kinds.pop()
+        return kinds.pop() if len(kinds) == 1 else "objects"  # each on its own columns of a table
 
     @property
     def sparse(self) -> bool:
@@ -89,6 +87,12 @@ class SeveralKernels(Kernel):
             raise EmpiriskError(f"norm={self.norm!r} must be 1, which selects kernels, or 2, which combines them.")
         for kernel in self._members():
             kernel.check()
+        kinds = {kernel.takes for kernel in self._members()} - {"objects"}
+        if len(kinds) > 1:
+            raise Unsuitable(
+                f"kernels={self.kernels!r} take different items, {' and '.join(sorted(kinds))}; "
+                "give each its column with .on(column)."
+            )
 
     def fit(self, X, y=None):
         self.check()
@@ -116,6 +120,9 @@ class SeveralKernels(Kernel):
     def norms(self, A):
         members = zip(self.weights, self._members(), A, strict=True)
         return np.sum([beta * kernel.norms(a) for beta, kernel, a in members], axis=0)
+
+    def summands(self, A):
+        return list(zip(self._members(), A, strict=True))
 
     def scratch(self, rows, columns):
         return 8 * rows * columns + max(kernel.scratch(rows, columns) for kernel in self._members())

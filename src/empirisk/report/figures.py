@@ -59,7 +59,10 @@ def of_machine(learned: Any) -> Iterator[Figure]:
             f"How much the {plain(learned.metric)} on the test part suffers when a column is shuffled.",
         )
     if learned.curve is not None:
-        yield _drawn(lambda: plots.learning_curve(learned.curve), learned.curve.diagnosis)
+        yield _drawn(
+            lambda: plots.learning_curve(learned.curve),
+            "Scores of the machine chosen as it is given more and more rows.",
+        )
 
 
 def _drawn(draw: Callable[[], Drawing], caption: str) -> Figure:

@@ -5,18 +5,34 @@ from typing import Any
 import numpy as np
 
 MOST_COLUMNS = 200
+PLAIN = {
+    "roc_auc": "area under the ROC",
+    "rmse": "root mean squared error",
+    "mae": "mean absolute error",
+    "r2": "R² (share of the variance explained)",
+    "f1": "F1 (mean of precision and recall)",
+}
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number as people write it."""
-    return f"{value:.{digits}g}" if np.isfinite(value) else "-"
+    """A number as people write it.
+
+    >>> number(48_592.3), number(0.0312345), number(1.5e12)
+    ('48,600', '0.0312', '1.5e+12')
+    """
+    if not np.isfinite(value):
+        return "-"
+    short = f"{value:.{digits}g}"
+    return f"{float(short):,.0f}" if 1e3 <= abs(value) < 1e9 else short
 
 
 def plain(name: str) -> str:
-    """The name of a score in words."""
-    return {"roc_auc": "area under the ROC", "rmse": "root mean squared error", "mae": "mean absolute error"}.get(
-        name, name.replace("neg_", "").replace("_", " ")
-    )
+    """The name of a score in words.
+
+    >>> plain("balanced_accuracy"), plain("neg_log_loss")
+    ('balanced accuracy', 'negative log loss')
+    """
+    return PLAIN.get(name, name.replace("neg_", "negative ").replace("_", " "))
 
 
 def cards(learned: Any) -> list[dict[str, str]]:
@@ -36,8 +52,8 @@ def league(learned: Any) -> str:
     played = sum(standing.state == "done" for standing in learned.standings)
     return (
         f"{played} kinds of machines were compared by {plain(learned.metric)} on the same folds of the "
-        f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine within "
-        "one standard error of the best."
+        f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "
+        "that is not worse than the best by more than one standard error of their difference."
     )
 
 
@@ -81,7 +97,7 @@ def scores(learned: Any) -> list[dict[str, str]]:
 def machine(learned: Any) -> list[str]:
     """What was chosen, and what its certificate proves."""
     fitted = learned.model.machine
-    sentences = [f"{learned.champion.title}, with the settings that did best on the folds:"]
+    sentences = [f"{learned.champion.title}, with the settings that did best on the folds."]
     certificate = getattr(fitted, "certificate_", None)
     if certificate is not None:
         sentences.append(f"Certificate of the fit: {certificate}.")

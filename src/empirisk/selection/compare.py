@@ -1,6 +1,6 @@
 """Which machine is better, and is the difference real?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -178,8 +178,10 @@ def compare(
 
 
 def corrected_p(differences: Array, share: float) -> float:
-    """The p value of the corrected resampled t test, both sides."""
+    """The p value of the corrected resampled t test, both sides; one split proves nothing."""
     count = len(differences)
+    if count < 2:
+        return 1.0
     mean, spread = float(np.mean(differences)), float(np.std(differences, ddof=1))
     if spread <= 1e-12 * abs(mean) or spread == 0:
         return 1.0 if mean == 0 else 0.0
@@ -200,11 +202,20 @@ def holm(p: ArrayLike) -> Array:
     return out
 
 
+def judge_gaps(gaps: Sequence[Array], share: float, confidence: float) -> list[tuple[float, float, bool]]:
+    """For each of several differences over the splits: its p value, that after Holm, and whether it is real.
+
+    >>> judge_gaps([np.array([0.1, 0.11, 0.12]), np.array([-0.1, 0.1, 0.0])], share=0.5, confidence=0.95)[0][2]
+    True
+    """
+    p = [corrected_p(gap, share) for gap in gaps]
+    return [(raw, fixed, fixed < 1 - confidence) for raw, fixed in zip(p, map(float, holm(p)), strict=True)]
+
+
 def _differences(names: list[str], scores: dict[str, Array], share: float, confidence: float) -> list[Difference]:
     pairs = list(combinations(names, 2))
     gaps = [scores[better] - scores[worse] for better, worse in pairs]
-    p = [corrected_p(gap, share) for gap in gaps]
     return [
-        Difference(*pair, float(gap.mean()), corrected_t(gap, share, confidence), raw, fixed, fixed < 1 - confidence)
-        for pair, gap, raw, fixed in zip(pairs, gaps, p, map(float, holm(p)), strict=True)
+        Difference(*pair, float(gap.mean()), corrected_t(gap, share, confidence), *verdict)
+        for pair, gap, verdict in zip(pairs, gaps, judge_gaps(gaps, share, confidence), strict=True)
     ]

@@ -1,7 +1,9 @@
 """Honest evaluation: every score from rows that had no part in the fit, with its interval."""
 
 import time as clock
+import warnings
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,8 +56,9 @@ def evaluate(
     X, y : table and targets
         As for ``machine.fit``.
     cv : int, "loo", "holdout", "random", splitter or pairs
-        Folds, stratified for classes; leave-one-out, in closed form for ridge regression; one random split; ``repeats``
-        random splits; any splitter of scikit-learn; pairs (train, test) of row numbers.
+        Folds, stratified for classes; leave-one-out, in closed form for ridge regression on columns or behind a fixed
+        kernel; one random split; ``repeats`` random splits; any splitter of scikit-learn; pairs (train, test) of row
+        numbers.
     repeats : int
         How often folds are drawn anew (1), or how many random splits (10).
     test_size : float
@@ -131,7 +134,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came out of one split."""
+    """What came out of one split; ``scores`` are those of the user's own scorers."""
 
     answers: Answers
     scores: dict[str, float]
@@ -187,11 +190,17 @@ def _one_split(task: Task, number: int) -> Outcome:
     seconds = clock.perf_counter() - start
     answers = answers_of(machine, test.X, task.data.classes)
     check_answers(answers)
-    part = Part(np.arange(len(test)), test.y, answers, test.weights)
-    scores = {} if task.pooled else {m.name: grade(m, part) for m in task.metrics if m.named}
-    extra = {} if test.weights is None else {"sample_weight": test.weights}
-    scores |= {m.name: m.sign * float(m.scorer(machine, test.X, test.y, **extra)) for m in task.metrics if not m.named}
+    scores = {metric.name: _own_score(metric, machine, test) for metric in task.metrics if not metric.named}
     return Outcome(answers, scores, *evidence(machine, seconds))
+
+
+def _own_score(metric: Metric, machine: Any, test: Data) -> float:
+    """What a scorer of the user's own says."""
+    extra = {} if test.weights is None else {"sample_weight": test.weights}
+    value = metric.scorer(machine, test.X, test.y, **extra)
+    if np.ndim(value) != 0 or not isinstance(value, (Real, np.generic)):
+        raise EmpiriskError(f"scoring={metric.name!r} must give one number, not {type(value).__name__}.")
+    return metric.sign * float(value)
 
 
 def _closed_form(task: Task, cv: Any) -> list[Outcome]:
@@ -212,26 +221,42 @@ def _result(task: Task, outcomes: list[Outcome], confidence: float) -> Evaluatio
     joined, order = Answers.join([outcome.answers for outcome in outcomes]), np.concatenate(tests)
     rows, first = np.unique(order, return_index=True)
     once = joined.take(first)
-    weights = None if data.weights is None else data.weights[rows]
-    if task.pooled or data.classes is None:
-        parts = [Part(order, data.y[order], joined, None if data.weights is None else data.weights[order])]
-    else:
-        parts = [
-            Part(test, data.y[test], outcome.answers, None if data.weights is None else data.weights[test])
-            for test, outcome in zip(tests, outcomes, strict=True)
-        ]
+    parts = [_part(data, test, outcome.answers) for test, outcome in zip(tests, outcomes, strict=True)]
+    each = [outcome.scores for outcome in outcomes] if task.pooled else _fold_scores(task, parts, outcomes)
     share = sum(len(test) for test in tests) / sum(len(train) for train, _ in task.splits)
-    trial = Trial(parts, len(task.splits), share, data.groups, confidence)
-    scores = {}
-    for metric in task.metrics:
-        each = [outcome.scores[metric.name] for outcome in outcomes if metric.name in outcome.scores]
-        scores[metric.name] = score(metric, trial, np.array(each))
+    together = [_part(data, order, joined)] if task.pooled or data.classes is None else parts
+    trial = Trial(together, len(task.splits), share, data.groups, confidence)
+    scores = {
+        metric.name: score(metric, trial, np.array([one[metric.name] for one in each if metric.name in one]))
+        for metric in task.metrics
+    }
     folds = [
-        Fold(*split, outcome.scores, outcome.parameters, outcome.seconds, outcome.certificate)
-        for split, outcome in zip(task.splits, outcomes, strict=True)
+        Fold(*split, found, outcome.parameters, outcome.seconds, outcome.certificate)
+        for split, found, outcome in zip(task.splits, each, outcomes, strict=True)
     ]
     answers = (once.predictions, data.y[rows], data.classes, once.probabilities, once.decisions)
-    return EvaluationResult(scores, folds, rows, *answers, weights, type(task.machine).__name__)
+    weights = None if data.weights is None else data.weights[rows]
+    notes = tuple(
+        f"{name} is NaN: a test set lacks a class, or all its targets are equal; use stratified or fewer folds."
+        for name, found in scores.items()
+        if np.isnan(found.value)
+    )
+    return EvaluationResult(scores, folds, rows, *answers, weights, type(task.machine).__name__, notes)
+
+
+def _part(data: Data, rows: NDArray, answers: Answers) -> Part:
+    return Part(rows, data.y[rows], answers, None if data.weights is None else data.weights[rows])
+
+
+def _fold_scores(task: Task, parts: list[Part], outcomes: list[Outcome]) -> list[dict[str, float]]:
+    """The scores of each fold; NaN, and no warning for each, where a fold does not allow one."""
+    named = [metric for metric in task.metrics if metric.named]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            {metric.name: grade(metric, part) for metric in named} | outcome.scores
+            for part, outcome in zip(parts, outcomes, strict=True)
+        ]
 
 
 def _refuse_inner_journal(machine: Any) -> None:

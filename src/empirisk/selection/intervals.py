@@ -1,15 +1,18 @@
-"""Every score with an interval: what new rows would say of a machine trained on as many rows.
+"""Every score with an interval: what new rows would say of the machines that were trained.
 
-The rows are the sample, so their spread gives the variance: binomial for rates, a jackknife over blocks of rows (or of
-groups) for all other scores. Two things add to it when a score is averaged over folds: each fold trains another
-machine, and the folds themselves are drawn. In simulations the variance is 1.05 to 1.7 times that of the rows alone,
-less where folds are repeated; `allowance` stands for both. Without it intervals hold the truth 85 to 95 times of 100
-instead of 95; Nadeau and Bengio's correction, made for few test rows, is twice as wide as needed here.
+The aim is the mean score of these machines on all rows there could be. So the machines are given, the rows are the
+sample, and their spread gives the variance: binomial for rates, a jackknife over blocks of rows (or of groups) for all
+other scores. Folds drawn otherwise would have given other machines and test sets: in simulations that makes the
+variance 1.0 to 1.8 times that of the rows, most where there is nothing to find, less where folds are repeated;
+`allowance` stands for it. How far machines trained on other data would differ cannot be seen in folds, which share most
+of their rows. It matters little for accuracy, area under the ROC curve, R^2 or RMSE, and much for F1 or recall of a
+machine that has found nothing: chance then decides how often it says yes.
 """
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -17,13 +20,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import t as student
 
+from empirisk.errors import EmpiriskError
 from empirisk.selection.answers import Answers
 from empirisk.selection.metrics import Metric
 from empirisk.theory.luck import clopper_pearson, wilson
 
 Array = NDArray[np.float64]
 BLOCKS, FEWEST = 30, 5
-TRAINING, FOLDS = 0.1, 0.4
+FOLDS, SMALL = 0.4, 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +42,12 @@ class Score:
         For classes the mean over the folds; for numbers the score of all held-out answers together, since R^2 and RMSE
         of small folds are biased, as for classes where a fold is too small to score.
     interval : (float, float)
-        Low and high: where the score of machines trained on as many rows lies, on new rows; of the one machine where
-        there is one split. NaN where one split gives a number that cannot be taken apart.
+        Low and high: where the score of the machines trained in the splits lies, on new rows, on average over the
+        machines. NaN where one split gives a number that cannot be taken apart.
     confidence : float
         How often such an interval is right.
     method : str
-        "binomial", "jackknife" or "corrected t".
+        "binomial", "jackknife" or "corrected t"; "none" where the score is NaN.
     folds : array
         The score of each fold; empty where folds are too small.
     higher_is_better : bool
@@ -108,19 +112,33 @@ class Trial:
         return np.unique(np.concatenate([part.rows for part in self.parts]))
 
     @property
-    def allowance(self) -> float:
-        """What the variance of the rows is multiplied with, to pay for training sets and folds drawn at random."""
+    def repeats(self) -> float:
+        """How often a row is tested."""
+        return sum(len(part.rows) for part in self.parts) / len(self.tested)
+
+    def allowance(self, labels: bool) -> float:
+        """What the variance of the rows is multiplied with, to pay for folds drawn at random.
+
+        Drawing them again makes it less for scores of labels, which flip; hardly for those of numbers.
+        """
         if self.splits == 1:
             return 1.0
-        repeats = sum(len(part.rows) for part in self.parts) / len(self.tested)
-        return 1 + TRAINING + FOLDS / repeats
+        return 1 + FOLDS / (self.repeats if labels else 1.0)
 
 
 def grade(metric: Metric, part: Part, kept: NDArray[np.bool_] | None = None) -> float:
     """The score of a test set, or of a part of it."""
     rows = np.arange(len(part.rows)) if kept is None else np.flatnonzero(kept)
     extra = {} if part.weights is None else {"sample_weight": part.weights[rows]}
-    return metric.sign * float(metric.scorer(part.answers.judge(), rows, part.truth[rows], **extra))
+    try:
+        return metric.sign * float(metric.scorer(part.answers.judge(), rows, part.truth[rows], **extra))
+    except AttributeError as error:
+        raise EmpiriskError(
+            f"scoring={metric.name!r} needs probabilities or decision values, which the machine does not give; choose "
+            "another score, or calibrate the machine with scikit-learn's CalibratedClassifierCV."
+        ) from error
+    except ValueError as error:
+        raise EmpiriskError(f"scoring={metric.name!r} does not suit these answers: {error}") from error
 
 
 def score(metric: Metric, trial: Trial, folds: Array) -> Score:
@@ -128,9 +146,13 @@ def score(metric: Metric, trial: Trial, folds: Array) -> Score:
     if not metric.named:
         value, interval = float(np.mean(folds)), corrected_t(folds, trial.share, trial.confidence)
         return Score(metric.name, value, interval, trial.confidence, "corrected t", folds, metric.sign > 0)
-    parts = np.array([grade(metric, part) for part in trial.parts])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of test sets that lack a class; what cannot be scored is NaN
+        parts = np.array([grade(metric, part) for part in trial.parts])
     value = float(np.mean(parts))
-    if metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # at a limit nothing moves the score
+    if np.isnan(value):
+        return Score(metric.name, value, (np.nan, np.nan), trial.confidence, "none", folds, metric.sign > 0)
+    if metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # leaving rows out moves no limit
         method, interval = "binomial", _of_rate(metric, trial, parts)
     else:
         method, interval = "jackknife", _around(value, _half_width(metric, trial, parts), metric.limits)
@@ -162,11 +184,15 @@ def _of_rate(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
     value, rows = float(np.mean(folds)), trial.tested
     weights = _weights(trial, rows)
     worth = float(weights.sum() ** 2 / (weights**2).sum())
+    if not metric.rate:
+        # Of a score at its limit: the rows that it counts, such as all rows said to be positive for precision.
+        worth = min(worth, 1 / np.max(np.abs(_one_more(metric, trial)), initial=1 / (1 + worth)) - 1)
     if trial.groups is not None:
         variance, _ = _jackknife(metric, trial, folds)
         clusters = len(np.unique(trial.groups[rows]))
-        worth = min(worth, value * (1 - value) / variance) if variance > 0 else float(clusters)
-    worth = max(worth / trial.allowance, 1.0)
+        worth = min(worth, value * (1 - value) / variance if variance > 0 else clusters)
+    # The normal quantile stands where the jackknife has Student's, whose square is larger by this factor.
+    worth = max(worth / (trial.allowance(labels=True) * (1.0 if trial.splits == 1 else SMALL)), 1.0)
     method: Callable = clopper_pearson if trial.splits == 1 else wilson
     return method(min(max(value, 0.0), 1.0) * worth, worth, trial.confidence)
 
@@ -184,51 +210,79 @@ def _half_width(metric: Metric, trial: Trial, folds: Array) -> float:
     rows, freedom = _jackknife(metric, trial, folds)
     if freedom < 1:
         return np.nan
-    return float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(trial.allowance * rows))
+    moves = _one_more(metric, trial)
+    variance = trial.allowance(labels=len(moves) > 0) * (rows + float(np.sum(moves**2)))
+    return float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(variance))
 
 
-def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, int]:
+def _one_more(metric: Metric, trial: Trial) -> Array:
+    """How far one row more, answered right or wrong, of each class would move a score of labels; empty for others.
+
+    A machine that never says yes leaves nothing that could move, though on more rows it would have said it. These
+    moves stand for the kinds of rows that happen not to be there, like a success and a failure added to a count.
+    """
+    answers = Answers.join([part.answers for part in trial.parts])
+    if answers.classes is None:
+        return np.empty(0)
+    labels = replace(answers, probabilities=None, decisions=None)
+    rows, truth = (np.concatenate([getattr(part, name) for part in trial.parts]) for name in ("rows", "truth"))
+    weights = None if trial.parts[0].weights is None else _weights(trial, rows)
+
+    def with_row(label: Any, said: Any) -> float:
+        more = replace(labels, predictions=np.append(labels.predictions, said))
+        heavier = None if weights is None else np.append(weights, weights.mean())
+        return grade(metric, Part(np.append(rows, -1), np.append(truth, label), more, heavier))
+
+    pairs = zip(answers.classes, np.roll(answers.classes, 1), strict=True)
+    with warnings.catch_warnings(), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+        warnings.simplefilter("ignore")  # of classes that are never named
+        try:
+            before = grade(metric, Part(rows, truth, labels, weights))
+            moved = [with_row(label, said) for label, other in pairs for said in (label, other)]
+        except EmpiriskError:  # it asks for more than labels
+            return np.empty(0)
+    return trial.repeats * (np.array(moved) - before)
+
+
+def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
     """Variance of the score, from how it moves when a block of rows is left out, and its degrees of freedom.
 
-    Blocks lie inside the test sets where each row is tested once: one test set is then scored anew for each.
+    Blocks lie inside the test sets; of groups, and where all test sets are scored at once, they are left out of all.
     """
-    block, strata = _blocks(trial)
-    variance, freedom = 0.0, 0
     with warnings.catch_warnings(), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
         warnings.simplefilter("ignore")  # of scores that the rows left over do not allow
-        for numbers in strata:
-            moved = np.zeros(len(numbers))
-            for k, number in enumerate(numbers):
-                pairs = zip(trial.parts, folds, strict=True)
-                moved[k] = np.nanmean([_without(metric, part, block[part.rows] != number, old) for part, old in pairs])
-            if len(numbers) > 1:
-                variance += (len(numbers) - 1) / len(numbers) * float(np.sum((moved - moved.mean()) ** 2))
-                freedom += len(numbers) - 1
-    return variance, freedom
+        if trial.groups is not None or len(trial.parts) == 1:
+            block, pairs = _blocks(trial), list(zip(trial.parts, folds, strict=True))
+            return _spread(
+                [
+                    float(np.nanmean([_without(metric, part, block[part.rows] != number, old) for part, old in pairs]))
+                    for number in range(block.max() + 1)
+                ]
+            )
+        found = []
+        for part, old in zip(trial.parts, folds, strict=True):
+            count = min(len(part.rows), max(FEWEST, BLOCKS // len(trial.parts)))
+            block = np.random.default_rng(0).permutation(np.arange(len(part.rows)) % count)
+            found.append(_spread([_without(metric, part, block != number, old) for number in range(count)]))
+    # Draws of the folds do not make rows: the variance is that of one draw.
+    variance, freedom = np.sum(found, axis=0)
+    return trial.repeats * variance / len(trial.parts) ** 2, freedom / trial.repeats
 
 
-def _blocks(trial: Trial) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
-    """The block of each row of the data (-1 for none), and which blocks are dealt from the same rows."""
+def _spread(scores: Sequence[float]) -> tuple[float, float]:
+    """The variance that a jackknife finds in the scores without each block, and its degrees of freedom."""
+    moved = np.asarray(scores)
+    count = len(moved)
+    return (count - 1) / count * float(np.nansum((moved - np.nanmean(moved)) ** 2)), count - 1.0
+
+
+def _blocks(trial: Trial) -> NDArray[np.intp]:
+    """The block of each row of the data, that of its group where there are groups; -1 for rows not tested."""
     rows, random = trial.tested, np.random.default_rng(0)
+    members = np.arange(len(rows)) if trial.groups is None else np.unique(trial.groups[rows], return_inverse=True)[1]
     block = np.full(int(rows.max()) + 1, -1)
-    if trial.groups is not None:
-        names = np.unique(trial.groups[rows], return_inverse=True)[1]
-        block[rows] = random.permutation(names.max() + 1)[names] % BLOCKS
-        return block, [np.unique(block[rows])]
-    once = sum(len(part.rows) for part in trial.parts) == len(rows)
-    labels = np.zeros(len(block), dtype=np.intp)
-    for part in trial.parts:
-        if part.answers.classes is not None:
-            labels[part.rows] = np.searchsorted(part.answers.classes, part.truth)
-    strata, start = [], 0
-    for members in [part.rows for part in trial.parts] if once else [rows]:
-        count = min(len(members), max(FEWEST, BLOCKS // len(trial.parts)) if once else BLOCKS // 2)
-        order = random.permutation(members)
-        # Dealt class by class, so that every block holds as much of each as can be.
-        block[order[np.argsort(labels[order], kind="stable")]] = start + np.arange(len(order)) % count
-        strata.append(np.arange(start, start + count))
-        start += count
-    return block, strata
+    block[rows] = random.permutation(members.max() + 1)[members] % min(BLOCKS, members.max() + 1)
+    return block
 
 
 def _without(metric: Metric, part: Part, kept: NDArray[np.bool_], before: float) -> float:
@@ -239,6 +293,6 @@ def _without(metric: Metric, part: Part, kept: NDArray[np.bool_], before: float)
         return np.nan
     try:
         value = grade(metric, part, kept)
-    except ValueError:  # a class is gone
+    except EmpiriskError:  # a class is gone
         return before
     return value if np.isfinite(value) else before

@@ -103,6 +103,8 @@ def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Met
         raise EmpiriskError(f"scoring={value!r} must be a name or a scorer.")
     if classes is not None and value in (*POSITIVE, "average_precision", "false_positive_rate", "brier", "log_loss"):
         return _of_positive(value, classes, name or value)
+    if classes is not None and len(classes) > 2 and value == "roc_auc":
+        raise EmpiriskError(f"scoring='roc_auc' is for two classes, but y holds {len(classes)}; use 'roc_auc_ovr'.")
     if value in ERRORS:
         return Metric(name or value, get_scorer(ERRORS[value]), -1.0)
     if value == "error_rate":

@@ -28,8 +28,8 @@ class Search(Whole, Delegating):
     """The best of many settings of a machine, by cross-validation.
 
     Settings that differ in C alone are fitted as one path, each C started where the one before ended, also as the last
-    step of a pipeline. A setting whose parts have no meaning together is left out. Inside `evaluate` the search is
-    done anew in every split.
+    step of a pipeline; behind a kernel they share its values. A setting whose parts have no meaning together is left
+    out. Inside `evaluate` the search is done anew in every split.
 
     Parameters
     ----------
@@ -229,10 +229,9 @@ class Run:
 
 
 def _has_path(machine: Any) -> bool:
-    """Whether the features stay the same along C: explicit, and not weighed together with it."""
-    return machine.features is None or (
-        hasattr(machine.features, "transform") and not hasattr(machine.features, "kernels")
-    )
+    """Whether the features stay the same along C: they do, unless they are weighed together with it."""
+    kernel = machine._kernel()
+    return kernel is None or not kernel.learns_weights
 
 
 def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:

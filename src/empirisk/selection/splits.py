@@ -83,7 +83,7 @@ def _pairs(splitter: Any, y: NDArray, groups: NDArray | None) -> list[Split]:
     try:
         return list(splitter.split(np.zeros((len(y), 1)), y, groups))
     except ValueError as error:
-        raise EmpiriskError(f"cv={splitter!r} cannot split these {len(y)} rows: {error}") from error
+        raise EmpiriskError(f"cv={splitter!r} cannot split these {len(y)} rows: {error} Use fewer folds.") from error
 
 
 def _given(cv: Any, y: NDArray, groups: NDArray | None) -> list[Split]:
@@ -109,15 +109,33 @@ def _in_time(
     """Train on what came before, test on what came after."""
     if groups is not None or (repeats or 1) > 1:
         raise EmpiriskError("time= leaves one way to split; drop groups and repeats, or drop time.")
-    order = np.arange(n) if time is True else np.argsort(np.asarray(time), kind="stable")
-    if len(order) != n:
-        raise EmpiriskError(f"time has {len(order)} entries for {n} rows; give one for each row, or True.")
+    moments = np.arange(n) if time is True else _moments(time, n)
+    order = np.argsort(moments, kind="stable")
     if cv == "holdout":
         cut = n - max(1, round(n * float(test_size)))
-        return [(order[:cut], order[cut:])]
+        return [_before(order[:cut], order[cut:], moments)]
     if not isinstance(cv, Integral):
         raise EmpiriskError(f"cv={cv!r} does not go with time=; give a number of folds or 'holdout'.")
-    return [(order[train], order[test]) for train, test in _pairs(TimeSeriesSplit(int(cv)), order, None)]
+    pairs = _pairs(TimeSeriesSplit(int(cv)), order, None)
+    return [_before(order[train], order[test], moments) for train, test in pairs]
+
+
+def _moments(time: ArrayLike, n: int) -> NDArray:
+    """The place of each row in time: equal numbers are the same moment."""
+    values = np.asarray(time)
+    if len(values) != n:
+        raise EmpiriskError(f"time has {len(values)} entries for {n} rows; give one for each row, or True.")
+    if np.any(values != values):  # NaN and NaT differ from themselves
+        raise EmpiriskError("time holds missing values; leave those rows out, or say when they were.")
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def _before(train: Rows, test: Rows, moments: NDArray) -> Split:
+    """The split without training rows of the moment at which the test begins: they are not earlier."""
+    earlier = train[moments[train] < moments[test].min()]
+    if len(earlier) == 0:
+        raise EmpiriskError("time leaves no rows before the first test; use fewer folds, or times that differ more.")
+    return earlier, test
 
 
 def _check_way(cv: Any, repeats: int | None, test_size: float) -> None:
@@ -126,6 +144,8 @@ def _check_way(cv: Any, repeats: int | None, test_size: float) -> None:
         raise EmpiriskError(f"cv={cv!r} must be a number of folds of at least 2, one of {WAYS}, or a splitter.")
     if repeats is not None and (not isinstance(repeats, Integral) or repeats < 1):
         raise EmpiriskError(f"repeats={repeats!r} must be a whole number of at least 1.")
+    if (repeats or 1) > 1 and (cv in ("loo", "holdout") or not isinstance(cv, (str, Integral))):
+        raise EmpiriskError(f"repeats={repeats!r} draws folds anew, but cv={cv!r} draws none; leave repeats out.")
     if not isinstance(test_size, Real) or not 0 < test_size < 1:
         raise EmpiriskError(f"test_size={test_size!r} must be a share between 0 and 1.")
 
@@ -136,6 +156,6 @@ def _check_class_sizes(cv: Any, y: NDArray) -> None:
     if counts.min() < needed:
         label = labels[counts.argmin()]
         raise EmpiriskError(
-            f"cv={cv!r} needs {needed} rows of every class, but class {label!r} has {counts.min()}; use fewer folds, "
-            "join rare classes, or give a splitter such as sklearn.model_selection.KFold."
+            f"cv={cv!r} needs {needed} rows of every class, but class {str(label)!r} has {counts.min()}; use fewer "
+            "folds, join rare classes, or give a splitter such as sklearn.model_selection.KFold."
         )

@@ -16,6 +16,8 @@ DATE_FORMATS = (
     "%Y-%m-%d %H:%M",
     "%Y-%m-%dT%H:%M:%S%.f",
     "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y-%m-%dT%H:%M:%S%.f%:z",
+    "%Y-%m-%d %H:%M:%S%.f%:z",
     "%Y/%m/%d",
     "%d.%m.%Y",
     "%d.%m.%Y %H:%M",
@@ -86,7 +88,8 @@ class Column:
     def __str__(self) -> str:
         text = f"{self.name}: {self.kind}"
         if not self.used:
-            text += f", not used: {UNUSED[self.kind]}"
+            empty = self.kind == "constant" and self.distinct == 0
+            text += f", not used: {'it is empty' if empty else UNUSED[self.kind]}"
         elif self.low is not None and self.high is not None:
             text += f" from {self.low:g} to {self.high:g}"
         elif self.kind in ("category", "text"):
@@ -200,7 +203,8 @@ def parse_dates(text: pl.Series, form: str) -> pl.Series:
     """
     if not form:
         return pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
-    has_time = "%H" in form
-    if has_time:
+    if form.endswith("%:z"):  # moments of several zones are compared in one
+        return text.str.to_datetime(form, strict=False, time_unit="us", time_zone="UTC").dt.replace_time_zone(None)
+    if "%H" in form:
         return text.str.to_datetime(form, strict=False, time_unit="us", time_zone=None, exact=True)
     return text.str.to_date(form, strict=False, exact=True).cast(pl.Datetime("us"))

@@ -119,9 +119,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._joined(frame, means)
 
     def _columns(self, frame: pl.DataFrame, *kinds: str) -> list[pl.Series]:
-        """The columns of some kinds; those of a frame come in the order of the schema."""
-        pairs = zip(frame.get_columns(), self.schema.used, strict=True)
-        return [values for values, column in pairs if column.kind in kinds]
+        """The columns of some kinds."""
+        names = self.schema.of_kind(*kinds)
+        return frame.select(names).get_columns() if names else []
 
     def _numbers(self, frame: pl.DataFrame) -> NDArray[np.float64]:
         """Numbers, truth values and the numbers in dates, NaN where missing."""

@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import (
+    CANONICAL,
     DATE_FORMATS,
     MARKERS,
     SOFT_MARKERS,
@@ -22,6 +24,13 @@ WORDS_IN_TEXT = 3.0
 ID_NAME = re.compile(
     r"(?i:(^|[_\s.-])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no|serial)$|^unnamed)|[a-z]I[dD]$"
 )
+#: Whole numbers of such a name are codes, where they repeat.
+CODE_NAME = re.compile(
+    r"(?i:(^|[_\s.-])(ids?|key|zip|zipcode|post(al)?code|plz|code|cd|type|category|class|cluster|store|shop)$)"
+    r"|[a-z](I[dD]|Code|Type|Class)$"
+)
+REPEATED = 2  # rows for each of the codes, at the least
+LEADING_ZERO = r"^0\d+$"
 BLOCK = 1 << 22  # numbers looked at together
 
 
@@ -57,6 +66,8 @@ def _numbers(columns: list[pl.Series]) -> list[Column]:
             kind = "constant"
         elif kinds == len(series) and series.dtype.is_integer() and _names_rows(series.name, values[:, place]):
             kind = "identifier"
+        elif 2 < kinds <= count / REPEATED and series.dtype.is_integer() and CODE_NAME.search(series.name):
+            kind, low, high = "category", None, None
         shown = tuple(dict.fromkeys(str(value) for value in series.head(20).to_list() if value is not None))[:3]
         found.append(Column(series.name, kind, int(missing[place]), kinds, shown, low, high))
     return found
@@ -93,6 +104,8 @@ def _from_text(name: str, text: pl.Series) -> Column:
     # The first values and some from all over the column: a quick no for most columns of words.
     few = strict.gather_every(max(len(strict) // SAMPLE, 1)).head(SAMPLE)
     if len(few):
+        if strict.str.contains(LEADING_ZERO).any():  # codes: as numbers, 007 and 7 would be the same
+            return Column(name, _words(present))
         for form in ("", "comma", "thousands"):
             if _fits(few, strict, lambda part, form=form: parse_numbers(part, form)) and _plausible(few, form):
                 return Column(name, "number", form=form)
@@ -103,6 +116,28 @@ def _from_text(name: str, text: pl.Series) -> Column:
                 if _fits(few, strict, lambda part, form=form: parse_dates(part, form)):
                     return Column(name, "date", form=form)
     return Column(name, _words(present))
+
+
+def read_as(series: pl.Series, kind: str) -> Column:
+    """The column as a kind that was asked for; a value that is no such thing is an error that names it.
+
+    >>> import polars as pl
+    >>> read_as(pl.Series("zip", [89073, 89075, 89073]), "category").kind
+    'category'
+    """
+    if kind not in CANONICAL:
+        raise EmpiriskError(f"types: {series.name!r} cannot be {kind!r}; choose one of {', '.join(CANONICAL)}.")
+    forms = {"number": ("", "comma", "thousands"), "date": DATE_FORMATS}.get(kind, ("",))
+    if kind == "number" and series.dtype == pl.String:
+        few = series.drop_nulls().str.strip_chars().head(SAMPLE)
+        few = few.filter(~few.is_in(MARKERS + SOFT_MARKERS))
+        forms = [form for form in forms if _plausible(few, form)]
+    for form in forms:
+        try:
+            return _finish(series, Column(series.name, kind, form=form))
+        except EmpiriskError as error:
+            reason = str(error).split(" as in the table")[0]
+    raise EmpiriskError(f"types: {reason}; choose another kind for it.")
 
 
 def _fits(few: pl.Series, whole: pl.Series, parse) -> bool:

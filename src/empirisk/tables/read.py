@@ -1,6 +1,7 @@
 """Reading tables: CSV, TSV, Parquet, Arrow, JSON lines, frames of other libraries, or a bundled table by name."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from empirisk.errors import EmpiriskError
 from empirisk.tables import datasets
 from empirisk.tables.columns import MARKERS
 from empirisk.tables.frames import as_frame
+from empirisk.tables.guess import LEADING_ZERO
 from empirisk.tables.sniff import check_rows, decode, find_delimiter, read_header
 
+#: Where a code such as 00123 may stand, which is no number.
+ZERO_FIRST = re.compile(rb'[\n,;\t|"]0[0-9]')
 LOOKED_AT = 10_000  # rows whose types are tried first; reading twice now and then beats looking at all of them
 
 
@@ -107,6 +111,10 @@ def _read_text(path: Path) -> pl.DataFrame:
 def _parse(data: bytes, delimiter: str, names: list[str]) -> pl.DataFrame:
     """The columns by the types of their first values or, where a later one does not fit, of all of them."""
     rules = {"separator": delimiter, "new_columns": names, "null_values": list(MARKERS), "raise_if_empty": False}
+    if ZERO_FIRST.search(data):
+        text = pl.read_csv(data, infer_schema=False, **rules)
+        coded = text.select(pl.all().str.contains(LEADING_ZERO).any()).row(0) if text.height else ()
+        rules["schema_overrides"] = {name: pl.String for name, code in zip(names, coded, strict=False) if code}
     try:
         return pl.read_csv(data, infer_schema_length=LOOKED_AT, **rules)
     except pl.exceptions.ComputeError:

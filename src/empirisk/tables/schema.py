@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,7 +13,7 @@ import polars as pl
 from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
-from empirisk.tables.guess import guess_all
+from empirisk.tables.guess import guess_all, read_as
 
 __all__ = ["Column", "Schema", "find_column", "understand"]
 
@@ -83,7 +83,7 @@ class Schema:
         return cls(tuple(Column(**entry | {"examples": tuple(entry["examples"])}) for entry in json.loads(text)))
 
 
-def understand(table: Any, without: Iterable[str] = ()) -> Schema:
+def understand(table: Any, without: Iterable[str] = (), types: Mapping[str, str] | None = None) -> Schema:
     """Find out what the columns of a table hold.
 
     Parameters
@@ -92,6 +92,8 @@ def understand(table: Any, without: Iterable[str] = ()) -> Schema:
         The table, as `read` returns it.
     without : names
         Columns to leave out, such as the target.
+    types : dict, optional
+        What some columns hold, where the guess is wrong, such as ``{"zip": "category"}``.
 
     Examples
     --------
@@ -100,7 +102,11 @@ def understand(table: Any, without: Iterable[str] = ()) -> Schema:
     """
     frame = as_frame(table)
     left_out = {find_column(name, frame.columns, "column") for name in without}
-    return Schema(tuple(guess_all([column for column in frame.get_columns() if column.name not in left_out])))
+    asked = {find_column(name, frame.columns, "types"): kind for name, kind in (types or {}).items()}
+    others = [column for column in frame.get_columns() if column.name not in left_out and column.name not in asked]
+    found = {column.name: column for column in guess_all(others)}
+    found |= {name: read_as(frame[name], kind) for name, kind in asked.items() if name not in left_out}
+    return Schema(tuple(found[name] for name in frame.columns if name in found))
 
 
 def find_column(name: str, names: list[str], argument: str = "target") -> str:

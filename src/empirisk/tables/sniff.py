@@ -24,6 +24,8 @@ def decode(data: bytes, name: str) -> bytes:
             return data.decode("utf-16").encode()
         except UnicodeDecodeError as error:
             raise EmpiriskError(f"The table {name!r} is not proper UTF-16 text; save it as UTF-8.") from error
+    if data.startswith((b"\x1f\x8b", b"PK\x03\x04")):
+        raise EmpiriskError(f"The table {name!r} is packed or a workbook; unpack it, or export it as CSV.")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\x00" in data[:4096]:
         raise EmpiriskError(f"The table {name!r} is not text; give CSV, TSV, Parquet, Arrow or JSON lines.")

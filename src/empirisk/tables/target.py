@@ -101,7 +101,7 @@ def _column(series: pl.Series) -> Column:
         )
     if column.kind == "date":
         raise EmpiriskError(f"target={series.name!r} holds dates; turn them into a number or a class first.")
-    if column.kind == "identifier" and series.dtype.is_numeric():
+    if column.kind in ("identifier", "category") and series.dtype.is_numeric():
         return Column(column.name, "number", column.missing, column.distinct, column.examples, form=column.form)
     return column
 
@@ -144,7 +144,8 @@ def _labels(series: pl.Series, column: Column) -> pl.Series:
         numbers = column.convert(series) if column.used else series.cast(pl.Float64)
         numbers = numbers.set(~numbers.is_finite() & numbers.is_not_null(), None)
         whole = bool((numbers.drop_nulls() == numbers.drop_nulls().round()).all())
-        return numbers.cast(pl.Int64) if whole else numbers
+        # Scikit-learn takes broken numbers for quantities: as classes they are words.
+        return numbers.cast(pl.Int64) if whole else numbers.cast(pl.String)
     if column.kind == "number":
         return _labels(column.convert(series), column)
     return Column(column.name, "category").convert(series)

@@ -156,7 +156,8 @@ def wilson(successes: float, n: float, confidence: float) -> tuple[float, float]
     rate, shrink = successes / n, 1 + z**2 / n
     middle = (rate + z**2 / (2 * n)) / shrink
     half = z / shrink * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    # At its limits the formula gives 0 and 1 up to rounding.
+    return 0.0 if rate == 0 else max(0.0, float(middle - half)), 1.0 if rate == 1 else min(1.0, float(middle + half))
 
 
 METHODS = {"clopper_pearson": clopper_pearson, "wilson": wilson}

@@ -1,0 +1,89 @@
+"""The clock of a job with a limit of time: what is kept for its end, and whose turn is over."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+#: The refit is on more rows than a fold has, and fits vary.
+REFIT = 1.5
+#: Encodings of the length of a fold's between the contest and the report: of all training rows, and of the test's.
+ENCODINGS = 2.5
+#: Seconds kept for drawing and writing, and for the scores of a test row with their intervals, where no other work
+#: slows them down; and by how much it may.
+WRITING, TESTING, SLOWEST = 3.0, 5e-5, 5.0
+
+
+class Stopped(Exception):
+    """The time is over, or the user pressed Ctrl-C."""
+
+
+class Slow(Exception):
+    """A contestant has used up its share of the time."""
+
+
+@dataclass
+class Clock:
+    """When all is over, what is kept until then for the refit, the test and the report, and when a turn ends.
+
+    Parameters
+    ----------
+    end : float
+        When the whole job is to be over, on the clock of `time.perf_counter`.
+    writing : float
+        Seconds kept for the scores of the test, pictures and files.
+
+    Attributes
+    ----------
+    refit : float
+        Seconds kept for the refit and the test of the winner.
+    turn : float
+        When the turn of the contestant that plays ends.
+    """
+
+    end: float = np.inf
+    writing: float = 0.0
+    refit: float = 0.0
+    turn: float = np.inf
+
+    @classmethod
+    def of(cls, limit: float | None, begin: float, work: float = np.inf, tested: int = 0) -> "Clock":
+        """The clock of a job that began then and may take ``limit`` seconds; so far it got ``work`` of a processor's.
+
+        Where others use the machine, seconds of work take more seconds, those of the test and of the writing too.
+        """
+        if limit is None:
+            return cls()
+        slowness = (time.perf_counter() - begin) / max(work, 1e-3)
+        return cls(begin + limit, min((WRITING + TESTING * tested) * min(max(slowness, 1.0), SLOWEST), limit / 3))
+
+    @property
+    def deadline(self) -> float:
+        """When the contest ends."""
+        return self.end - self.writing - self.refit
+
+    @property
+    def rest(self) -> float:
+        """Seconds left for what comes after the test, but for the writing."""
+        return self.end - self.writing - time.perf_counter()
+
+    def keep(self, encoding: float, fit: float = 0.0) -> None:
+        """Keep time for a refit of one whose fits take so long, on a table whose encoding does."""
+        self.refit = max(self.refit, ENCODINGS * encoding + REFIT * fit)
+
+    def begin_turn(self, waiting: int) -> None:
+        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""
+        now = time.perf_counter()
+        self.turn = min(self.deadline, now + 2 * (self.deadline - now) / (waiting + 1))
+
+    @property
+    def left(self) -> float:
+        """Seconds left of the turn."""
+        return min(self.turn, self.deadline) - time.perf_counter()
+
+    def check(self, expected: float = 0.0) -> None:
+        """Raise if the time is over, or the turn would be before a match that takes as long as expected."""
+        if time.perf_counter() >= self.deadline:
+            raise Stopped("the time is over")
+        if self.left <= expected:
+            raise Slow("it takes more than its share of the time")

@@ -1,0 +1,86 @@
+"""Who plays on which table."""
+
+import numpy as np
+import polars as pl
+
+import empirisk as er
+from empirisk.league.contest import Standing, winner
+from empirisk.league.contestants import CLASSIFIERS, Size
+from empirisk.league.learn import _differences
+from empirisk.league.split import FEW_FOLDS, Wishes, _folds
+
+BY_NAME = {contestant.name: contestant for contestant in CLASSIFIERS}
+
+
+def size(rows=1000, columns=10, classes=2, sparse=False):
+    return Size(rows, columns, 10.0, classes, sparse, 0)
+
+
+def test_trees_play_on_sparse_tables_that_fit():
+    for name in ("tree", "forest", "boosting"):
+        assert BY_NAME[name].excuse(size(columns=1000, sparse=True)) == ""
+        assert "too large" in BY_NAME[name].excuse(size(rows=100_000, columns=1000, sparse=True))
+
+
+def test_a_table_with_words_is_learned_by_trees():
+    random = np.random.default_rng(0)
+    words = np.array([f"word{k}" for k in range(400)])
+    notes = [" ".join(random.choice(words, 6)) + (" refund" if k % 2 else " thanks") for k in range(300)]
+    frame = pl.DataFrame({"note": notes, "angry": ["yes" if k % 2 else "no" for k in range(300)]})
+    found = er.learn(frame, "angry", machines=["tree"])
+    assert found.model.pipeline[0].sparse_
+    assert found.winner == "tree"
+    assert found.test.scores[0].value == 1.0
+
+
+def test_many_classes_get_fewer_settings():
+    many = size(classes=100, rows=4000)
+    assert "slow beyond 10 classes" in BY_NAME["svm"].excuse(many)
+    assert len(BY_NAME["boosting"].machines(many)) == 1
+    assert len(BY_NAME["kernel_svm"].machines(many)) < len(BY_NAME["kernel_svm"].machines(size()))
+    assert many.large
+    assert not size().large
+
+
+def test_trees_of_large_forests_see_a_share_of_the_rows():
+    [forest] = BY_NAME["forest"].machines(size(rows=200_000))
+    assert forest.max_samples == 0.25
+    [forest] = BY_NAME["forest"].machines(size())
+    assert forest.max_samples == 1.0
+
+
+def test_a_difference_counts_by_its_own_standard_error():
+    """Folds are hard or easy for both: a machine that is worse on every fold alike is worse."""
+
+    def standing(name, place, scores):
+        return Standing(name, name, place, scores=np.array(scores), state="done")
+
+    forest = standing("forest", 2, [0.80, 0.90, 0.70])
+    assert winner([standing("tree", 1, [0.78, 0.881, 0.679]), forest]).name == "forest"
+    assert winner([standing("tree", 1, [0.82, 0.88, 0.69]), forest]).name == "tree"
+
+
+def test_a_contestant_that_many_rows_have_judged_may_win_on_fewer_folds():
+    def standing(name, place, scores, **others):
+        return Standing(name, name, place, scores=np.array(scores), **({"state": "done"} | others))
+
+    linear = standing("svm", 1, [0.88, 0.89, 0.88])
+    assert winner([linear, standing("forest", 2, [0.95], state="stopped", judged=60_000)]).name == "forest"
+    assert winner([linear, standing("forest", 2, [0.95, 0.94], state="out", judged=60_000)]).name == "forest"
+    assert winner([linear, standing("forest", 2, [0.95], state="stopped", judged=400)]).name == "svm"
+    assert winner([linear, standing("forest", 2, [0.88], state="stopped", judged=60_000)]).name == "svm"
+    words = _differences([linear], standing("forest", 2, [0.95], state="stopped"), 0.5)
+    assert words == {"forest": "chosen", "svm": "compared on one fold only"}
+    words = _differences([linear], standing("forest", 2, [0.95, 0.96], state="stopped"), 0.5)
+    assert set(words) == {"forest", "svm"}
+
+
+def test_many_rows_need_few_folds():
+    y = np.arange(100_001.0)
+
+    class Numbers:
+        classes = ()
+
+    assert len(_folds(y, Numbers, None, None, y, Wishes(), [])) == FEW_FOLDS
+    assert len(_folds(y, Numbers, None, None, y, Wishes(folds=4), [])) == 4
+    assert len(_folds(y[:1000], Numbers, None, None, y, Wishes(), [])) == 5
