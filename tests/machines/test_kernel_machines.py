@@ -376,3 +376,14 @@ def test_leave_one_out_of_rows_that_are_all_alike():
     assert machine.certificate_.converged
     with pytest.raises(ValueError, match="has 1 sample only"):
         machine.fit(np.ones((1, 2)), [1.0])
+
+
+@pytest.mark.parametrize("kernel", [er.kernels.Gaussian(2.0), er.kernels.Polynomial(3) + er.kernels.Linear()], ids=repr)
+@pytest.mark.parametrize("machine", [er.SVM(100.0), er.LogisticRegression(100.0), er.OneClassSVM(0.1)], ids=str)
+def test_the_objective_on_float32_rows_has_all_its_digits(machine, kernel):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 5)).astype(np.float32)
+    y = X[:, 0] * X[:, 1] + 0.3 * random.normal(size=150) > 0
+    machine = clone(machine).set_params(features=kernel, tol=1e-9)
+    single, double = (clone(machine).fit(rows, y).certificate_ for rows in (X, X.astype(np.float64)))
+    assert single.primal == pytest.approx(double.primal, rel=2e-9)

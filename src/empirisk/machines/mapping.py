@@ -14,7 +14,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
 from empirisk.kernels.items import size, take
 from empirisk.machines.inputs import check_weights
-from empirisk.maps.implicit import GramDesign
+from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.maps.mapped import Explicit, Implicit, Mapped
 
 Array = NDArray[np.float64]
@@ -76,7 +76,7 @@ class MapsFeatures:
         require_positive(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
-        return Implicit(GramDesign(self.features_, items, source)), y
+        return Implicit(GramDesign(self.features_, in_double(items), source)), y
 
     def _mapped(self, X) -> Any:
         """Validated data after the fitted feature map."""

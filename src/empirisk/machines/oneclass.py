@@ -15,7 +15,7 @@ from empirisk.linalg.design import Design
 from empirisk.machines.inputs import check_weights
 from empirisk.machines.machine import Machine
 from empirisk.machines.transaction import all_or_nothing
-from empirisk.maps.implicit import GramDesign
+from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
@@ -128,7 +128,7 @@ class OneClassSVM(OutlierMixin, Machine):
             return mapped.whole
         kernel = kernels.Linear()
         matrix = mapped.matrix if hasattr(mapped, "matrix") else mapped.design(np.arange(len(mapped)), False).X
-        return GramDesign(kernel, kernel.prepare(matrix), matrix)
+        return GramDesign(kernel, in_double(kernel.prepare(matrix)), matrix)
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         found = super()._coefficients(problems, points)

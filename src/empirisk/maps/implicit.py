@@ -183,8 +183,19 @@ def _taken(items: Any, chosen: NDArray | slice) -> Any:
     return items if isinstance(chosen, slice) and chosen == slice(None) else take(items, chosen)
 
 
+def in_double(items: Any) -> Any:
+    """Prepared items with their float32 numbers in float64: a certificate needs the digits of the kernel's values."""
+    return _cast(items, lambda part: part.astype(np.float64) if getattr(part, "dtype", None) == np.float32 else part)
+
+
 def _single(items: Any) -> Any:
     """Prepared items with their numbers in float32; objects stay as they are."""
-    if hasattr(items, "astype"):
-        return items.astype(np.float32, copy=False)
-    return Parts(*map(_single, items)) if isinstance(items, Parts) else items
+    return _cast(items, lambda part: part.astype(np.float32, copy=False) if hasattr(part, "astype") else part)
+
+
+def _cast(items: Any, change: Callable[[Any], Any]) -> Any:
+    """The items with every array changed; one that several parts look at is changed once."""
+    if not isinstance(items, Parts):
+        return change(items)
+    changed = {id(group): _cast(group, change) for group in items}
+    return Parts(*(changed[id(group)] for group in items))

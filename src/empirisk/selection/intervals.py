@@ -2,11 +2,12 @@
 
 The aim is the mean score of these machines on all rows there could be. So the machines are given, the rows are the
 sample, and their spread gives the variance: binomial for rates, a jackknife over blocks of rows (or of groups) for all
-other scores. Folds drawn otherwise would have given other machines and test sets: in simulations that makes the
-variance 1.0 to 1.8 times that of the rows, most where there is nothing to find, less where folds are repeated;
-`allowance` stands for it. How far machines trained on other data would differ cannot be seen in folds, which share most
-of their rows. It matters little for accuracy, area under the ROC curve, R^2 or RMSE, and much for F1 or recall of a
-machine that has found nothing: chance then decides how often it says yes.
+other scores, which also tells their bias: average precision of few rows is too high, R^2 too low. Folds drawn
+otherwise would have given other machines and test sets: in simulations that makes the variance 1.0 to 2.1 times that of
+the rows, most where there is nothing to find, less where folds are repeated; `allowance` stands for it. How far
+machines trained on other data would differ cannot be seen in folds, which share most of their rows. It matters little
+for accuracy, area under the ROC curve, R^2 or RMSE, and much for F1 or recall of a machine that has found nothing:
+chance then decides how often it says yes.
 """
 
 import warnings
@@ -27,7 +28,10 @@ from empirisk.theory.luck import clopper_pearson, wilson
 
 Array = NDArray[np.float64]
 BLOCKS, FEWEST = 30, 5
-FOLDS, SMALL = 0.4, 1.1
+SMALL = 1.1
+#: What folds drawn at random add to the variance of the rows: for scores of labels, for those of numbers, and for R^2,
+#: which has no spread of the targets to hide it.
+FOLDS, FOLDS_OF_NUMBERS, FOLDS_OF_R2 = 0.4, 0.6, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +120,16 @@ class Trial:
         """How often a row is tested."""
         return sum(len(part.rows) for part in self.parts) / len(self.tested)
 
-    def allowance(self, labels: bool) -> float:
+    def allowance(self, metric: Metric, labels: bool) -> float:
         """What the variance of the rows is multiplied with, to pay for folds drawn at random.
 
         Drawing them again makes it less for scores of labels, which flip; hardly for those of numbers.
         """
         if self.splits == 1:
             return 1.0
-        return 1 + FOLDS / (self.repeats if labels else 1.0)
+        if labels:
+            return 1 + FOLDS / self.repeats
+        return 1 + (FOLDS_OF_R2 if metric.name == "r2" else FOLDS_OF_NUMBERS)
 
 
 def grade(metric: Metric, part: Part, kept: NDArray[np.bool_] | None = None) -> float:
@@ -155,19 +161,22 @@ def score(metric: Metric, trial: Trial, folds: Array) -> Score:
     if metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # leaving rows out moves no limit
         method, interval = "binomial", _of_rate(metric, trial, parts)
     else:
-        method, interval = "jackknife", _around(value, _half_width(metric, trial, parts), metric.limits)
+        method, interval = "jackknife", _around(value, *_bias_and_half(metric, trial, parts), metric.limits)
     return Score(metric.name, value, interval, trial.confidence, method, folds, metric.sign > 0)
 
 
-def _around(value: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
-    """value -+ half on a scale without limits: log odds between 0 and 1, logarithms above 0."""
+def _around(value: float, bias: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
+    """value - bias -+ half on a scale without limits, log odds between 0 and 1 and logarithms above 0; with the value."""
     low, high = limits
-    if (low, high) == (0.0, 1.0) and 0 < value < 1:
-        odds, half = np.log(value / (1 - value)), half / (value * (1 - value))
-        return float(expit(odds - half)), float(expit(odds + half))
-    if low == 0 and value > 0 and np.isinf(high):
-        return float(value * np.exp(-half / value)), float(value * np.exp(half / value))
-    return max(low, value - half), min(high, value + half)
+    centre = value - bias if low < value - bias < high else value
+    if (low, high) == (0.0, 1.0) and 0 < centre < 1:
+        odds, half = np.log(centre / (1 - centre)), half / (centre * (1 - centre))
+        begin, end = float(expit(odds - half)), float(expit(odds + half))
+    elif low == 0 and centre > 0 and np.isinf(high):
+        begin, end = float(centre * np.exp(-half / centre)), float(centre * np.exp(half / centre))
+    else:
+        begin, end = max(low, centre - half), min(high, centre + half)
+    return min(begin, value), max(end, value)
 
 
 def corrected_t(values: Array, share: float, confidence: float) -> tuple[float, float]:
@@ -188,11 +197,11 @@ def _of_rate(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
         # Of a score at its limit: the rows that it counts, such as all rows said to be positive for precision.
         worth = min(worth, 1 / np.max(np.abs(_one_more(metric, trial)), initial=1 / (1 + worth)) - 1)
     if trial.groups is not None:
-        variance, _ = _jackknife(metric, trial, folds)
+        variance, _, _ = _jackknife(metric, trial, folds)
         clusters = len(np.unique(trial.groups[rows]))
         worth = min(worth, value * (1 - value) / variance if variance > 0 else clusters)
     # The normal quantile stands where the jackknife has Student's, whose square is larger by this factor.
-    worth = max(worth / (trial.allowance(labels=True) * (1.0 if trial.splits == 1 else SMALL)), 1.0)
+    worth = max(worth / (trial.allowance(metric, labels=True) * (1.0 if trial.splits == 1 else SMALL)), 1.0)
     method: Callable = clopper_pearson if trial.splits == 1 else wilson
     return method(min(max(value, 0.0), 1.0) * worth, worth, trial.confidence)
 
@@ -206,13 +215,14 @@ def _weights(trial: Trial, rows: NDArray[np.intp]) -> Array:
     return weights[rows]
 
 
-def _half_width(metric: Metric, trial: Trial, folds: Array) -> float:
-    rows, freedom = _jackknife(metric, trial, folds)
+def _bias_and_half(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
+    """What a score of so few rows is off by on average, and half the width of its interval."""
+    rows, freedom, bias = _jackknife(metric, trial, folds)
     if freedom < 1:
-        return np.nan
+        return 0.0, np.nan
     moves = _one_more(metric, trial)
-    variance = trial.allowance(labels=len(moves) > 0) * (rows + float(np.sum(moves**2)))
-    return float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(variance))
+    variance = trial.allowance(metric, labels=len(moves) > 0) * (rows + float(np.sum(moves**2)))
+    return bias, float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(variance))
 
 
 def _one_more(metric: Metric, trial: Trial) -> Array:
@@ -244,8 +254,8 @@ def _one_more(metric: Metric, trial: Trial) -> Array:
     return trial.repeats * (np.array(moved) - before)
 
 
-def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
-    """Variance of the score, from how it moves when a block of rows is left out, and its degrees of freedom.
+def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float, float]:
+    """Variance of the score, from how it moves when a block of rows is left out, its degrees of freedom, and its bias.
 
     Blocks lie inside the test sets; of groups, and where all test sets are scored at once, they are left out of all.
     """
@@ -257,23 +267,25 @@ def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float
                 [
                     float(np.nanmean([_without(metric, part, block[part.rows] != number, old) for part, old in pairs]))
                     for number in range(block.max() + 1)
-                ]
+                ],
+                float(np.mean(folds)),
             )
         found = []
         for part, old in zip(trial.parts, folds, strict=True):
             count = min(len(part.rows), max(FEWEST, BLOCKS // len(trial.parts)))
             block = np.random.default_rng(0).permutation(np.arange(len(part.rows)) % count)
-            found.append(_spread([_without(metric, part, block != number, old) for number in range(count)]))
+            found.append(_spread([_without(metric, part, block != number, old) for number in range(count)], old))
     # Draws of the folds do not make rows: the variance is that of one draw.
-    variance, freedom = np.sum(found, axis=0)
-    return trial.repeats * variance / len(trial.parts) ** 2, freedom / trial.repeats
+    variance, freedom, bias = np.sum(found, axis=0)
+    return trial.repeats * variance / len(trial.parts) ** 2, freedom / trial.repeats, bias / len(trial.parts)
 
 
-def _spread(scores: Sequence[float]) -> tuple[float, float]:
-    """The variance that a jackknife finds in the scores without each block, and its degrees of freedom."""
+def _spread(scores: Sequence[float], score: float) -> tuple[float, float, float]:
+    """Variance, degrees of freedom and bias that a jackknife finds in the scores without each block."""
     moved = np.asarray(scores)
-    count = len(moved)
-    return (count - 1) / count * float(np.nansum((moved - np.nanmean(moved)) ** 2)), count - 1.0
+    count, mean = len(moved), float(np.nanmean(moved))
+    variance = (count - 1) / count * float(np.nansum((moved - mean) ** 2))
+    return variance, count - 1.0, (count - 1) * (mean - score)
 
 
 def _blocks(trial: Trial) -> NDArray[np.intp]:
