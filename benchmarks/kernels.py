@@ -23,7 +23,7 @@ SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
 # libsvm's tol bounds a violation and ours the relative gap: the loosest of these that reaches the dual objective of
 # libsvm at its default tol, or a better one, is the tol that matches. The rows print both objectives.
 TOLERANCES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
-TOL, CLOSE = 1e-5, 1e-9
+CLOSE = 1e-9
 MEMORY_PROBE = "--memory"
 
 
@@ -142,7 +142,8 @@ def digits(rows: int = 20_000) -> None:
         y, truth = stored["y_train"], stored["y_test"]
     rows, gamma = _rows(rows), 0.02
     data, test, truth = Data(f"MNIST {rows:_}x784", X[:rows], y[:rows]), test[: rows // 4], truth[: rows // 4]
-    ours = er.SVM(C=10.0, features=er.kernels.Gaussian.from_gamma(gamma), multiclass="one_vs_one", tol=TOL)
+    # At this tol the dual of every pair looked at is better than libsvm's (3 and 8, 4 and 9, 0 and 1).
+    ours = er.SVM(C=10.0, features=er.kernels.Gaussian.from_gamma(gamma), multiclass="one_vs_one", tol=1e-3)
     rivals = _rivals("SVC", {"C": 10.0, "gamma": gamma, "cache_size": 1000})
     _race(f"ten classes, fit {data.name}", data, ours, rivals, lambda _: 0.0)
     machines = {OURS: ours, **rivals}

@@ -17,7 +17,7 @@ def test_sums_equal_the_product_with_the_whole_matrix(kernel, shape, centres, ot
     random = np.random.default_rng(centres)
     X, c = random.normal(size=(centres + others, 3)), random.normal(size=(centres, *shape))
     items, K = kernel.prepare(X), kernel(X)
-    rest = items[centres:] if others else None
+    rest = items[centres:]
     own, other = kernel_sums(kernel, items[:centres], c, rest, among=True)
     scale = 1e-13 * np.abs(K[:, :centres]) @ np.abs(c) + 1e-300
     assert np.all(np.abs(own - K[:centres, :centres] @ c) <= scale[:centres])

@@ -39,6 +39,19 @@ class Parts:
         return iter(self.groups)
 
 
+class Chosen:
+    """Some of the prepared items, copied only as far as they are asked for."""
+
+    def __init__(self, items: Any, rows: NDArray[np.intp]):
+        self.items, self.rows = items, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, chosen) -> Any:
+        return take(self.items, self.rows[chosen])
+
+
 class Objects:
     """A list of prepared objects."""
 

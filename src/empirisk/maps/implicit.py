@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import Parts, size, take
+from empirisk.kernels.items import Chosen, Parts, size, take
 from empirisk.linalg.design import Design
 from empirisk.maps.sums import kernel_sums
 from empirisk.penalties.hilbert import HilbertNorm
@@ -49,13 +49,28 @@ class GramDesign(Design):
     implicit = True
 
     def __init__(self, kernel: Kernel, items: Any, source: Any = None, centres: Any = None):
-        self.kernel, self.items, self.source = kernel, items, source
+        self.kernel, self.source = kernel, source
         self.root: GramDesign = self
-        self._centres = centres
+        self._given, self._centres = items, centres
+        self._places: NDArray | None = None
         self._known: list[tuple[Array, Array]] = []
         self._within: tuple[GramDesign, NDArray] | None = None
         self._multiply: Callable[[Array], Array] | None = None
         self.shape = (size(items), size(items if centres is None else centres))
+
+    @cached_property
+    def items(self) -> Any:
+        """The prepared samples; those of a part are copied when they are asked for."""
+        return self._given if self._places is None else self._given[:]
+
+    @cached_property
+    def packed(self) -> Any:
+        """The samples in the form that is best for many blocks."""
+        return self.kernel.pack(self.items) if self._places is None else take(self.root.packed, self._places)
+
+    def _some(self, chosen: NDArray) -> Chosen:
+        """The packed samples at some rows, by way of the root's, so that a part needs no copy of its own."""
+        return Chosen(self.root.packed, chosen if self._places is None else self._places[chosen])
 
     @property
     def centres(self) -> Any:
@@ -69,11 +84,15 @@ class GramDesign(Design):
     @cached_property
     def diagonal(self) -> Array:
         """k(x_i, x_i)."""
+        if self._places is not None:
+            return self.root.diagonal[self._places]
         return np.asarray(self.kernel.norms(self.items), dtype=np.float64)
 
     @cached_property
     def single(self) -> "GramDesign":
         """The same samples in float32, for solvers that need many entries and few digits."""
+        if self._places is not None:
+            return self.root.single.rows(self._places)
         return GramDesign(self.kernel, _single(self.items), self.source)
 
     @property
@@ -134,13 +153,13 @@ class GramDesign(Design):
 
     def _product(self, columns: NDArray, coefficients: Array) -> Array:
         """K[:, columns] coefficients."""
-        centres = take(self.centres, columns)
         if self._centres is not None:
+            centres = take(self.centres, columns)
             return kernel_sums(self.kernel, centres, coefficients, self.items, among=False)[1]
         total = np.empty((self.shape[0], *coefficients.shape[1:]))
         others = np.setdiff1d(np.arange(self.shape[0]), columns, assume_unique=True)
         total[columns], total[others] = kernel_sums(
-            self.kernel, centres, coefficients, take(self.items, others) if len(others) else None, among=True
+            self.kernel, self._some(columns), coefficients, self._some(others), among=True
         )
         return total
 
@@ -162,8 +181,10 @@ class GramDesign(Design):
         return HilbertNorm(self, penalty.l2) if penalty.l2 > 0 else penalty
 
     def rows(self, chosen):
-        part = GramDesign(self.kernel, take(self.items, chosen), self.source)
-        part.root, part._within = self.root, (self, chosen)
+        places = np.arange(self.shape[0])[chosen]
+        inside = places if self._places is None else self._places[places]
+        part = GramDesign(self.kernel, Chosen(self.root.items, inside), self.source)
+        part.root, part._places, part._within = self.root, inside, (self, chosen)
         return part
 
     def seen_from(self, chosen, trained):

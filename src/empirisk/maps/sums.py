@@ -28,7 +28,7 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     kernel : Kernel
         Fitted, if it learns from data.
     centres, others : prepared items
-        The z_j, and the x at which the sums are wanted; ``others`` may be None.
+        The z_j, and the x at which the sums are wanted; packed, or chosen from packed ones.
     coefficients : array
         c, with a column for every sum.
     among : bool
@@ -39,8 +39,7 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     >>> kernel_sums(er.kernels.Linear(), np.array([[1.0], [2.0]]), np.ones(2), np.array([[3.0]]), True)
     (array([3., 6.]), array([9.]))
     """
-    count, rest = size(centres), 0 if others is None else size(others)
-    centres, others = kernel.pack(centres), others if others is None else kernel.pack(others)
+    count, rest = size(centres), size(others)
     height, width = _block_shape()
     panels = _slices(0, count, height)
     tail = coefficients.shape[1:]

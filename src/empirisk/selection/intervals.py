@@ -166,7 +166,7 @@ def score(metric: Metric, trial: Trial, folds: Array) -> Score:
 
 
 def _around(value: float, bias: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
-    """value - bias -+ half on a scale without limits, log odds between 0 and 1 and logarithms above 0; with the value."""
+    """value - bias -+ half on a scale without limits: log odds between 0 and 1, logarithms above 0; never without value."""
     low, high = limits
     centre = value - bias if low < value - bias < high else value
     if (low, high) == (0.0, 1.0) and 0 < centre < 1:

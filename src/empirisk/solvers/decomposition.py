@@ -18,6 +18,8 @@ LOOK = 3
 MEMORY = 60
 PATIENCE = 20
 FEW = 3000
+# A larger working set asks for more kernel rows than the solution needs, a smaller one for more rounds.
+LEAST, MOST, SAMPLES = 256, 768, 32
 # A working set takes at most this share of the rows that fit into memory.
 SHARE_OF_ROOM = 3
 
@@ -34,8 +36,8 @@ class Decomposition(Solver):
 
     Parameters
     ----------
-    size : int, default 768
-        Samples in a working set.
+    size : int, optional
+        Samples in a working set; if None, one in 32 of all, but at least 256 and at most 768.
     share : float, default 0.1
         Violation at which a working set is left, as a share of the largest one.
 
@@ -49,7 +51,7 @@ class Decomposition(Solver):
     implicit = True
     iteration_limit = 5000
 
-    def __init__(self, size: int = 768, share: float = 0.1):
+    def __init__(self, size: int | None = None, share: float = 0.1):
         self.size = size
         self.share = share
 
@@ -61,7 +63,9 @@ class Decomposition(Solver):
         return "" if problem.penalty.l2 > 0 else "the penalty has no l2 part, without which the dual is constrained"
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        size = max(4, min(self.size, len(problem.y)))
+        count = len(problem.y)
+        size = max(LEAST, min(MOST, count // SAMPLES)) if self.size is None else self.size
+        size = max(4, min(size, count))
         source = rows_of(gram(problem), 2 * SHARE_OF_ROOM)
         run = Run(problem, watch, State(problem, source, max(2, min(size, source.room // SHARE_OF_ROOM)), start))
         while not run.ends(self.share):

@@ -81,7 +81,7 @@ class RowCache:
 
     def __init__(self, design: GramDesign, least: int):
         self.design = design
-        self._packed = design.kernel.pack(design.items)
+        self._packed = design.packed
         count = design.shape[0]
         probe = np.asarray(design.block(np.arange(1), np.arange(1)))
         self.dtype = probe.dtype if probe.dtype == np.float32 else np.dtype(np.float64)
