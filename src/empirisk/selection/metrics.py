@@ -31,6 +31,7 @@ ERRORS = {
     "brier": "neg_brier_score",
 }
 RATES = {"accuracy", "error_rate"}
+BIASED = {"r2", "average_precision"}
 #: Scores of one class against the other: the second of two is the positive one, whatever its label.
 POSITIVE = {"precision": precision_score, "recall": recall_score, "f1": f1_score, "jaccard": jaccard_score}
 PROBABLE = {"response_method": "predict_proba", "greater_is_better": False}
@@ -62,6 +63,11 @@ class Metric:
     def rate(self) -> bool:
         """Whether it is a share of the rows."""
         return self.name in RATES
+
+    @property
+    def biased(self) -> bool:
+        """Whether its mean over small samples is far from its value on many rows."""
+        return self.name in BIASED
 
     @property
     def limits(self) -> tuple[float, float]:
