@@ -174,7 +174,11 @@ def test_coverage_for_numbers(slope):
                 machine = LinearRegression().fit(X[fold.train], y[fold.train])
                 squared.append(1 + np.sum((machine.coef_ - slope * np.eye(d)[0]) ** 2) + machine.intercept_**2)
             error = np.mean(squared)
-            aims = {"r2": 1 - error / (1 + slope**2), "rmse": np.sqrt(error), "mae": np.mean(np.sqrt(squared)) * np.sqrt(2 / np.pi)}
+            aims = {
+                "r2": 1 - error / (1 + slope**2),
+                "rmse": np.sqrt(error),
+                "mae": np.mean(np.sqrt(squared)) * np.sqrt(2 / np.pi),
+            }
             limits = {name: one.interval for name, one in result.scores.items()}
             held.append([limits[name][0] <= aim <= limits[name][1] for name, aim in aims.items()])
     found = np.mean(held, axis=0)
