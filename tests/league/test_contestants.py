@@ -33,7 +33,9 @@ def test_a_table_with_words_is_learned_by_trees():
     assert found.test.scores[0].value == 1.0
 
 
-def test_many_classes_get_fewer_settings():
+def test_many_classes_and_words_get_fewer_settings():
+    assert len(BY_NAME["boosting"].machines(size(columns=1000, sparse=True))) == 2
+    assert len(BY_NAME["boosting"].machines(size())) == 4
     many = size(classes=100, rows=4000)
     assert "slow beyond 10 classes" in BY_NAME["svm"].excuse(many)
     assert len(BY_NAME["boosting"].machines(many)) == 1

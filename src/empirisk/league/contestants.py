@@ -119,12 +119,10 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
         return [full | early | {"n_estimators": 200}]
     if size.large or size.classes > SOME_CLASSES:
         return [full | early | {"n_estimators": 400}, shy | early | {"n_estimators": 800}]
-    return [
-        full | {"n_estimators": 100, "max_leaves": 7},
-        full | {"n_estimators": 400, "max_leaves": 7},
-        full | {"n_estimators": 400, "learning_rate": 0.05},
-        shy | {"n_estimators": 400},
-    ]
+    small = [full | {"n_estimators": rounds, "max_leaves": 7} for rounds in (100, 400)]
+    if size.sparse:  # words are many columns, and every tree looks at all of them
+        return small
+    return [*small, full | {"n_estimators": 400, "learning_rate": 0.05}, shy | {"n_estimators": 400}]
 
 
 def _trees(size: Size) -> int:
