@@ -1,5 +1,8 @@
 """Closed forms for the squared loss: a linear system, or a singular value decomposition."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
@@ -12,6 +15,7 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.kernel_closed import kernel_ridge
 
 Array = NDArray[np.float64]
+Made = TypeVar("Made")
 
 
 class ClosedForm(Solver):
@@ -52,7 +56,7 @@ class ClosedForm(Solver):
             point = _factored(problem, watch)
             if self.method == "cholesky" or watch.proves(problem, point):
                 return point
-        point = _decomposed(problem, self.cutoff)
+        point = _decomposed(problem, watch, self.cutoff)
         watch.proves(problem, point)
         watch(point, objective=problem.primal(point))
         return point
@@ -64,14 +68,12 @@ class ClosedForm(Solver):
 
 
 def _factored(problem: Problem, watch: Watch) -> Point:
-    """By the normal equations, with two rounds of refinement; the factor serves every problem of the same matrix."""
-    key = (id(problem.design), id(problem.weights), problem.C, problem.penalty.l2, problem.intercept)
+    """By the normal equations, with two rounds of refinement."""
     curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
-    if watch.shared.get("key") != key:
-        stiffness = np.full(problem.design.shape[1], l2)
-        watch.shared["key"] = key
-        watch.shared["system"] = NormalEquations(problem.design, curvature, stiffness, problem.intercept)
-    system: NormalEquations = watch.shared["system"]
+    stiffness = np.full(problem.design.shape[1], l2)
+    system = _shared(
+        problem, watch, "factor", lambda: NormalEquations(problem.design, curvature, stiffness, problem.intercept)
+    )
     point = problem.origin()
     w, b = point.w, float(point.b)
     for _ in range(3):
@@ -86,19 +88,31 @@ def _factored(problem: Problem, watch: Watch) -> Point:
     return Point(w, b)
 
 
-def _decomposed(problem: Problem, cutoff: float | None) -> Point:
+def _shared(problem: Problem, watch: Watch, name: str, make: Callable[[], Made]) -> Made:
+    """What is made of the matrix, once for all problems that differ in their targets only."""
+    key = (id(problem.design), id(problem.weights), problem.C, problem.penalty.l2, problem.intercept)
+    if watch.shared.get(name, (None, None))[0] != key:
+        watch.shared[name] = key, make()
+    return watch.shared[name][1]
+
+
+def _decomposed(problem: Problem, watch: Watch, cutoff: float | None) -> Point:
     """By the SVD of the weighted, centred matrix: minimum norm among the minimisers."""
-    rows, columns = problem.design.shape
-    require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
-    matrix = problem.design.columns(np.arange(columns))
     root = np.sqrt(2.0 * problem.scale)
-    centre, level = np.zeros(columns), 0.0
-    if problem.intercept:
-        share = problem.weights / problem.weights.sum()
-        centre, level = share @ matrix, float(share @ problem.y)
-    left, values, right = linalg.svd((matrix - centre) * root[:, None], full_matrices=False)
-    limit = values.max(initial=0.0) * (max(rows, columns) * np.finfo(float).eps if cutoff is None else cutoff)
+    share = problem.weights / problem.weights.sum() if problem.intercept else np.zeros(len(problem.y))
+    centre, left, values, right = _shared(problem, watch, "svd", lambda: _singular_parts(problem, share, root))
+    level = float(share @ problem.y)
+    limit = values.max(initial=0.0) * (max(problem.design.shape) * np.finfo(float).eps if cutoff is None else cutoff)
     kept = values > limit
     targets = left[:, kept].T @ (root * (problem.y - level))
     w = right[kept].T @ (values[kept] / (values[kept] ** 2 + problem.penalty.l2) * targets)
     return Point(w, level - float(centre @ w))
+
+
+def _singular_parts(problem: Problem, share: Array, root: Array) -> tuple[Array, Array, Array, Array]:
+    """The centre of the rows, and the singular value decomposition around it."""
+    rows, columns = problem.design.shape
+    require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
+    matrix = problem.design.columns(np.arange(columns))
+    centre = share @ matrix
+    return centre, *linalg.svd((matrix - centre) * root[:, None], full_matrices=False)

@@ -41,7 +41,7 @@ class Factored(Solver):
         if "factor" not in watch.shared.setdefault(problem.design, {}):
             watch.shared[problem.design]["factor"] = Factor(problem.design.outer())
         factor = watch.shared[problem.design]["factor"]
-        explicit = replace(problem, design=DenseDesign(factor.features))
+        explicit = replace(problem, design=factor.design)
         point = problem.origin()
         for solver, _ in fitting_rows(EXPLICIT, explicit):
             for share in SHARPER:
@@ -64,13 +64,14 @@ class Factor:
         kept = values > RANK * len(K) * max(values[-1], 0.0)
         self.roots = np.sqrt(values[kept])
         self.vectors = vectors[:, kept]
-        self.features = self.vectors * self.roots
+        # One design for all problems: what solvers keep for it then serves them all.
+        self.design = DenseDesign(self.vectors * self.roots)
 
     def back(self, problem: Problem, point: Point) -> Point:
         """The point in the coefficients of the samples: beta = -u/l2 at the optimum, else V S^-1/2 w."""
         if problem.penalty.l2 == 0:
             return Point(self.vectors @ (point.w.T / self.roots).T, point.b, point.u)
-        u = point.u if point.u is not None else problem.slopes(self.features @ point.w + point.b)
+        u = point.u if point.u is not None else problem.slopes(self.design.X @ point.w + point.b)
         return Point(-u / problem.penalty.l2, point.b, u)
 
     def translated(self, problem: Problem, progress):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from empirisk.linalg.design import DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import Watch
@@ -22,7 +21,7 @@ def interior_point(problem: Problem, watch: Watch) -> Point | None:
     rows = len(problem.y)
     if rows > SIZE or 32 * rows**2 > settings().memory or problem.tilt:
         return None
-    explicit = replace(problem, design=DenseDesign(Factor(gram(problem).matrix).features))
+    explicit = replace(problem, design=Factor(gram(problem).matrix).design)
     solver = InteriorPoint()
     if solver.refusal(explicit):
         return None
