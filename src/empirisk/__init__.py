@@ -10,20 +10,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from empirisk import errors, kernels, losses, maps, penalties, plots, scales, selection, solvers, tables, theory
+    from empirisk import (
+        errors,
+        evaluation,
+        kernels,
+        losses,
+        maps,
+        penalties,
+        plots,
+        scales,
+        selection,
+        solvers,
+        tables,
+        theory,
+    )
+    from empirisk.evaluation.compare import compare
+    from empirisk.evaluation.evaluate import evaluate
     from empirisk.files.load import load
     from empirisk.files.save import save
     from empirisk.league.learn import learn
-    from empirisk.machines.base import Classifier, Regressor
     from empirisk.machines.centroid import NearestCentroid
+    from empirisk.machines.classifiers import SVM, LeastSquaresClassifier, LogisticRegression
+    from empirisk.machines.equation import Classifier, Regressor
     from empirisk.machines.geometry import Hyperplane
-    from empirisk.machines.margin import SVM, LeastSquaresClassifier, LogisticRegression
-    from empirisk.machines.neighbors import KNNClassifier, KNNRegressor
+    from empirisk.machines.neighbors.machines import KNNClassifier, KNNRegressor
     from empirisk.machines.oneclass import OneClassSVM
     from empirisk.machines.perceptron import Perceptron
-    from empirisk.machines.regression import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
-    from empirisk.selection.compare import compare
-    from empirisk.selection.evaluate import evaluate
+    from empirisk.machines.regressors import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
     from empirisk.settings import config
     from empirisk.theory.luck import luck
     from empirisk.trees.adaboost import AdaBoostClassifier
@@ -65,6 +78,7 @@ __all__ = [
     "config",
     "errors",
     "evaluate",
+    "evaluation",
     "kernels",
     "learn",
     "load",
@@ -83,6 +97,7 @@ __all__ = [
 
 _MODULES = (
     "errors",
+    "evaluation",
     "kernels",
     "losses",
     "maps",
@@ -101,30 +116,30 @@ _HOMES = {
     "BaggingRegressor": "empirisk.trees.bagging",
     "BoostingClassifier": "empirisk.trees.boosting",
     "BoostingRegressor": "empirisk.trees.boosting",
-    "Classifier": "empirisk.machines.base",
-    "ElasticNet": "empirisk.machines.regression",
+    "Classifier": "empirisk.machines.equation",
+    "ElasticNet": "empirisk.machines.regressors",
     "ForestClassifier": "empirisk.trees.forest",
     "ForestRegressor": "empirisk.trees.forest",
     "Hyperplane": "empirisk.machines.geometry",
-    "KNNClassifier": "empirisk.machines.neighbors",
-    "KNNRegressor": "empirisk.machines.neighbors",
-    "Lasso": "empirisk.machines.regression",
-    "LeastAbsolute": "empirisk.machines.regression",
-    "LeastSquares": "empirisk.machines.regression",
-    "LeastSquaresClassifier": "empirisk.machines.margin",
-    "LogisticRegression": "empirisk.machines.margin",
+    "KNNClassifier": "empirisk.machines.neighbors.machines",
+    "KNNRegressor": "empirisk.machines.neighbors.machines",
+    "Lasso": "empirisk.machines.regressors",
+    "LeastAbsolute": "empirisk.machines.regressors",
+    "LeastSquares": "empirisk.machines.regressors",
+    "LeastSquaresClassifier": "empirisk.machines.classifiers",
+    "LogisticRegression": "empirisk.machines.classifiers",
     "NearestCentroid": "empirisk.machines.centroid",
     "OneClassSVM": "empirisk.machines.oneclass",
     "Perceptron": "empirisk.machines.perceptron",
-    "Regressor": "empirisk.machines.base",
-    "Ridge": "empirisk.machines.regression",
-    "SVM": "empirisk.machines.margin",
-    "SVR": "empirisk.machines.regression",
+    "Regressor": "empirisk.machines.equation",
+    "Ridge": "empirisk.machines.regressors",
+    "SVM": "empirisk.machines.classifiers",
+    "SVR": "empirisk.machines.regressors",
     "TreeClassifier": "empirisk.trees.tree",
     "TreeRegressor": "empirisk.trees.tree",
-    "compare": "empirisk.selection.compare",
+    "compare": "empirisk.evaluation.compare",
     "config": "empirisk.settings",
-    "evaluate": "empirisk.selection.evaluate",
+    "evaluate": "empirisk.evaluation.evaluate",
     "learn": "empirisk.league.learn",
     "load": "empirisk.files.load",
     "luck": "empirisk.theory.luck",

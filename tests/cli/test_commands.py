@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import empirisk as er
 from empirisk.cli.main import COMMANDS, app
-from tests.cli.serving import Client, table_model
+from tests.service.serving import Client, table_model
 
 NAME = [sys.executable, "-m", "empirisk"]
 

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import empirisk as er
-from tests.cli.serving import table_model
 from tests.files.cases import answers, fitted, rows
+from tests.service.serving import table_model
 
 FOLDER = Path(__file__).parent / "data"
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.errors import NotAKernel, Unsuitable
-from empirisk.machines import loo
+from empirisk.fits import leave_one_out as loo
 from tests.truth import ACCURACY, optimum
 
 RANDOM = np.random.default_rng(0)

@@ -116,7 +116,7 @@ def test_curves_of_selection_are_drawn_with_their_score():
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=40)
     machine = er.Ridge(C=1e4, features=er.maps.Polynomial())
     degrees = [1, 3, 12]
-    found = er.selection.validation_curve(machine, X[:20], y[:20], "features__degree", degrees, scoring="rmse")
+    found = er.evaluation.validation_curve(machine, X[:20], y[:20], "features__degree", degrees, scoring="rmse")
     figure = er.plots.validation_curve(found)
     axes = figure.axes[0]
     assert axes.get_ylabel() == "rmse"
@@ -126,7 +126,7 @@ def test_curves_of_selection_are_drawn_with_their_score():
     assert "underfitting before it; overfitting after it" in found.diagnosis
     assert legend(axes)[2] == f"best: {found.best}"
     assert_readable(figure)
-    learned = er.selection.learning_curve(machine, X, y, sizes=[10, 30])
+    learned = er.evaluation.learning_curve(machine, X, y, sizes=[10, 30])
     figure = er.plots.learning_curve(learned)
     assert title(figure.axes[0]).replace("\n", " ").lower() == f"learning curve {learned.diagnosis}".lower()
     assert figure.axes[0].get_ylabel() == learned.metric

@@ -64,7 +64,7 @@ def test_balanced_takes_tables_of_every_kind():
     thin = Balanced(er.LogisticRegression(), how="upsample", jitter=0.1, random_state=0)
     assert thin.fit(sparse.csr_array(X[:200]), Y[:200]).predict(sparse.csr_array(X)).shape == (2000,)
     texts = ["good", "good", "good", "bad"] * 5
-    bag = Balanced(er.selection.bag_of_words(er.SVM()), how="subsample", random_state=0)
+    bag = Balanced(er.maps.bag_of_words(er.SVM()), how="subsample", random_state=0)
     assert bag.fit(texts, [1, 1, 1, 0] * 5).predict(["bad"]) == [0]
     for options, sentence in (
         ({"how": "smote"}, "how='smote'"),

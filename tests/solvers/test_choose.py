@@ -5,8 +5,8 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties, solvers
+from empirisk.fits.fit import Limits, run
 from empirisk.linalg.design import design_of
-from empirisk.machines.fitting import Limits, run
 from empirisk.problem import Problem
 from empirisk.solvers.choose import choose
 from empirisk.solvers.explicit import EXPLICIT

@@ -6,8 +6,8 @@ import pytest
 from empirisk import kernels, losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.errors import TooLarge
+from empirisk.fits.fit import Limits, run
 from empirisk.linalg import mixed
-from empirisk.machines.fitting import Limits, run
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.settings import config

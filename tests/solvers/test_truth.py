@@ -8,7 +8,7 @@ import pytest
 
 import empirisk as er
 from empirisk import losses
-from empirisk.machines.fitting import Limits, run
+from empirisk.fits.fit import Limits, run
 from tests import catalog
 from tests.cases import KINDS, SHAPES, make
 from tests.truth import optimum

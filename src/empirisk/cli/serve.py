@@ -24,7 +24,7 @@ def command(
     try:
         import uvicorn
 
-        from empirisk.cli.service.app import make_app
+        from empirisk.service.app import make_app
     except ImportError as error:
         raise EmpiriskError(
             "Serving needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."

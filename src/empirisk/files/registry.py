@@ -16,7 +16,7 @@ from empirisk.errors import EmpiriskError
 #: Our records that fitted machines hold, by the name that files use and the module where they live.
 RECORDS = {
     "Certificate": "empirisk.certificate",
-    "Choice": "empirisk.machines.choosing",
+    "Choice": "empirisk.fits.choice",
     "Columns": "empirisk.trees.categories",
     "Nodes": "empirisk.trees.nodes",
     "Pruned": "empirisk.trees.prune",

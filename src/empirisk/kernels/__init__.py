@@ -11,7 +11,7 @@ from empirisk.kernels.graphs import Diffusion, RandomWalk, WeisfeilerLehman
 from empirisk.kernels.precomputed import Precomputed
 from empirisk.kernels.strings import Spectrum, Subsequence
 from empirisk.kernels.vectors import Anova, Gaussian, Laplacian, Linear, Polynomial
-from empirisk.kernels.views import Centred, Normalised, On, Times, centre, pairwise_product, pairwise_sum
+from empirisk.kernels.wrappers import Centred, Normalised, On, Times, centre, pairwise_product, pairwise_sum
 from empirisk.parts import by_name, resolve
 
 __all__ = [

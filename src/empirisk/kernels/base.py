@@ -151,15 +151,15 @@ class Kernel(Part):
 
     def on(self, columns: Any) -> "Kernel":
         """This kernel on some columns: positions, a slice, a mask, or names of columns of a data frame."""
-        return _views().On(self, columns)
+        return _wrappers().On(self, columns)
 
     def times(self, function: Any) -> "Kernel":
         """f(x) k(x, z) f(z), where ``function`` takes all items X and gives one number for each."""
-        return _views().Times(self, function)
+        return _wrappers().Times(self, function)
 
     def normalised(self) -> "Kernel":
         """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z)."""
-        return _views().Normalised(self)
+        return _wrappers().Normalised(self)
 
     # --- text and equality --------------------------------------------------------------------------------------------
 
@@ -182,10 +182,10 @@ def _algebra():
     return algebra
 
 
-def _views():
-    from empirisk.kernels import views
+def _wrappers():
+    from empirisk.kernels import wrappers
 
-    return views
+    return wrappers
 
 
 def _changed(kernel: Kernel) -> list[str]:

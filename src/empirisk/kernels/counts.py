@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.kernels.tiles import products, squared_norms
-from empirisk.kernels.views import Cosine
+from empirisk.kernels.wrappers import Cosine
 
 
 class Counts:

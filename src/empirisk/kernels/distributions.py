@@ -13,7 +13,7 @@ from empirisk.kernels.base import Kernel, require_positive
 from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, take
 from empirisk.kernels.tiles import dtype_of, mirror, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
-from empirisk.kernels.views import Cosine
+from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.blocks import in_threads
 
 RANGE = 700.0  # exp of more is no number any more

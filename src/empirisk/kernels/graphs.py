@@ -12,11 +12,11 @@ from scipy.linalg import eigh
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import require_positive, require_whole
 from empirisk.kernels.counts import CountKernel, digest
+from empirisk.kernels.graph_arrays import Network, read_all, weights_of
 from empirisk.kernels.items import Objects, as_objects
-from empirisk.kernels.networks import Network, read_all, weights_of
 from empirisk.kernels.tiles import mirror, result
-from empirisk.kernels.views import Cosine
 from empirisk.kernels.walks import count_walks, sum_walks
+from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.blocks import in_threads
 from empirisk.settings import require
 

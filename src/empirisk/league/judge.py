@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
+from empirisk.evaluation.answers import answers_of
+from empirisk.evaluation.compare import judge_gaps
+from empirisk.evaluation.curves import LearningCurve, learning_curve
+from empirisk.evaluation.intervals import Part, Trial, corrected_t, grade, score
+from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan
-from empirisk.selection.answers import answers_of
-from empirisk.selection.compare import judge_gaps
-from empirisk.selection.curves import LearningCurve, learning_curve
-from empirisk.selection.intervals import Part, Trial, corrected_t, grade, score
-from empirisk.selection.metrics import Metric, find_metrics
 from empirisk.settings import settings
 from empirisk.theory.luck import luck
 

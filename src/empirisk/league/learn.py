@@ -11,6 +11,7 @@ import numpy as np
 
 from empirisk import report, tables
 from empirisk.errors import EmpiriskError
+from empirisk.evaluation.metrics import Metric
 from empirisk.files.save import save
 from empirisk.league import judge
 from empirisk.league.clock import Clock, Stopped
@@ -18,8 +19,7 @@ from empirisk.league.contest import Arena, Contest, Standing, winner
 from empirisk.league.contestants import contestants
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
-from empirisk.selection.journal import Journal, fingerprint
-from empirisk.selection.metrics import Metric
+from empirisk.runs.journal import Journal, fingerprint
 from empirisk.settings import config
 
 #: Share of what is left after the test that goes into importances; the rest is for the learning curve.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.evaluation.intervals import Score
 from empirisk.league.contest import Standing
 from empirisk.report.words import number
 from empirisk.report.words import plain as plain_name
-from empirisk.selection.intervals import Score
 
 
 @dataclass(frozen=True, eq=False)

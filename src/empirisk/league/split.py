@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from empirisk import tables
 from empirisk.errors import EmpiriskError
-from empirisk.selection.splits import make_splits
+from empirisk.evaluation.splits import make_splits
 from empirisk.tables import datasets
 from empirisk.tables.columns import parse_numbers
 from empirisk.tables.guess import LEADING_ZERO, column_words

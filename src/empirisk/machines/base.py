@@ -1,308 +1,122 @@
-"""The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
+"""What classifiers and regressors share: the map, the solver, the certificate."""
 
-from typing import Any
+import time
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.callback import with_callbacks
-from sklearn.utils.metaestimators import available_if
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_is_fitted
 
-from empirisk import losses
+from empirisk import losses, penalties
+from empirisk.contract.features import MapsFeatures, expansion
+from empirisk.contract.inputs import check_C
+from empirisk.contract.progress import Reporter
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.fits import choice as choosing
+from empirisk.fits import fit as fitting
+from empirisk.fits import kernel_weights as weighing
+from empirisk.fits.hard_margin import hard_problems
+from empirisk.fits.merge import merged
 from empirisk.losses.base import Loss
-from empirisk.machines.inputs import check_weights, class_weights, encode_classes, generator
-from empirisk.machines.machine import Machine
-from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
-from empirisk.machines.transaction import all_or_nothing
+from empirisk.maps.mapped import Mapped
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
 
 
-def _has_probabilities(machine: "Classifier") -> bool:
-    """Whether the loss and the multiclass scheme imply class probabilities."""
-    loss = losses.find(machine.loss)
-    if not loss.probabilistic:
-        raise AttributeError(
-            f"{loss!r} implies no probabilities; use the logistic loss or scikit-learn's CalibratedClassifierCV."
-        )
-    if machine.multiclass in ("one_vs_one", "error_correcting"):
-        raise AttributeError(f"multiclass={machine.multiclass!r} gives votes, not probabilities; use 'joint'.")
-    return True
+class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
+    """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
 
+    task: ClassVar[str]
+    loss: Any
+    penalty: Any
+    features: Any
+    C: Any
+    fit_intercept: bool
+    solver: Any
+    tol: float
+    max_iter: int | None
+    max_time: float | None
 
-class Classifier(ClassifierMixin, Machine):
-    """The equation for classes:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
+    def _parts(self) -> tuple[Loss, Penalty]:
+        """The loss and the penalty as objects that suit the task."""
+        loss, penalty = losses.find(self.loss), penalties.find(self.penalty)
+        if self.task not in loss.tasks:
+            suitable = sorted(name for name, cls in losses.NAMES.items() if self.task in cls.tasks and cls.convex)
+            raise Unsuitable(f"loss={self.loss!r} is not a {self.task} loss; choose one of {suitable}.")
+        if not loss.convex:
+            raise Unsuitable(f"loss={self.loss!r} counts errors and cannot be minimised; use 'hinge' or 'logistic'.")
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise EmpiriskError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+        return loss, penalty
 
-    Parameters
-    ----------
-    loss : str or Loss
-        A classification loss: "hinge", "squared_hinge", "logistic", "soft_hinge", "exponential", "squared",
-        "perceptron", "softmax", "crammer_singer", or an object of `empirisk.losses`.
-    features : None, transformer, Kernel, str or callable
-        The feature map phi; fitted inside. None is the identity; a kernel, its name, a function k(x, z) or
-        "precomputed" (X is then a Gram matrix) makes this a kernel machine.
-    penalty : str or Penalty
-        "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
-    C : float, "loo" or "cv"
-        The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
-        cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss).
-    multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"}
-        How more than two classes are handled; "auto" is joint for probabilistic losses, else one-vs-rest.
-    class_weight : None, "balanced" or dict
-        Factors on the weights of the classes.
-    fit_intercept : bool
-        Whether b is free (it is never penalised) or 0.
-    solver : str or Solver
-        "auto" or a name or object of `empirisk.solvers`.
-    tol : float
-        Relative duality gap at which the fit is converged.
-    max_iter : int or None
-        Iteration limit; None is the solver's own.
-    max_time : float or None
-        Time limit in seconds.
-    random_state : int, RandomState or None
-        Seed of random codes and folds.
-    rule : {"best", "1se"}
-        With a chosen C: the best score, or the smallest C within one standard error of it.
-    Cs : int or array
-        With a chosen C: the values to try, or how many.
-    cv : int or splitter
-        With C="cv": the folds.
+    def _problems(
+        self, loss: Loss, mapped: Mapped, targets: list[Array], weights: Array, classes: int = 0
+    ) -> list[Problem]:
+        """One problem per array of targets; rows with zero weight or a target that is NaN take no part.
 
-    Attributes
-    ----------
-    classes_, coef_, intercept_ : arrays
-        The classes, and w and b (one row per machine).
-    dual_coef_, support_, support_vectors_ : arrays
-        Behind a kernel, instead of ``coef_``: w = sum_j dual_coef_[j] phi(support_vectors_[j]), and where these stood
-        in the data. Of many equal rows the first stands for all.
-    certificate_ : Certificate
-        Primal, dual, gap, status, solver and why it was chosen.
-    history_ : dict of arrays
-        Objective, gap and seconds over the iterations.
-    n_iter_, solver_ : int, str
-        Iterations and name of the solver.
-    C_ : float
-        The C used.
-
-    Examples
-    --------
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
-    >>> machine = er.Classifier(loss="exponential", penalty="l1", C=0.3).fit(X, y)
-    >>> machine.predict([[0.5], [2.5]])
-    array(['no', 'yes'], dtype='<U3')
-    >>> machine.certificate_.converged
-    True
-    """
-
-    task = "classification"
-
-    def __init__(
-        self,
-        loss: str | Loss = "hinge",
-        features: Any = None,
-        penalty: str | Penalty = "l2",
-        C: float | str = 1.0,
-        *,
-        multiclass: str = "auto",
-        class_weight: dict | str | None = None,
-        fit_intercept: bool = True,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-        rule: str = "best",
-        Cs: int | ArrayLike = 20,
-        cv: Any = 5,
-    ):
-        self.loss = loss
-        self.features = features
-        self.penalty = penalty
-        self.C = C
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.rule = rule
-        self.Cs = Cs
-        self.cv = cv
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Classifier":
-        """Learn from labelled rows.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, n x d
-            The rows.
-        y : array of n
-            Labels of any type.
-        sample_weight : array of n, optional
-            Weight of each row; weight 2 equals the row twice.
+        Problems that use the same rows share one design, so that solvers can share factorisations.
         """
-        self._solve(*self._prepare(X, y, sample_weight))
-        return self
+        penalty = penalties.find(self.penalty)
+        C = 1.0
+        if choosing.is_given(self.C):
+            C = check_C(self.C, hard=loss.hard_form is not None)
+        else:
+            choosing.check_way(self.C, self.rule)
+        intercept = bool(self.fit_intercept)
+        shared: dict[bytes, tuple] = {}
+        problems = []
+        for target in targets:
+            kept = (weights > 0) & ~np.isnan(target)
+            key = kept.tobytes()
+            if key not in shared:
+                rows = np.flatnonzero(kept)
+                shared[key] = rows, mapped.design(rows, centre=intercept), weights[rows]
+            rows, design, used = shared[key]
+            problems.append(Problem(loss, penalty, C, design, target[rows], used, intercept, classes, rows=rows))
+        return problems
 
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
-        """The problems that stand for the data, and the data as validated."""
-        loss, _ = self._parts()
-        mapped, y = self._fit_map(X, y, sample_weight)
-        weights = check_weights(sample_weight, len(y))
-        self.classes_, codes = encode_classes(y, weights, type(self).__name__)
-        weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
-        loss, targets = self._code(loss, codes, len(self.classes_))
-        classes = len(self.classes_) if loss.joint else 0
-        return self._problems(loss, mapped, targets, weights, classes), X, y
+    # --- fit --------------------------------------------------------------------------------------------------
 
-    def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
-        """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN for none."""
-        self.scheme_ = scheme_for(self.multiclass, loss)
-        if classes == 2 and not loss.joint:
-            self.scheme_ = "binary"
-        if self.scheme_ == "joint":
-            self.codes_ = np.eye(classes)
-            return losses.find(loss.joint_form or loss), [codes.astype(float)]
-        self.codes_ = SCHEMES[self.scheme_](classes, generator(self.random_state))
-        return loss, [np.where(row == 0, np.nan, row)[codes] for row in self.codes_]
+    def _limits(self) -> fitting.Limits:
+        return fitting.Limits(self.tol, self.max_iter, self.max_time)
 
-    def decision_function(self, X: ArrayLike) -> Array:
-        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
-        f = self._scores(X)
-        if self.scheme_ == "binary":
-            return f[:, 0]
-        if self.scheme_ == "joint":
-            return f[:, 1] - f[:, 0] if f.shape[1] == 2 else f
-        return read(self.scheme_, self.codes_, f, losses.find(self.loss))
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row; f = 0 is the positive class."""
-        return winners(self.decision_function(X), self.classes_)
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities of the classes, where the loss implies them.
-
-        Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised.
-        """
-        loss = losses.find(self.loss)
-        f = self._scores(X)
-        if self.scheme_ == "joint":
-            return losses.find(loss.joint_form or loss).link(f)
-        if self.scheme_ == "binary":
-            return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
-        p = loss.link(f)
-        return p / p.sum(axis=1, keepdims=True)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> Array:
-        """Logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))
-
-
-class Regressor(RegressorMixin, MultiOutputMixin, Machine):
-    """The equation for numbers:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
-
-    Several targets are fitted column by column.
-
-    Parameters
-    ----------
-    loss : str or Loss
-        A regression loss: "squared", "absolute", "epsilon_insensitive", "power", "squared_absolute", or an object
-        of `empirisk.losses`.
-    features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv
-        As for `Classifier`.
-
-    Attributes
-    ----------
-    coef_, intercept_ : arrays
-        w and b; one row per target where y has two dimensions.
-    certificate_, history_, n_iter_, solver_, C_
-        As for `Classifier`.
-
-    Examples
-    --------
-    >>> machine = er.Regressor(loss="absolute", penalty="none").fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
-    >>> machine.predict([[3.0]]).round(6)
-    array([3.])
-    """
-
-    task = "regression"
-
-    def __init__(
-        self,
-        loss: str | Loss = "squared",
-        features: Any = None,
-        penalty: str | Penalty = "l2",
-        C: float | str = 1.0,
-        *,
-        fit_intercept: bool = True,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-        rule: str = "best",
-        Cs: int | ArrayLike = 20,
-        cv: Any = 5,
-    ):
-        self.loss = loss
-        self.features = features
-        self.penalty = penalty
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.rule = rule
-        self.Cs = Cs
-        self.cv = cv
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Regressor":
-        """Learn from rows with numbers as targets.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, n x d
-            The rows.
-        y : array of n, or n x targets
-            The targets.
-        sample_weight : array of n, optional
-            Weight of each row; weight 2 equals the row twice.
-        """
-        self._solve(*self._prepare(X, y, sample_weight))
-        return self
-
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
-        """The problems that stand for the data, and the data as validated."""
-        loss, _ = self._parts()
-        mapped, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
-        weights = check_weights(sample_weight, len(y))
-        self._single = y.ndim == 1
-        targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
-        return self._problems(loss, mapped, targets, weights), X, y
+    def _solve(self, problems: list[Problem], X, y: NDArray) -> None:
+        """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
+        begin = time.perf_counter()
+        reporter = Reporter(self, X, y, problems, lambda points: self._coefficients(problems, points))
+        if not choosing.is_given(self.C):
+            self.choice_ = choosing.choose_C(self, problems, y)
+            problems = [problem.with_C(self.choice_.C) for problem in problems]
+        if reporter.progress is None:  # callbacks are shown the rows as they are
+            problems = merged(problems)
+        problems = hard_problems(problems, self._limits().since(begin))
+        problems, fits = weighing.run(problems, self.solver, self._limits().since(begin), reporter.progress)
+        self.C_ = float(self.C) if choosing.is_given(self.C) else self.choice_.C
+        self.certificate_, self.history_ = fitting.summarise(fits)
+        self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
+        for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
+            setattr(self, name, value)
+        reporter.end()
+        fitting.warn_unless_converged(self.certificate_, type(self).__name__)
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
-        """As for every machine, without the axis of the targets where y has one dimension."""
-        found = super()._coefficients(problems, points)
-        if self._single:
-            found["intercept_"] = float(found["intercept_"][0])
-            for name in found.keys() & {"coef_", "dual_coef_"}:
-                found[name] = found[name][0]
-        return found
+        """The weights and intercept_ in the coordinates of the mapped data."""
+        constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
+        rows = [np.arange(len(problem.y)) if problem.rows is None else problem.rows for problem in problems]
+        weights = expansion(problems[0].design, rows, [point.w for point in points])
+        return weights | {"intercept_": np.concatenate(constants).astype(np.float64)}
 
-    def predict(self, X: ArrayLike) -> Array:
-        """f(x) for each row."""
-        f = self._scores(X)
-        return f[:, 0] if np.ndim(self.intercept_) == 0 else f
+    def _scores(self, X) -> Array:
+        """<w, phi(x)> + b for every output, n x outputs."""
+        check_is_fitted(self)
+        return self._products(X) + self.intercept_
+
+
+def _intercepts(problem: Problem, point: Point) -> Array:
+    """The intercepts of a point for unshifted data; of a joint loss centred, since only their differences count."""
+    constants = np.atleast_1d(point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w)
+    return constants - constants.mean() if problem.classes and problem.intercept else constants

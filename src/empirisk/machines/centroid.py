@@ -8,12 +8,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.certificate import Certificate, Status
+from empirisk.contract.features import MapsFeatures, expansion
+from empirisk.contract.inputs import check_weights, class_weights, encode_classes
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.fits.kernel_weights import require_nothing_to_weigh
 from empirisk.linalg.design import Design
-from empirisk.machines.inputs import check_weights, class_weights, encode_classes
-from empirisk.machines.mapping import MapsFeatures, expansion
 from empirisk.machines.multiclass import winners
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.machines.weighing import require_nothing_to_weigh
 
 Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-13

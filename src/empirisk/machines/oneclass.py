@@ -11,10 +11,10 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import kernels, losses, penalties, scales
+from empirisk.contract.inputs import check_weights
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.linalg.design import Design
-from empirisk.machines.inputs import check_weights
-from empirisk.machines.machine import Machine
-from empirisk.machines.transaction import all_or_nothing
+from empirisk.machines.base import Machine
 from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Point, Problem
 

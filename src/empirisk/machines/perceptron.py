@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.contract.compose import composed
+from empirisk.contract.inputs import generator
 from empirisk.losses.base import Loss
-from empirisk.machines.base import Classifier
-from empirisk.machines.compose import composed
-from empirisk.machines.inputs import generator
+from empirisk.machines.equation import Classifier
 from empirisk.maps.mapped import Mapped
 from empirisk.problem import Problem
 from empirisk.solvers import SGD, KernelPerceptron

@@ -3,6 +3,26 @@
 from empirisk.maps.explicit import Periodic, Polynomial
 from empirisk.maps.nystrom import Nystrom
 from empirisk.maps.random import RandomFourier
+from empirisk.maps.recipes import (
+    bag_of_words,
+    box_cox_features,
+    box_cox_target,
+    log_features,
+    log_target,
+    standardised,
+)
 from empirisk.maps.several import SeveralKernels
 
-__all__ = ["Nystrom", "Periodic", "Polynomial", "RandomFourier", "SeveralKernels"]
+__all__ = [
+    "Nystrom",
+    "Periodic",
+    "Polynomial",
+    "RandomFourier",
+    "SeveralKernels",
+    "bag_of_words",
+    "box_cox_features",
+    "box_cox_target",
+    "log_features",
+    "log_target",
+    "standardised",
+]

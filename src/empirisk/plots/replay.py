@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from empirisk.errors import EmpiriskError
-from empirisk.machines import fitting
-from empirisk.machines.choosing import is_given
-from empirisk.machines.hard import hard_problems
+from empirisk.fits import fit as fitting
+from empirisk.fits.choice import is_given
+from empirisk.fits.hard_margin import hard_problems
 from empirisk.problem import Point, Problem
 
 

@@ -10,9 +10,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots.style import colour, plain
-from empirisk.trees.arguments import check_count
 from empirisk.trees.views import Labels
 
 ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label

@@ -12,11 +12,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.contract.inputs import generator
+from empirisk.contract.meta import Around, Whole, inner_has
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.machines.inputs import generator
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.selection.around import Around, Whole, inner_has
-from empirisk.selection.data import Data, fit, read_data, seeded
+from empirisk.evaluation.data import Data, fit, read_data, seeded
 from empirisk.trees.resample import Groups
 
 Array = NDArray[np.float64]

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from empirisk.certificate import Certificate, combine
 from empirisk.errors import EmpiriskError
-from empirisk.machines.choosing import along, grid, natural_range
-from empirisk.machines.fitting import summarise
+from empirisk.fits.choice import along, grid, natural_range
+from empirisk.fits.fit import summarise
 
 Array = NDArray[np.float64]
 REACH = 1e3

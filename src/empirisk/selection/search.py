@@ -1,6 +1,5 @@
 """Search over parts: losses, kernels, widths, C, whatever ``set_params`` reaches."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -10,16 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from empirisk.certificate import Certificate
+from empirisk.contract.meta import Delegating, Whole
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.selection.around import Delegating, Whole
-from empirisk.selection.data import Data, fit, read_data, seeded
-from empirisk.selection.journal import Journal, fingerprint
-from empirisk.selection.metrics import Metric, find_metrics
-from empirisk.selection.parallel import spread
+from empirisk.evaluation.data import Data, fit, read_data, seeded
+from empirisk.evaluation.metrics import Metric, find_metrics
+from empirisk.evaluation.splits import Split, make_splits
+from empirisk.runs.journal import Journal, fingerprint
+from empirisk.runs.parallel import spread
 from empirisk.selection.path import machines_along
-from empirisk.selection.splits import Split, make_splits
 
 Array = NDArray[np.float64]
 
@@ -287,36 +285,3 @@ def search(machine: Any, space: Any, X: Any, y: ArrayLike, **options: Any) -> Se
     """
     rows = {name: options.pop(name) for name in ("sample_weight", "groups") if name in options}
     return Search(machine, space, **options).fit(X, y, **rows)
-
-
-def evidence(machine: Any, seconds: float) -> tuple[dict[str, Any], float, Certificate | None]:
-    """What a fitted machine chose, how long it took, and its certificate, also through pipelines and searches."""
-    chosen: dict[str, Any] = {}
-    certificate = None
-    for prefix, part in _parts(machine):
-        found = getattr(part, "chosen_", None) or getattr(part, "best_params_", None)
-        if found is None and isinstance(getattr(part, "C", None), str):
-            found = {"C": part.C_}
-        chosen |= {prefix + name: value for name, value in (found or {}).items()}
-        certificate = getattr(part, "certificate_", certificate)
-    return chosen, seconds, certificate
-
-
-def _parts(machine: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """A fitted machine and the fitted machines inside it, with the prefix of their parameters."""
-    yield prefix, machine
-    for name, step in getattr(machine, "steps", []):
-        yield from _parts(step, f"{prefix}{name}__")
-    for name in ("machine_", "best_estimator_", "regressor_", "estimator_"):
-        if hasattr(machine, name):
-            yield from _parts(getattr(machine, name), prefix)
-            return
-
-
-def known_parts(machine: Any) -> list[Any]:
-    """The objects among the values that a search tries, to find them again by their text."""
-    spaces = [
-        value for name, value in machine.get_params().items() if name.rpartition("__")[2] in ("space", "param_grid")
-    ]
-    maps = [one for space in spaces for one in ([space] if isinstance(space, dict) else space or [])]
-    return [value for one in maps for values in one.values() if isinstance(values, (list, tuple)) for value in values]

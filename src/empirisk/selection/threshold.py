@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.contract.inputs import check_weights
+from empirisk.contract.meta import Around, Whole
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.machines.inputs import check_weights
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.selection.answers import Answers
-from empirisk.selection.around import Around, Whole
-from empirisk.selection.data import fit, read_data, seeded
-from empirisk.selection.held_out import held_out
-from empirisk.selection.splits import make_splits
+from empirisk.evaluation.answers import Answers
+from empirisk.evaluation.data import fit, read_data, seeded
+from empirisk.evaluation.held_out import held_out
+from empirisk.evaluation.splits import make_splits
 
 Array = NDArray[np.float64]
 WAYS = ("accuracy", "balanced_accuracy", "f1", "cost")

@@ -12,16 +12,16 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from empirisk.contract.arguments import check_count, check_number, check_time
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import check_weights, class_weights, generator
+from empirisk.contract.members import check_table, check_target, take_rows
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.machines.fitting import interruptible
-from empirisk.machines.inputs import check_weights, class_weights, generator
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.trees.arguments import check_count, check_number, check_time
+from empirisk.fits.fit import interruptible
 from empirisk.trees.categories import read_new, read_training
-from empirisk.trees.importance import Importances
-from empirisk.trees.members import check_table, check_target, take_rows
 from empirisk.trees.tree import TreeClassifier, numbered
-from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 from empirisk.trees.weak import AnyLearner, Learner, TreeLearner, said_by_nodes, shares_columns
 
 Array = NDArray[np.float64]

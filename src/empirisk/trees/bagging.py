@@ -9,11 +9,11 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
+from empirisk.contract.inputs import check_weights, class_weights
+from empirisk.contract.members import check_table, check_target
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.machines.inputs import check_weights, class_weights
-from empirisk.machines.transaction import all_or_nothing
 from empirisk.trees.bagging_base import Bagging
-from empirisk.trees.members import check_table, check_target
 from empirisk.trees.tree import TreeClassifier, TreeRegressor, numbered
 
 Array = NDArray[np.float64]

@@ -11,14 +11,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from empirisk.machines.fitting import interruptible
-from empirisk.machines.inputs import generator
-from empirisk.trees.arguments import check_count, check_number, check_time
+from empirisk.contract.arguments import check_count, check_number, check_time
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import generator
+from empirisk.contract.members import check_table, seeded, shuffled, take_rows
+from empirisk.fits.fit import interruptible
 from empirisk.trees.crew import in_order
-from empirisk.trees.importance import Importances
-from empirisk.trees.members import check_table, seeded, shuffled, take_rows
 from empirisk.trees.resample import Groups
-from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
 Array = NDArray[np.float64]
 

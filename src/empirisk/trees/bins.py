@@ -1,10 +1,12 @@
 """Bins: each column cut into at most 255 intervals or categories, each value stored as one byte."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.contract.arguments import check_count, check_number
 from empirisk.linalg.blocks import in_threads
 from empirisk.trees.compiled import loop
 
@@ -215,3 +217,8 @@ def find_bins(X, edges, columns, by_row, by_column):
                 found = np.uint8(place) if value == value else np.uint8(MISSING)
                 by_row[row, column] = found
                 by_column[column, row] = found
+
+
+def check_bins(max_bins: Any) -> int:
+    """Number of bins, at most 255."""
+    return int(check_number("max_bins", check_count("max_bins", max_bins, 2), 2, MAX_BINS))

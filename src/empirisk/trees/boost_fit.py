@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.contract.clock import Clock, Watch
 from empirisk.trees.bins import BinnedRows, Binning
 from empirisk.trees.boost_loss import Objective
 from empirisk.trees.boost_rounds import Rounds, add_to
 from empirisk.trees.crew import Crew
 from empirisk.trees.hist_grow import BinnedTree
 from empirisk.trees.nodes import Nodes
-from empirisk.trees.watch import Clock, Watch
 
 Array = NDArray[np.float64]
 

@@ -10,11 +10,11 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from empirisk import losses
+from empirisk.contract.arguments import weigh_classes
+from empirisk.contract.inputs import check_weights
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.losses.base import Loss
-from empirisk.machines.inputs import check_weights
 from empirisk.machines.multiclass import winners
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.trees.arguments import weigh_classes
 from empirisk.trees.bins import MAX_BINS
 from empirisk.trees.boost_loss import Objective, classes_objective, numbers_objective, probabilities
 from empirisk.trees.boosting_base import Boosting

@@ -10,27 +10,26 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from empirisk.errors import EmpiriskError
-from empirisk.losses.base import Loss
-from empirisk.machines.fitting import interruptible
-from empirisk.machines.inputs import generator
-from empirisk.trees.arguments import (
-    check_bins,
+from empirisk.contract.arguments import (
     check_count,
     check_monotone,
     check_number,
     check_time,
     count_features,
 )
-from empirisk.trees.bins import Binning
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import generator
+from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import interruptible
+from empirisk.losses.base import Loss
+from empirisk.trees.bins import Binning, check_bins
 from empirisk.trees.boost_fit import Held, boost
 from empirisk.trees.boost_loss import Objective
 from empirisk.trees.boost_rounds import Plan, Rounds
 from empirisk.trees.categories import Columns, read_new
 from empirisk.trees.ensemble_predict import PackedTrees
-from empirisk.trees.importance import Importances
 from empirisk.trees.resample import equal_rows, split_groups
-from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from empirisk.machines.inputs import check_weights
-from empirisk.machines.transaction import all_or_nothing
-from empirisk.trees.arguments import weigh_classes
+from empirisk.contract.arguments import weigh_classes
+from empirisk.contract.inputs import check_weights
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.trees.bins import MAX_BINS
 from empirisk.trees.categories import read_training
 from empirisk.trees.criteria import CLASSIFICATION, ENTROPY

@@ -10,20 +10,20 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.contract.arguments import check_count, check_number, check_time, count_features
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import generator
 from empirisk.errors import EmpiriskError
-from empirisk.machines.fitting import interruptible
-from empirisk.machines.inputs import generator
-from empirisk.trees.arguments import check_bins, check_count, check_number, check_time, count_features
-from empirisk.trees.bins import Binning
+from empirisk.fits.fit import interruptible
+from empirisk.trees.bins import Binning, check_bins
 from empirisk.trees.categories import Columns, read_new
 from empirisk.trees.crew import in_order
 from empirisk.trees.ensemble_predict import PackedTrees
 from empirisk.trees.forest_grow import GrownTree, Planter, Target, pack_trees
 from empirisk.trees.forest_loops import Rules
 from empirisk.trees.forest_outside import Outside, Training
-from empirisk.trees.importance import Importances
 from empirisk.trees.resample import Groups
-from empirisk.trees.watch import Clock, Watch, warn_if_stopped
 
 Array = NDArray[np.float64]
 

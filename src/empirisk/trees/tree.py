@@ -9,9 +9,9 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from empirisk.contract.inputs import check_weights, class_weights
+from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.machines.inputs import check_weights, class_weights
-from empirisk.machines.transaction import all_or_nothing
 from empirisk.trees import criteria
 from empirisk.trees.categories import read_training
 from empirisk.trees.grow import Grower

@@ -15,14 +15,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk.contract.arguments import check_count, check_number, count_features
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import check_weights
 from empirisk.errors import EmpiriskError
-from empirisk.machines.fitting import interruptible
-from empirisk.machines.inputs import check_weights
+from empirisk.fits.fit import interruptible
 from empirisk.trees import prune, views
-from empirisk.trees.arguments import check_count, check_number, count_features
 from empirisk.trees.categories import Columns, read_new
 from empirisk.trees.grow import Grower, Limits
-from empirisk.trees.importance import Importances
 from empirisk.trees.nodes import Nodes
 
 Array = NDArray[np.float64]

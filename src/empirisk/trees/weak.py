@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from empirisk.contract.members import seeded
 from empirisk.errors import EmpiriskError
-from empirisk.trees.members import seeded
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.tree import TreeClassifier, numbered
 

@@ -1,1 +1,0 @@
-"""The HTTP service behind ``empirisk serve``."""

@@ -1,0 +1,1 @@
+"""What every estimator shares: inputs, features, progress, clocks, members."""

@@ -1,0 +1,104 @@
+"""Arguments of the ensembles, checked: numbers in range, columns to draw, constraints by column."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from empirisk.contract.inputs import class_weights
+from empirisk.errors import EmpiriskError
+
+Array = NDArray[np.float64]
+
+
+def check_number(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
+    """A number in [low, high], or in (low, high] if ``above``; else a sentence that names the argument."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan  # NaN fails below
+    if not (number > low if above else number >= low) or not number <= high:
+        least = f"above {low:g}" if above else f"at least {low:g}"
+        most = "" if np.isinf(high) else f" and at most {high:g}"
+        raise EmpiriskError(f"{name}={value!r} must be a number {least}{most}.")
+    return number
+
+
+def check_count(name: str, value: Any, low: int = 1, optional: bool = False) -> int | None:
+    """A whole number of at least ``low``, or None where that is allowed."""
+    if value is None and optional:
+        return None
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        other = " or None" if optional else ""
+        raise EmpiriskError(f"{name}={value!r} must be a whole number of at least {low}{other}.")
+    return int(value)
+
+
+def count_features(max_features: Any, n_features: int) -> int:
+    """How many columns to look at: a whole number, a share of all, "sqrt", or None for all.
+
+    >>> [count_features(choice, 30) for choice in ("sqrt", 0.5, 7, None)]
+    [5, 15, 7, 30]
+    """
+    if max_features is None:
+        return n_features
+    if isinstance(max_features, str) and max_features == "sqrt":
+        return max(1, int(np.sqrt(n_features)))
+    number = float(max_features) if isinstance(max_features, Real) and not isinstance(max_features, bool) else np.nan
+    if isinstance(max_features, Integral) and number >= 1:
+        return min(int(max_features), n_features)
+    if not isinstance(max_features, Integral) and 0.0 < number <= 1.0:
+        return max(1, int(number * n_features))
+    raise EmpiriskError(
+        f"max_features={max_features!r} must be 'sqrt', None, a number of columns from 1 on, or a share above 0 and at "
+        "most 1.0."
+    )
+
+
+def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArray[np.bool_]) -> NDArray[np.int8]:
+    """Constraints as -1, 0 or +1 for each column, from a list in the order of the columns or a mapping by name."""
+    signs = np.zeros(len(names), dtype=np.int8)
+    if constraints is None:
+        return signs
+    if isinstance(constraints, Mapping):
+        unknown = [name for name in constraints if name not in names]
+        if unknown:
+            raise EmpiriskError(f"monotone_constraints names columns that X does not have: {unknown}.")
+        given = np.array([constraints.get(name, 0) for name in names])
+    else:
+        given = np.asarray(constraints)
+    if given.shape != (len(names),):
+        raise EmpiriskError(
+            f"monotone_constraints has shape {given.shape}, but X has {len(names)} columns; give -1, 0 or 1 for each."
+        )
+    if not np.isin(given, (-1, 0, 1)).all():
+        raise EmpiriskError("monotone_constraints must hold -1 (falling), 0 (free) or 1 (rising) only.")
+    if (categorical & (given != 0)).any():
+        held = [names[k] for k in np.flatnonzero(categorical & (given != 0))]
+        raise EmpiriskError(f"monotone_constraints on {held}: categories have no order; drop the constraint.")
+    signs[:] = given
+    return signs
+
+
+def weigh_classes(
+    y: NDArray, weights: Array, class_weight: dict | str | None
+) -> tuple[NDArray, NDArray[np.intp], Array]:
+    """The sorted classes that have weight, the class number of every row (-1 for a class without weight), its factor.
+
+    >>> weigh_classes(np.array(["b", "a", "c"]), np.array([1.0, 1.0, 0.0]), {"a": 3.0})
+    (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1]), array([1., 3., 0.]))
+    """
+    check_classification_targets(y)
+    classes = np.unique(y[weights > 0])
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    codes = np.where(classes[codes] == y, codes, -1)
+    factors = np.where(codes < 0, 0.0, class_weights(class_weight, classes, codes, weights)[codes])
+    if not (weights * factors).any():
+        raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
+    return classes, codes, factors
+
+
+def check_time(max_time: Any) -> None:
+    """A positive number of seconds, or None."""
+    if max_time is not None:
+        check_number("max_time", max_time, 0, above=True)

@@ -1,0 +1,159 @@
+"""The slot ``features=``: data through the feature map or behind the kernel, validated on the way in."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from empirisk import kernels
+from empirisk.contract.inputs import check_weights
+from empirisk.errors import Unsuitable
+from empirisk.kernels.base import Kernel
+from empirisk.kernels.checks import require_positive
+from empirisk.kernels.items import size, take
+from empirisk.maps.implicit import GramDesign, in_double
+from empirisk.maps.mapped import Explicit, Implicit, Mapped
+
+Array = NDArray[np.float64]
+FORMATS = ("csr", "csc")
+FLOATS = (np.float64, np.float32)
+CHUNK_BYTES = 1 << 26
+#: Kinds of items that come as an array of numbers with as many columns in `predict` as in `fit`.
+TABLES = ("vectors", "gram")
+
+
+class MapsFeatures:
+    """A machine with a slot ``features``: None, a transformer that is cloned and fitted inside, or a kernel."""
+
+    features: Any
+    features_: Any
+    coef_: Any
+    dual_coef_: Any
+    support_vectors_: Any
+
+    def _kernel(self) -> Kernel | None:
+        """The kernel in the slot; None where phi is explicit."""
+        if self.features is None or hasattr(self.features, "transform"):
+            return None
+        return kernels.find(self.features, "features")
+
+    def _fit_map(self, X, y, sample_weight=None, **target) -> tuple[Mapped, NDArray]:
+        """Validated data after the fitted feature map, and validated targets."""
+        kernel = self._kernel()
+        if kernel is not None:
+            return self._fit_kernel(kernel, X, y, sample_weight, **target)
+        if self.features is None:
+            matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
+            return Explicit(matrix), y
+        y = validate_data(self, X="no_validation", y=y, **target)
+        self.features_ = clone(self.features).fit(X, y)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.features_, name):
+                setattr(self, name, getattr(self.features_, name))
+        streamed = self.features_.streamed(X) if hasattr(self.features_, "streamed") else None
+        if streamed is not None:
+            check_consistent_length(streamed, y)
+            return streamed, y
+        matrix = self._mapped(X)
+        check_consistent_length(matrix, y)
+        return Explicit(matrix), y
+
+    def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Implicit, NDArray]:
+        """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
+        if kernel.takes in TABLES:
+            array, y = validate_data(
+                self, X, y, accept_sparse=FORMATS if kernel.sparse else False, dtype=FLOATS, **target
+            )
+        else:
+            array, y = X, validate_data(self, X="no_validation", y=y, **target)
+        counting = X if kernel.takes == "gram" or sample_weight is None else _with_weight(X, sample_weight, len(y))
+        self.features_ = clone(kernel).fit(counting)
+        items = self.features_.prepare(array)
+        check_consistent_length(array, y)
+        require_positive(self.features_, items)
+        # Of a Gram matrix only the numbers of the support vectors need be kept.
+        source = np.arange(size(items)) if kernel.takes == "gram" else array
+        return Implicit(GramDesign(self.features_, in_double(items), source)), y
+
+    def _mapped(self, X) -> Any:
+        """Validated data after the fitted feature map."""
+        if self.features is None:
+            return validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
+        return check_array(self.features_.transform(X), accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
+
+    def _items(self, X) -> Any:
+        """Validated samples in the form that the fitted kernel computes from."""
+        kernel = self.features_
+        if kernel.takes in TABLES:
+            X = validate_data(self, X, accept_sparse=FORMATS if kernel.sparse else False, dtype=FLOATS, reset=False)
+        return kernel.prepare(X)
+
+    def _products(self, X) -> Array:
+        """<w, phi(x)> for every row and output."""
+        if hasattr(getattr(self, "features_", None), "streamed"):
+            return self.features_.products(X, np.atleast_2d(self.coef_).T)
+        if not isinstance(getattr(self, "features_", None), Kernel):
+            return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T, dtype=np.float64)
+        kernel = self.features_
+        items, weights = self._items(X), np.atleast_2d(self.dual_coef_).T
+        rows = size(items)
+        out = np.zeros((rows, weights.shape[1]))
+        if len(weights) == 0:  # w = 0 has no support
+            return out
+        support = kernel.prepare(self.support_vectors_)
+        step = max(1, CHUNK_BYTES // (8 * len(weights)))
+        for start in range(0, rows, step):
+            part = slice(start, min(start + step, rows))
+            out[part] = kernel.between(take(items, part), support) @ weights
+        return out
+
+    def linear_part(self) -> Array | None:
+        """w of the linear part of a kernel such as ``Gaussian() + Linear()``: one row per output, or None without one.
+
+        f(x) = <w, x> + (the other part) + b.
+        """
+        check_is_fitted(self)
+        kernel = getattr(self, "features_", None)
+        if not isinstance(kernel, Kernel):
+            raise Unsuitable("linear_part() is for machines behind a kernel; here the weights are coef_.")
+        support = kernel.prepare(self.support_vectors_)
+        parts = [kernel.linear_part(support, row) for row in np.atleast_2d(self.dual_coef_)]
+        known = [part for part in parts if part is not None]
+        return np.stack(known).reshape(*self.dual_coef_.shape[:-1], -1) if known else None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        kernel = None if isinstance(self.features, str) and self.features not in kernels.NAMES else self._kernel()
+        tags.input_tags.sparse = kernel is None or kernel.sparse
+        tags.input_tags.pairwise = kernel is not None and kernel.takes == "gram"
+        return tags
+
+
+def _with_weight(X, sample_weight, rows: int) -> Any:
+    """The samples with a positive weight."""
+    weights = check_weights(sample_weight, rows)
+    return X if weights.min() > 0 else _safe_indexing(X, np.flatnonzero(weights > 0))
+
+
+def expansion(design: Any, rows: list[NDArray], weights: list[Array]) -> dict[str, Any]:
+    """w as attributes of a machine: ``coef_`` where it is explicit, else its coefficients on the support vectors.
+
+    ``weights`` holds one array per problem, in the coordinates of a design like the given one on ``rows``.
+    """
+    if not design.implicit:
+        return {"coef_": np.concatenate([np.atleast_2d(w.T) for w in weights])}
+    whole = design.root
+    dual = np.concatenate([_on_all_rows(w, where, whole.shape[0]) for w, where in zip(weights, rows, strict=True)])
+    support = np.flatnonzero(dual.any(axis=0))
+    vectors = _safe_indexing(whole.source, support)
+    return {"dual_coef_": dual[:, support], "support_": support, "support_vectors_": vectors}
+
+
+def _on_all_rows(w: Array, where: NDArray, rows: int) -> Array:
+    """The coefficients of each output on all the rows of the user's data."""
+    out = np.zeros((1 if w.ndim == 1 else w.shape[1], rows))
+    np.add.at(out.T, where, np.atleast_2d(w.T).T)
+    return out

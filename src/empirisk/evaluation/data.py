@@ -1,0 +1,164 @@
+"""The data of an evaluation as one thing, and machines fitted to some of its rows."""
+
+import inspect
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_parameter
+
+from empirisk.contract.inputs import check_weights
+from empirisk.errors import EmpiriskError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows, targets, and what goes with each row.
+
+    Attributes
+    ----------
+    X : table of any kind
+        The rows.
+    y : array
+        Their targets.
+    weights, groups : array or None
+        Their weights, and the group each belongs to.
+    classes : array or None
+        The classes of y; None for numbers.
+    pairwise : bool
+        Whether X is a Gram matrix, with a column for each row.
+    """
+
+    X: Any
+    y: NDArray
+    weights: Array | None
+    groups: NDArray | None
+    classes: NDArray | None
+    pairwise: bool = False
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def rows(self, rows: NDArray) -> "Data":
+        """Some of the rows."""
+        weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
+        return Data(_safe_indexing(self.X, rows), self.y[rows], weights, groups, self.classes, self.pairwise)
+
+    def split(self, train: NDArray, test: NDArray) -> "tuple[Data, Data]":
+        """Rows to learn from and rows to judge by; of a Gram matrix with the columns of the former."""
+        inside, outside = self.rows(train), self.rows(test)
+        if not self.pairwise:
+            return inside, outside
+        return _with_columns(inside, train), _with_columns(outside, train)
+
+
+def _with_columns(data: Data, columns: NDArray) -> Data:
+    return replace(data, X=_safe_indexing(data.X, columns, axis=1))
+
+
+def read_data(
+    machine: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> Data:
+    """The data for a machine, checked as far as every machine needs."""
+    if not (hasattr(machine, "fit") and hasattr(machine, "predict") and hasattr(machine, "get_params")):
+        raise EmpiriskError(f"machine={machine!r} must be a classifier or regressor with fit, predict and get_params.")
+    if y is None:
+        raise EmpiriskError(
+            f"{type(machine).__name__} requires y to be passed, but the target y is None; give one for each row."
+        )
+    targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if targets.ndim > 1 and not (targets.shape[1] > 1 and get_tags(machine).target_tags.multi_output):
+        targets = column_or_1d(targets, warn=True)
+    if len(targets) < 2:
+        raise EmpiriskError(f"y holds {len(targets)} sample only; at least two rows are needed.")
+    if _num_samples(X) != len(targets):
+        raise EmpiriskError(f"X has {_num_samples(X)} rows but y has {len(targets)}; give one target for each row.")
+    weights = None if sample_weight is None else check_weights(sample_weight, len(targets))
+    members = None if groups is None else np.asarray(groups)
+    if members is not None:
+        check_consistent_length(members, targets)
+    pairwise = get_tags(machine).input_tags.pairwise
+    return Data(_table(X), targets, weights, members, _classes(machine, targets), pairwise)
+
+
+def _table(X: Any) -> Any:
+    """The rows as something that can be cut by row numbers; lists of objects and data frames stay what they are."""
+    if issparse(X):
+        return X.tocsr()
+    rows_of_numbers = isinstance(X, (list, tuple)) and isinstance(X[0], (list, tuple, Real, np.ndarray))
+    foreign = not isinstance(X, (list, tuple, np.ndarray)) and not nw.dependencies.is_into_dataframe(X)
+    table: Any = np.asarray(X) if rows_of_numbers or foreign else X
+    if getattr(table, "ndim", 0) == 2 and table.shape[1] == 0:
+        raise EmpiriskError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    return table
+
+
+def _classes(machine: Any, y: NDArray) -> NDArray | None:
+    if not is_classifier(machine):
+        if not is_regressor(machine):
+            raise EmpiriskError(f"machine={machine!r} is neither a classifier nor a regressor.")
+        return None
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise EmpiriskError(f"y holds one class only: {classes[0]!r}; a classifier needs two, check the target column.")
+    return classes
+
+
+def seeded(machine: Any, seed: int) -> Any:
+    """A fresh copy whose random states are set where they were left open, so that a run can be repeated."""
+    copy = clone(machine)
+    free = [
+        name
+        for name, value in copy.get_params().items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    ]
+    return copy.set_params(**dict.fromkeys(free, seed))
+
+
+def seeds(random_state: Any, count: int) -> list[int]:
+    """A seed for each of several fits."""
+    return [int(seed) for seed in check_random_state(random_state).randint(2**31, size=count)]
+
+
+def fit(machine: Any, data: Data) -> Any:
+    """Fit a machine to all rows, with weights and groups where there are any and it takes them."""
+    extra: dict[str, Any] = {} if data.weights is None else {weight_argument(machine): data.weights}
+    if data.groups is not None and has_fit_parameter(machine, "groups"):
+        extra["groups"] = data.groups
+    return machine.fit(data.X, data.y, **extra)
+
+
+def weight_argument(machine: Any) -> str:
+    """The name under which ``fit`` takes weights, through pipelines and machines around machines."""
+    found = _weight_argument(machine)
+    if found is None:
+        raise EmpiriskError(f"sample_weight is given, but {type(machine).__name__} takes none in fit; leave it out.")
+    return found
+
+
+def takes_weights(machine: Any) -> bool:
+    """Whether ``fit`` takes weights."""
+    return _weight_argument(machine) is not None
+
+
+def _weight_argument(machine: Any) -> str | None:
+    if has_fit_parameter(machine, "sample_weight"):
+        return "sample_weight"
+    if hasattr(machine, "steps"):
+        name, last = machine.steps[-1]
+        inner = None if isinstance(last, str) else _weight_argument(last)
+        return inner and f"{name}__{inner}"
+    rest = inspect.signature(machine.fit).parameters.values()
+    passes_on = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in rest)
+    inner = getattr(machine, "regressor", None) or getattr(machine, "estimator", None)
+    return _weight_argument(inner) if passes_on and inner is not None else None

@@ -1,0 +1,261 @@
+"""Honest evaluation: every score from rows that had no part in the fit, with its interval."""
+
+import time as clock
+import warnings
+from dataclasses import asdict, dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from empirisk.certificate import Certificate
+from empirisk.errors import EmpiriskError
+from empirisk.evaluation import leave_one_out
+from empirisk.evaluation.answers import Answers, answers_of, check_answers
+from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
+from empirisk.evaluation.evidence import evidence, known_parts
+from empirisk.evaluation.intervals import Part, Trial, grade, score
+from empirisk.evaluation.metrics import Metric, find_metrics
+from empirisk.evaluation.results import EvaluationResult, Fold
+from empirisk.evaluation.splits import Split, make_splits
+from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpack
+from empirisk.runs.parallel import spread
+from empirisk.theory.bound import check_open
+
+Array = NDArray[np.float64]
+
+
+def evaluate(
+    machine: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    cv: Any = 5,
+    repeats: int | None = None,
+    test_size: float = 0.25,
+    groups: ArrayLike | None = None,
+    time: bool | ArrayLike = False,
+    scoring: Any = None,
+    sample_weight: ArrayLike | None = None,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+    journal: Any = None,
+) -> EvaluationResult:
+    """Score a machine on rows that it has not seen, with an interval for every score.
+
+    Whatever the machine chooses from data (C, columns, thresholds, resampling) it chooses inside each split, from the
+    training rows alone. Splits run in parallel within ``er.config(threads=...)``; the result is the same for
+    any number.
+
+    Parameters
+    ----------
+    machine : classifier or regressor
+        Of Empirisk or any that keeps scikit-learn's contract, pipelines and searches included. It is not changed.
+    X, y : table and targets
+        As for ``machine.fit``.
+    cv : int, "loo", "holdout", "random", splitter or pairs
+        Folds, stratified for classes; leave-one-out, in closed form for ridge regression on columns or behind a fixed
+        kernel; one random split; ``repeats`` random splits; any splitter of scikit-learn; pairs (train, test) of row
+        numbers.
+    repeats : int
+        How often folds are drawn anew (1), or how many random splits (10).
+    test_size : float
+        Share of the rows that random splits test on.
+    groups : array
+        Rows of one group are never on both sides of a split.
+    time : bool or array
+        Train on earlier rows and test on later ones: by this array, or True where the rows are in order.
+    scoring : name, scorer, list or dict
+        Names of scikit-learn's scorers, and "rmse", "mse", "mae", "log_loss", "brier", "error_rate",
+        "false_positive_rate". The first is the score. By default what suits the task.
+    sample_weight : array
+        Weights of the rows, in fits and in scores.
+    confidence : float
+        Of the intervals.
+    random_state : int, RandomState or None
+        Draws the splits, and seeds machines whose ``random_state`` is None.
+    journal : path
+        A file in which finished splits are noted: run the same again after a crash, and it goes on where it was.
+
+    Returns
+    -------
+    EvaluationResult
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = X[:, 0] + X[:, 1] + np.random.default_rng(1).normal(size=200) > 0
+    >>> search = er.selection.Search(er.LogisticRegression(), {"C": [0.01, 1.0]})  # searched again inside every split
+    >>> result = er.evaluate(search, X, y)
+    >>> low, high = result.score.interval
+    >>> low < result.score.value < high
+    True
+    """
+    confidence = check_open("confidence", confidence)
+    data = read_data(machine, X, y, sample_weight, groups)
+    metrics = find_metrics(scoring, data.classes, machine)
+    splits = make_splits(
+        cv,
+        data.y,
+        classes=data.classes is not None,
+        groups=data.groups,
+        repeats=repeats,
+        test_size=test_size,
+        time=time,
+        random_state=random_state,
+    )
+    _refuse_inner_journal(machine)
+    task = Task(machine, data, metrics, splits, seeds(random_state, len(splits)))
+    outcomes = _closed_form(task, cv) or _by_refitting(task, journal)
+    return _result(task, outcomes, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be done: a machine, data, metrics, and splits with a seed each."""
+
+    machine: Any
+    data: Data
+    metrics: list[Metric]
+    splits: list[Split]
+    seeds: list[int]
+
+    @property
+    def pooled(self) -> bool:
+        """Whether test sets are so small that they are scored together."""
+        return min(len(test) for _, test in self.splits) < 2
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came out of one split; ``scores`` are those of the user's own scorers."""
+
+    answers: Answers
+    scores: dict[str, float]
+    parameters: dict[str, Any]
+    seconds: float
+    certificate: Certificate | None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON; labels by the number of their class."""
+        answers, labels = self.answers, self.answers.classes
+        said = answers.predictions if labels is None else np.searchsorted(labels, answers.predictions)
+        return {
+            "answers": [pack(said), pack(answers.probabilities), pack(answers.decisions)],
+            "scores": self.scores,
+            "parameters": freeze(self.parameters),
+            "seconds": self.seconds,
+            "certificate": None if self.certificate is None else asdict(self.certificate),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any], task: Task) -> "Outcome":
+        """From JSON."""
+        said, probabilities, decisions = (unpack(packed) for packed in value["answers"])
+        labels, certificate = task.data.classes, value["certificate"]
+        return cls(
+            Answers(said if labels is None else labels[said], probabilities, decisions, labels),
+            value["scores"],
+            thaw(value["parameters"], known_parts(task.machine)),
+            value["seconds"],
+            None if certificate is None else Certificate(**certificate),
+        )
+
+
+def _by_refitting(task: Task, journal: Any) -> list[Outcome]:
+    """Fit and test in every split that the journal does not know yet."""
+    data = task.data
+    what = ("evaluate", task.machine, data.X, data.y, data.weights, task.splits, task.seeds)
+    notes = Journal(journal, lambda: fingerprint(*what, [metric.name for metric in task.metrics]))
+
+    def run(number: int) -> None:
+        notes.add(str(number), _one_split(task, number).to_json())
+
+    left = [number for number in range(len(task.splits)) if str(number) not in notes.done]
+    spread(run, left, alone=len(task.splits) == 1)
+    return [Outcome.from_json(notes.done[str(number)], task) for number in range(len(task.splits))]
+
+
+def _one_split(task: Task, number: int) -> Outcome:
+    train, test = task.data.split(*task.splits[number])
+    machine = seeded(task.machine, task.seeds[number])
+    start = clock.perf_counter()
+    fit(machine, train)
+    seconds = clock.perf_counter() - start
+    answers = answers_of(machine, test.X, task.data.classes)
+    check_answers(answers)
+    scores = {metric.name: _own_score(metric, machine, test) for metric in task.metrics if not metric.named}
+    return Outcome(answers, scores, *evidence(machine, seconds))
+
+
+def _own_score(metric: Metric, machine: Any, test: Data) -> float:
+    """What a scorer of the user's own says."""
+    extra = {} if test.weights is None else {"sample_weight": test.weights}
+    value = metric.scorer(machine, test.X, test.y, **extra)
+    if np.ndim(value) != 0 or not isinstance(value, (Real, np.generic)):
+        raise EmpiriskError(f"scoring={metric.name!r} must give one number, not {type(value).__name__}.")
+    return metric.sign * float(value)
+
+
+def _closed_form(task: Task, cv: Any) -> list[Outcome]:
+    """Leave-one-out without refitting, where there is a formula and nothing but the answers is asked for."""
+    if cv != "loo" or task.data.groups is not None or not all(metric.named for metric in task.metrics):
+        return []
+    start = clock.perf_counter()
+    found = leave_one_out.predictions(task.machine, task.data)
+    if found is None:
+        return []
+    seconds = (clock.perf_counter() - start) / len(found)
+    return [Outcome(Answers(found[[row]], None, None, None), {}, {}, seconds, None) for row in range(len(found))]
+
+
+def _result(task: Task, outcomes: list[Outcome], confidence: float) -> EvaluationResult:
+    data = task.data
+    tests = [test for _, test in task.splits]
+    joined, order = Answers.join([outcome.answers for outcome in outcomes]), np.concatenate(tests)
+    rows, first = np.unique(order, return_index=True)
+    once = joined.take(first)
+    parts = [_part(data, test, outcome.answers) for test, outcome in zip(tests, outcomes, strict=True)]
+    each = [outcome.scores for outcome in outcomes] if task.pooled else _fold_scores(task, parts, outcomes)
+    share = sum(len(test) for test in tests) / sum(len(train) for train, _ in task.splits)
+    together = [_part(data, order, joined)] if task.pooled or data.classes is None else parts
+    trial = Trial(together, len(task.splits), share, data.groups, confidence)
+    scores = {
+        metric.name: score(metric, trial, np.array([one[metric.name] for one in each if metric.name in one]))
+        for metric in task.metrics
+    }
+    folds = [
+        Fold(*split, found, outcome.parameters, outcome.seconds, outcome.certificate)
+        for split, found, outcome in zip(task.splits, each, outcomes, strict=True)
+    ]
+    answers = (once.predictions, data.y[rows], data.classes, once.probabilities, once.decisions)
+    weights = None if data.weights is None else data.weights[rows]
+    notes = tuple(
+        f"{name} is NaN: a test set lacks a class, or all its targets are equal; use stratified or fewer folds."
+        for name, found in scores.items()
+        if np.isnan(found.value)
+    )
+    return EvaluationResult(scores, folds, rows, *answers, weights, type(task.machine).__name__, notes)
+
+
+def _part(data: Data, rows: NDArray, answers: Answers) -> Part:
+    return Part(rows, data.y[rows], answers, None if data.weights is None else data.weights[rows])
+
+
+def _fold_scores(task: Task, parts: list[Part], outcomes: list[Outcome]) -> list[dict[str, float]]:
+    """The scores of each fold; NaN, and no warning for each, where a fold does not allow one."""
+    named = [metric for metric in task.metrics if metric.named]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            {metric.name: grade(metric, part) for metric in named} | outcome.scores
+            for part, outcome in zip(parts, outcomes, strict=True)
+        ]
+
+
+def _refuse_inner_journal(machine: Any) -> None:
+    """A journal inside a split would meet other data at the next."""
+    named = [name for name in machine.get_params() if name.rpartition("__")[2] == "journal"]
+    if any(machine.get_params()[name] is not None for name in named):
+        raise EmpiriskError("journal= of a search is for one fit on all rows; give evaluate(journal=...) instead.")

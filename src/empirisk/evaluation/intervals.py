@@ -1,0 +1,310 @@
+"""Every score with an interval: what new rows would say of the machines that were trained.
+
+The aim is the mean score of these machines on all rows there could be. So the machines are given, the rows are the
+sample, and their spread gives the variance: binomial for rates, a jackknife over blocks of rows (or of groups) for all
+other scores, which also tells their bias: average precision of few rows is too high, R^2 too low. Folds drawn
+otherwise would have given other machines and test sets: in simulations that makes the variance 1.0 to 2.1 times that of
+the rows, most where there is nothing to find, less where folds are repeated; `allowance` stands for it. How far
+machines trained on other data would differ cannot be seen in folds, which share most of their rows. It matters little
+for accuracy, area under the ROC curve, R^2 or RMSE, and much for F1 or recall of a machine that has found nothing:
+chance then decides how often it says yes.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import t as student
+
+from empirisk.errors import EmpiriskError
+from empirisk.evaluation.answers import Answers
+from empirisk.evaluation.metrics import Metric
+from empirisk.theory.luck import clopper_pearson, wilson
+
+Array = NDArray[np.float64]
+BLOCKS, FEWEST = 30, 5
+SMALL = 1.1
+#: What folds drawn at random add to the variance of the rows: for scores of labels, for those of numbers, and for those
+#: that few rows bias, where the bias that is taken off is an estimate too.
+FOLDS, FOLDS_OF_NUMBERS, FOLDS_OF_BIASED = 0.4, 0.8, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score with its interval.
+
+    Attributes
+    ----------
+    name : str
+        Which score.
+    value : float
+        For classes the mean over the folds; for numbers the score of all held-out answers together, since R^2 and RMSE
+        of small folds are biased, as for classes where a fold is too small to score.
+    interval : (float, float)
+        Low and high: where the score of the machines trained in the splits lies, on new rows, on average over the
+        machines. NaN where one split gives a number that cannot be taken apart.
+    confidence : float
+        How often such an interval is right.
+    method : str
+        "binomial", "jackknife" or "corrected t"; "none" where the score is NaN.
+    folds : array
+        The score of each fold; empty where folds are too small.
+    higher_is_better : bool
+        Whether more is better.
+
+    Examples
+    --------
+    >>> X = np.arange(40.0)[:, None]
+    >>> score = er.evaluate(er.LogisticRegression(), X, X[:, 0] > 19).score
+    >>> low, high = score.interval
+    >>> low < score.value <= high <= 1
+    True
+    """
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    confidence: float
+    method: str
+    folds: Array
+    higher_is_better: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.4g} [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A test set: its row numbers, the truth, the answers, and weights if there are any."""
+
+    rows: NDArray[np.intp]
+    truth: NDArray
+    answers: Answers
+    weights: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """All test sets of an evaluation.
+
+    Attributes
+    ----------
+    parts : list of Part
+        What is scored at once: a fold, or all folds together.
+    splits : int
+        How many machines were trained.
+    share : float
+        Test rows per training row.
+    groups : array or None
+        The group of each row of the data, where rows of a group go together.
+    """
+
+    parts: list[Part]
+    splits: int
+    share: float
+    groups: NDArray | None
+    confidence: float
+
+    @property
+    def tested(self) -> NDArray[np.intp]:
+        """The rows that were tested, each once."""
+        return np.unique(np.concatenate([part.rows for part in self.parts]))
+
+    @property
+    def repeats(self) -> float:
+        """How often a row is tested."""
+        return sum(len(part.rows) for part in self.parts) / len(self.tested)
+
+    def allowance(self, metric: Metric, labels: bool) -> float:
+        """What the variance of the rows is multiplied with, to pay for folds drawn at random.
+
+        Drawing them again makes it less for scores of labels, which flip; hardly for those of numbers.
+        """
+        if self.splits == 1:
+            return 1.0
+        if labels:
+            return 1 + FOLDS / self.repeats
+        return 1 + (FOLDS_OF_BIASED if metric.biased else FOLDS_OF_NUMBERS)
+
+
+def grade(metric: Metric, part: Part, kept: NDArray[np.bool_] | None = None) -> float:
+    """The score of a test set, or of a part of it."""
+    rows = np.arange(len(part.rows)) if kept is None else np.flatnonzero(kept)
+    extra = {} if part.weights is None else {"sample_weight": part.weights[rows]}
+    try:
+        return metric.sign * float(metric.scorer(part.answers.judge(), rows, part.truth[rows], **extra))
+    except AttributeError as error:
+        raise EmpiriskError(
+            f"scoring={metric.name!r} needs probabilities or decision values, which the machine does not give; choose "
+            "another score, or calibrate the machine with scikit-learn's CalibratedClassifierCV."
+        ) from error
+    except ValueError as error:
+        raise EmpiriskError(f"scoring={metric.name!r} does not suit these answers: {error}") from error
+
+
+def score(metric: Metric, trial: Trial, folds: Array) -> Score:
+    """A score with its interval, from the test sets and what each fold scored."""
+    if not metric.named:
+        value, interval = float(np.mean(folds)), corrected_t(folds, trial.share, trial.confidence)
+        return Score(metric.name, value, interval, trial.confidence, "corrected t", folds, metric.sign > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of test sets that lack a class; what cannot be scored is NaN
+        parts = np.array([grade(metric, part) for part in trial.parts])
+    value = float(np.mean(parts))
+    if np.isnan(value):
+        return Score(metric.name, value, (np.nan, np.nan), trial.confidence, "none", folds, metric.sign > 0)
+    if metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # leaving rows out moves no limit
+        method, interval = "binomial", _of_rate(metric, trial, parts)
+    else:
+        method, interval = "jackknife", _around(value, *_bias_and_half(metric, trial, parts), metric.limits)
+    return Score(metric.name, value, interval, trial.confidence, method, folds, metric.sign > 0)
+
+
+def _around(value: float, bias: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
+    """value - bias -+ half on a scale without limits: log odds between 0 and 1, logarithms above 0; value included."""
+    low, high = limits
+    centre = value - bias if low < value - bias < high else value
+    if (low, high) == (0.0, 1.0) and 0 < centre < 1:
+        odds, half = np.log(centre / (1 - centre)), half / (centre * (1 - centre))
+        begin, end = float(expit(odds - half)), float(expit(odds + half))
+    elif low == 0 and centre > 0 and np.isinf(high):
+        begin, end = float(centre * np.exp(-half / centre)), float(centre * np.exp(half / centre))
+    else:
+        begin, end = max(low, centre - half), min(high, centre + half)
+    return min(begin, value), max(end, value)
+
+
+def corrected_t(values: Array, share: float, confidence: float) -> tuple[float, float]:
+    """Nadeau and Bengio's interval for a mean over J splits:  mean -+ t s sqrt(1/J + test rows / training rows)."""
+    count = len(values)
+    if count < 2:
+        return np.nan, np.nan
+    half = student.ppf((1 + confidence) / 2, count - 1) * np.std(values, ddof=1) * np.sqrt(1 / count + share)
+    return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+def _of_rate(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
+    """A binomial interval with the number of rows that the answers are worth."""
+    value, rows = float(np.mean(folds)), trial.tested
+    weights = _weights(trial, rows)
+    worth = float(weights.sum() ** 2 / (weights**2).sum())
+    if not metric.rate:
+        # Of a score at its limit: the rows that it counts, such as all rows said to be positive for precision.
+        worth = min(worth, 1 / np.max(np.abs(_one_more(metric, trial)), initial=1 / (1 + worth)) - 1)
+    if trial.groups is not None:
+        variance, _, _ = _jackknife(metric, trial, folds)
+        clusters = len(np.unique(trial.groups[rows]))
+        worth = min(worth, value * (1 - value) / variance if variance > 0 else clusters)
+    # The normal quantile stands where the jackknife has Student's, whose square is larger by this factor.
+    worth = max(worth / (trial.allowance(metric, labels=True) * (1.0 if trial.splits == 1 else SMALL)), 1.0)
+    method: Callable = clopper_pearson if trial.splits == 1 else wilson
+    return method(min(max(value, 0.0), 1.0) * worth, worth, trial.confidence)
+
+
+def _weights(trial: Trial, rows: NDArray[np.intp]) -> Array:
+    """The weight of each tested row."""
+    weights = np.ones(int(rows.max()) + 1)
+    for part in trial.parts:
+        if part.weights is not None:
+            weights[part.rows] = part.weights
+    return weights[rows]
+
+
+def _bias_and_half(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
+    """What a score of so few rows is off by on average, and half the width of its interval."""
+    rows, freedom, bias = _jackknife(metric, trial, folds)
+    if freedom < 1:
+        return 0.0, np.nan
+    moves = _one_more(metric, trial)
+    variance = trial.allowance(metric, labels=len(moves) > 0) * (rows + float(np.sum(moves**2)))
+    return bias, float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(variance))
+
+
+def _one_more(metric: Metric, trial: Trial) -> Array:
+    """How far one row more, answered right or wrong, of each class would move a score of labels; empty for others.
+
+    A machine that never says yes leaves nothing that could move, though on more rows it would have said it. These
+    moves stand for the kinds of rows that happen not to be there, like a success and a failure added to a count.
+    """
+    answers = Answers.join([part.answers for part in trial.parts])
+    if answers.classes is None:
+        return np.empty(0)
+    labels = replace(answers, probabilities=None, decisions=None)
+    rows, truth = (np.concatenate([getattr(part, name) for part in trial.parts]) for name in ("rows", "truth"))
+    weights = None if trial.parts[0].weights is None else _weights(trial, rows)
+
+    def with_row(label: Any, said: Any) -> float:
+        more = replace(labels, predictions=np.append(labels.predictions, said))
+        heavier = None if weights is None else np.append(weights, weights.mean())
+        return grade(metric, Part(np.append(rows, -1), np.append(truth, label), more, heavier))
+
+    pairs = zip(answers.classes, np.roll(answers.classes, 1), strict=True)
+    with warnings.catch_warnings(), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+        warnings.simplefilter("ignore")  # of classes that are never named
+        try:
+            before = grade(metric, Part(rows, truth, labels, weights))
+            moved = [with_row(label, said) for label, other in pairs for said in (label, other)]
+        except EmpiriskError:  # it asks for more than labels
+            return np.empty(0)
+    return trial.repeats * (np.array(moved) - before)
+
+
+def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float, float]:
+    """Variance of the score, from how it moves when a block of rows is left out, its degrees of freedom, and its bias.
+
+    Blocks lie inside the test sets; of groups, and where all test sets are scored at once, they are left out of all.
+    """
+    with warnings.catch_warnings(), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+        warnings.simplefilter("ignore")  # of scores that the rows left over do not allow
+        if trial.groups is not None or len(trial.parts) == 1:
+            block, pairs = _blocks(trial), list(zip(trial.parts, folds, strict=True))
+            return _spread(
+                [
+                    float(np.nanmean([_without(metric, part, block[part.rows] != number, old) for part, old in pairs]))
+                    for number in range(block.max() + 1)
+                ],
+                float(np.mean(folds)),
+            )
+        found = []
+        for part, old in zip(trial.parts, folds, strict=True):
+            count = min(len(part.rows), max(FEWEST, BLOCKS // len(trial.parts)))
+            block = np.random.default_rng(0).permutation(np.arange(len(part.rows)) % count)
+            found.append(_spread([_without(metric, part, block != number, old) for number in range(count)], old))
+    # Draws of the folds do not make rows: the variance is that of one draw.
+    variance, freedom, bias = np.sum(found, axis=0)
+    return trial.repeats * variance / len(trial.parts) ** 2, freedom / trial.repeats, bias / len(trial.parts)
+
+
+def _spread(scores: Sequence[float], score: float) -> tuple[float, float, float]:
+    """Variance, degrees of freedom and bias that a jackknife finds in the scores without each block."""
+    moved = np.asarray(scores)
+    count, mean = len(moved), float(np.nanmean(moved))
+    variance = (count - 1) / count * float(np.nansum((moved - mean) ** 2))
+    return variance, count - 1.0, (count - 1) * (mean - score)
+
+
+def _blocks(trial: Trial) -> NDArray[np.intp]:
+    """The block of each row of the data, that of its group where there are groups; -1 for rows not tested."""
+    rows, random = trial.tested, np.random.default_rng(0)
+    members = np.arange(len(rows)) if trial.groups is None else np.unique(trial.groups[rows], return_inverse=True)[1]
+    block = np.full(int(rows.max()) + 1, -1)
+    block[rows] = random.permutation(members.max() + 1)[members] % min(BLOCKS, members.max() + 1)
+    return block
+
+
+def _without(metric: Metric, part: Part, kept: NDArray[np.bool_], before: float) -> float:
+    """The score of a test set without a block; as before where the rest cannot be scored."""
+    if kept.all():
+        return before
+    if not kept.any():
+        return np.nan
+    try:
+        value = grade(metric, part, kept)
+    except EmpiriskError:  # a class is gone
+        return before
+    return value if np.isfinite(value) else before

@@ -1,0 +1,184 @@
+"""Choosing C: exact leave-one-out for the squared loss, cross-validation along warm-started paths for the rest."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.fits import fit as fitting
+from empirisk.fits.leave_one_out import decompose
+from empirisk.problem import Point, Problem
+
+Array = NDArray[np.float64]
+WAYS = ("loo", "cv")
+RULES = ("best", "1se")
+SCORING_TOL = 1e-4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How C was chosen.
+
+    Attributes
+    ----------
+    Cs : array
+        The values tried, increasing.
+    losses : array, samples or folds x values
+        Held-out loss: of each row (leave-one-out) or of each fold (mean over its rows).
+    mean, error : arrays
+        Mean held-out loss of each value, and its standard error.
+    C : float
+        The value chosen.
+    rule : str
+        "best", or "1se": the smallest C whose mean is within one standard error of the best.
+    """
+
+    Cs: Array
+    losses: Array
+    mean: Array
+    error: Array
+    C: float
+    rule: str
+
+
+def is_given(C: Any) -> bool:
+    """Whether C is a number rather than a way to choose one."""
+    return not isinstance(C, str)
+
+
+def check_way(C: Any, rule: Any) -> None:
+    """Raise a sentence if C is text but no way to choose it."""
+    if C not in WAYS:
+        raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv'.")
+    if rule not in RULES:
+        raise EmpiriskError(f"rule={rule!r} must be 'best' or '1se'.")
+
+
+def choose_C(machine: Any, problems: list[Problem], y: NDArray) -> Choice:
+    """The choice that the machine's parameters ask for."""
+    check_way(machine.C, machine.rule)
+    if machine.C == "loo":
+        return _leave_one_out(problems, machine.Cs, machine.rule)
+    return _cross_validate(machine, problems, y)
+
+
+def grid(Cs: Any, smallest: float, largest: float) -> Array:
+    """The values to try: as given, or that many between the limits, evenly in the logarithm."""
+    if np.ndim(Cs) == 0:
+        if not Cs >= 2:
+            raise EmpiriskError(f"Cs={Cs!r} must be at least 2 values, or an array of values.")
+        return np.geomspace(smallest, largest, int(Cs))
+    values = np.unique(np.asarray(Cs, dtype=float))
+    if len(values) == 0 or not np.all(np.isfinite(values)) or values[0] <= 0:
+        raise EmpiriskError("Cs must hold positive, finite numbers.")
+    return values
+
+
+def _pick(Cs: Array, losses: Array, weights: Array, rule: str) -> Choice:
+    """Apply the rule to the table of held-out losses."""
+    share = weights / weights.sum()
+    mean = share @ losses
+    error = np.sqrt(np.maximum(share @ (losses - mean) ** 2, 0.0) / max(len(losses) - 1, 1))
+    best = int(np.argmin(mean))
+    chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[0])
+    return Choice(Cs, losses, mean, error, float(Cs[chosen]), rule)
+
+
+def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
+    first = problems[0]
+    if not first.loss.quadratic or first.penalty.l1 > 0 or first.penalty.l2 == 0:
+        raise Unsuitable(
+            f"C='loo' has a closed form for the squared loss with the l2 penalty only, not for {first.loss!r} with "
+            f"{first.penalty!r}; use C='cv'."
+        )
+    if any(problem.design is not first.design for problem in problems):
+        raise Unsuitable("C='loo' needs every machine to use the same rows; use multiclass='one_vs_rest' or C='cv'.")
+    if len(first.y) < 2:
+        raise EmpiriskError("C='loo' leaves a row out, and X has 1 sample only; give a number as C.")
+    parts = decompose(first)
+    # Rows that are all alike leave only rounding; every C is then the same.
+    rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
+    scale = parts.largest if parts.largest > rounding else 1.0
+    values = grid(Cs, 0.05 / scale, 5e7 / scale)
+    # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
+    losses = np.zeros((len(first.y), len(values)))
+    for problem in problems:
+        losses += parts.residuals(problem.y, values / first.penalty.l2) ** 2
+    return _pick(values, losses, first.weights, rule)
+
+
+def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice:
+    begin = time.perf_counter()
+    splits = list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
+    values = grid(machine.Cs, *natural_range(problems))
+    limits = replace(machine._limits(), tol=max(machine.tol, SCORING_TOL))
+    table = np.zeros((len(splits), len(values)))
+    sizes = np.zeros(len(splits))
+    for number, (train, test) in enumerate(splits):
+        inside = [_part(problem, train) for problem in problems]
+        outside = [_part(problem, test, train) for problem in problems]
+        sizes[number] = sum(part.weights.sum() for part in outside)
+        for column, fits in enumerate(along(inside, values, machine.solver, limits, begin)):
+            if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
+                raise KeyboardInterrupt  # without a C there is no fit to keep
+            lost = sum(
+                part.with_C(1.0).loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True)
+            )
+            table[number, column] = lost / sizes[number]
+    return _pick(values, table, sizes, machine.rule)
+
+
+def _part(problem: Problem, rows: NDArray, trained: NDArray | None = None) -> Problem:
+    """The problem of those of its samples that stand in the given rows of the user's data.
+
+    With ``trained``, it is to be predicted with weights found on those rows.
+    """
+    kept = _standing_in(problem, rows)
+    if len(kept) == 0:
+        raise EmpiriskError("C='cv': a fold holds no row of some class or target; use fewer folds or a stratified cv.")
+    design = problem.design
+    return replace(
+        problem,
+        design=design.rows(kept) if trained is None else design.seen_from(kept, _standing_in(problem, trained)),
+        y=problem.y[kept],
+        weights=problem.weights[kept],
+        rows=kept if problem.rows is None else problem.rows[kept],
+    )
+
+
+def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:
+    """The samples of a problem that stand in the given rows of the user's data."""
+    return np.flatnonzero(np.isin(np.arange(len(problem.y)) if problem.rows is None else problem.rows, rows))
+
+
+def natural_range(problems: list[Problem]) -> tuple[float, float]:
+    """From the C at which the model wakes up to where it hardly changes any more."""
+    first = problems[0]
+    if first.penalty.l1 > 0:
+        smallest = min(problem.critical_C for problem in problems)
+        return smallest, 1e4 * smallest
+    energy = float(first.weights @ first.design.squared_rows()) or 1.0
+    return 1.0 / energy, 1e8 / energy
+
+
+def along(
+    problems: list[Problem], Cs: Array, solver: Any, limits: fitting.Limits, begin: float | None = None
+) -> Iterator[list[fitting.Fit]]:
+    """Fits of the problems at each C in turn, each started where the one before ended.
+
+    The limits are those of each fit; with the moment ``begin`` the time is that of all together, counted from there.
+    """
+    starts: list[Point] | None = None
+    shared: dict = {}
+    for C in Cs:
+        now = [problem.with_C(float(C)) for problem in problems]
+        fits = fitting.run(now, solver, limits if begin is None else limits.since(begin), starts=starts, shared=shared)
+        starts = [fit.point for fit in fits]
+        yield fits

@@ -1,0 +1,89 @@
+"""The hard margin, C = infinity: an exact penalty where the classes are separable, evidence where they are not."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk import losses, penalties
+from empirisk.dual import feasible
+from empirisk.errors import EmpiriskError, NotSeparable
+from empirisk.fits.fit import Fit, Limits, run
+from empirisk.problem import Problem
+
+SCALES = (1e2, 1e4, 1e6, 1e8, 1e10)
+SEPARATED = 1e-6
+# A margin this small beside the length of the samples is rounding.
+THIN = 1e-7
+
+
+def hard_problems(problems: list[Problem], limits: Limits) -> list[Problem]:
+    """The problems as they are where C is finite; else with a C so large that every margin is kept.
+
+    Once C exceeds the largest multiplier of the hard problem, the soft problem has the same solution and its dual
+    is a bound for both.
+    """
+    return [_exact_penalty(problem, limits) if np.isinf(problem.C) else problem for problem in problems]
+
+
+def _exact_penalty(problem: Problem, limits: Limits) -> Problem:
+    problem = replace(problem, loss=losses.find(problem.loss.hard_form or problem.loss))
+    for scale in SCALES:
+        soft = problem.with_C(scale / problem.weights.min())
+        fit = run([soft], "auto", limits)[0]
+        if _violation(soft, fit) <= SEPARATED:
+            return soft
+        if problem.design.implicit:
+            _refuse_if_margin_is_thin(soft, fit)
+        else:
+            _refuse_if_not_separable(problem, limits)
+    raise EmpiriskError("C=inf: the margin is too thin to compute; scale the columns, or use a finite C.")
+
+
+def _violation(problem: Problem, fit: Fit) -> float:
+    """The largest missing margin."""
+    return float(problem.loss.value(problem.y, problem.predict(fit.point)).max())
+
+
+def _refuse_if_not_separable(problem: Problem, limits: Limits) -> None:
+    """Raise if even the hyperplane of least total hinge loss, found by a linear programme, leaves some.
+
+    A positive dual value proves it: the multipliers are weights under which the convex hulls of the classes meet.
+    """
+    free = replace(problem, penalty=penalties.NoPenalty(), C=1.0)
+    fit = run([free], "auto", replace(limits, max_iter=None))[0]
+    bound = fit.certificate.dual
+    if bound <= SEPARATED or fit.point.u is None:
+        return
+    raise _not_separable(problem, fit.point.u / problem.weights, f"of any hyperplane sum to at least {bound:.3g}")
+
+
+def _refuse_if_margin_is_thin(soft: Problem, fit: Fit) -> None:
+    """Raise if a kernel separates the classes by no more than rounding.
+
+    The dual point u of the soft problem bounds the losses of every hyperplane by L - |w| |A'u| / C, where L is what
+    the conjugates of u sum to, over C: without any loss, the margin 1 / |w| is at most |A'u| / (C L).
+    """
+    if fit.point.u is None:
+        return
+    u, correlations = feasible(soft, fit.point.u)
+    least = -soft.conjugate_sum(u)
+    length = float(soft.design.squared_rows().mean()) ** 0.5
+    square = max(float(soft.design.squared_norms(correlations)), 0.0)
+    margin = square**0.5 / least if least > 0 else np.inf
+    if margin <= THIN * length:
+        # What other rows add vanishes as C grows.
+        shares = np.where(np.abs(u) > 1e-3 * soft.scale, u / soft.scale, 0.0)
+        raise _not_separable(soft, shares, f"vanish for no hyperplane with a margin above {margin:.1g}")
+
+
+def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> NotSeparable:
+    """The error, with the rows on which the evidence rests."""
+    evidence = np.flatnonzero(np.abs(shares) > 1e-6)
+    rows = evidence if problem.rows is None else problem.rows[evidence]
+    shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
+    return NotSeparable(
+        f"C=inf asks for a hard margin, but no hyperplane separates the classes: the hinge losses {losses_of_all}, "
+        f"and the convex hulls of the classes meet among rows {shown}; use a finite C.",
+        rows,
+    )

@@ -1,0 +1,1 @@
+"""Nearest neighbours: the search and the machines."""

@@ -1,0 +1,259 @@
+"""Nearest neighbours: classification and regression by the rows most alike."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.contract.features import MapsFeatures
+from empirisk.contract.inputs import check_weights, class_weights, encode_classes
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.fits.kernel_weights import require_nothing_to_weigh
+from empirisk.kernels.base import require_whole
+from empirisk.machines.neighbors.loops import add_votes, shares
+from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch
+
+Array = NDArray[np.float64]
+WEIGHTS = ("uniform", "distance")
+
+
+class Neighbors(MapsFeatures, BaseEstimator):
+    """What the two machines share: the rows kept, the search, and the choice of k."""
+
+    k: Any
+    weights: str
+    ks: Any
+
+    def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
+        """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
+        if self.weights not in WEIGHTS:
+            raise EmpiriskError(f"weights={self.weights!r} must be one of {WEIGHTS}.")
+        if isinstance(self.k, str):
+            if self.k != "cv":
+                raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'cv'.")
+        else:
+            require_whole(self.k, "k", 1)
+        require_nothing_to_weigh(self)
+        mapped, y = self._fit_map(X, y, sample_weight, **target)
+        weights = check_weights(sample_weight, len(y))
+        self.positions_ = np.flatnonzero(weights > 0)
+        self.weights_ = weights[self.positions_]
+        return self._keep_rows(mapped), y
+
+    def _keep_rows(self, mapped: Any) -> Any:
+        """Keep what prediction needs; returns the rows after the map, or ready for the kernel."""
+        design = mapped.design(self.positions_, centre=False)
+        self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else design.X
+        self.norms_ = design.diagonal if design.implicit else None
+        return design.items if design.implicit else design.X
+
+    def _prepared(self, X: Any) -> Any:
+        """New rows after the map, or ready for the kernel."""
+        return self._mapped(X) if self.norms_ is None else self._items(X)
+
+    def _search(self, X: Any, count: int, exactly: bool) -> Found:
+        """Squared distances and neighbours; for a kernel less k(x, x), which does not matter, unless ``exactly``."""
+        if self.norms_ is None:
+            return EuclideanSearch(self.rows_).find(X, count)
+        kernel = self.features_
+        search = KernelSearch(kernel, kernel.prepare(self.rows_), self.norms_)
+        return search.find(X, count, np.asarray(kernel.norms(X), dtype=np.float64) if exactly else None)
+
+    def _length(self, k: float) -> int:
+        """How many rows may be needed until their weights add up to k."""
+        return int(np.searchsorted(np.cumsum(np.sort(self.weights_)), k * (1 - 1e-12))) + 1
+
+    def _amounts(self, found: Found, k: float, own: NDArray) -> Array:
+        """What each listed neighbour counts."""
+        squares, places = found
+        amounts = np.empty(places.shape)
+        by_distance = self.weights == "distance"
+        distances = np.sqrt(squares) if by_distance else squares
+        shares(places, distances, self.weights_, own, float(k), by_distance, amounts)
+        return amounts
+
+    def _choose_k(self, rows: Any) -> None:
+        """Take k, or the one with the smallest leave-one-out loss, all from one list of neighbours."""
+        if self.k != "cv":
+            self.k_ = int(self.k)
+            return
+        if len(self.weights_) < 2:
+            raise EmpiriskError("k='cv' leaves a row out and needs more than one sample; give a number as k.")
+        most = max(int(self.weights_.sum()) - 1, 1)
+        values = np.arange(1, min(self.ks, most) + 1) if np.ndim(self.ks) == 0 else np.unique(np.asarray(self.ks))
+        if len(values) == 0 or values[0] < 1 or not np.array_equal(values, values.astype(int)):
+            raise EmpiriskError(f"ks={self.ks!r} must be whole numbers of at least 1, or the largest to try.")
+        found = self._search(rows, self._length(values[-1]) + 1, self.weights == "distance")
+        own = np.arange(len(self.weights_))
+        share = self.weights_ / self.weights_.sum()
+        losses = [share @ self._losses(found[1], self._amounts(found, k, own)) for k in values]
+        self.ks_, self.losses_ = values, np.array(losses)
+        self.k_ = int(values[np.argmin(self.losses_)])
+
+    def _losses(self, places: NDArray, amounts: Array) -> Array:
+        """The loss of each row, predicted from what its neighbours count."""
+        raise NotImplementedError
+
+    def _found(self, X: Any) -> tuple[NDArray, Array]:
+        """The neighbours of new rows, and what each counts."""
+        check_is_fitted(self)
+        found = self._search(self._prepared(X), self._length(self.k_), self.weights == "distance")
+        return found[1], self._amounts(found, self.k_, np.full(len(found[1]), -1))
+
+    def kneighbors(self, X: ArrayLike, count: int | None = None) -> tuple[Array, NDArray]:
+        """Distances to the nearest rows of each row of X, and the numbers of those rows in the data of `fit`.
+
+        Parameters
+        ----------
+        X : rows
+            What to find neighbours of.
+        count : int, optional
+            How many; ``k_`` if None.
+        """
+        check_is_fitted(self)
+        squares, places = self._search(self._prepared(X), self.k_ if count is None else int(count), True)
+        return np.sqrt(squares), self.positions_[places]
+
+
+class KNNClassifier(ClassifierMixin, Neighbors):
+    """Each row to the class that most of its k nearest rows have.
+
+    The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being
+    its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours.
+
+    Parameters
+    ----------
+    k : int or "cv"
+        Number of neighbours; "cv" takes the one with the smallest leave-one-out error.
+    features : None, transformer or kernel
+        The feature map phi, fitted inside, or a kernel.
+    weights : {"uniform", "distance"}
+        Whether neighbours count alike, or as one over their distance.
+    class_weight : None, "balanced" or dict
+        Factors on the votes of the classes.
+    ks : int or array
+        With k="cv": the largest k to try, or the values.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    k_ : int
+        The k used.
+    ks_, losses_ : arrays
+        With k="cv": the values tried, and the leave-one-out error of each.
+    rows_, weights_, positions_ : arrays
+        The rows kept (after the map), their weights, and where they stood in the data.
+
+    Examples
+    --------
+    >>> machine = er.KNNClassifier(k=3).fit([[0.0], [1.0], [2.0], [8.0], [9.0]], list("aaabb"))
+    >>> machine.predict([[0.5], [7.0]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        k: int | str = 5,
+        features: Any = None,
+        *,
+        weights: str = "uniform",
+        class_weight: dict | str | None = None,
+        ks: int | ArrayLike = 30,
+    ):
+        self.k = k
+        self.features = features
+        self.weights = weights
+        self.class_weight = class_weight
+        self.ks = ks
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNClassifier":
+        """Keep the rows and their classes."""
+        rows, y = self._keep(X, y, sample_weight)
+        y = y[self.positions_]
+        self.classes_, self.codes_ = encode_classes(y, self.weights_, type(self).__name__)
+        self.class_factors_ = class_weights(self.class_weight, self.classes_, self.codes_, self.weights_)
+        self._choose_k(rows)
+        return self
+
+    def _votes(self, places: NDArray, amounts: Array) -> Array:
+        votes = np.zeros((len(places), len(self.classes_)))
+        add_votes(places, amounts, self.codes_, votes)
+        return votes * self.class_factors_
+
+    def _losses(self, places, amounts):
+        return (self._votes(places, amounts).argmax(axis=1) != self.codes_).astype(np.float64)
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """The share of each class among the neighbours."""
+        places, amounts = self._found(X)
+        votes = self._votes(places, amounts)
+        totals = votes.sum(axis=1, keepdims=True)
+        # Class weights of zero may leave no votes at all.
+        return np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / len(self.classes_))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class with the largest share; of equal ones the first."""
+        winners = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[winners]
+
+
+class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
+    """The mean target of the k nearest rows.
+
+    Parameters
+    ----------
+    k, features, weights, ks
+        As for `KNNClassifier`; k="cv" takes the one with the smallest squared leave-one-out error.
+
+    Attributes
+    ----------
+    targets_ : array
+        The targets of the rows kept.
+    k_, ks_, losses_, rows_, weights_, positions_
+        As for `KNNClassifier`.
+
+    Examples
+    --------
+    >>> er.KNNRegressor(k=2).fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
+    array([1.])
+    """
+
+    def __init__(
+        self,
+        k: int | str = 5,
+        features: Any = None,
+        *,
+        weights: str = "uniform",
+        ks: int | ArrayLike = 30,
+    ):
+        self.k = k
+        self.features = features
+        self.weights = weights
+        self.ks = ks
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNRegressor":
+        """Keep the rows and their targets."""
+        rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
+        self.targets_ = np.asarray(y, dtype=np.float64)[self.positions_]
+        self._choose_k(rows)
+        return self
+
+    def _means(self, places: NDArray, amounts: Array) -> Array:
+        share = amounts / amounts.sum(axis=1, keepdims=True)
+        return np.einsum("in,in...->i...", share, self.targets_[places])
+
+    def _losses(self, places, amounts):
+        off = (self._means(places, amounts) - self.targets_) ** 2
+        return off if off.ndim == 1 else off.sum(axis=1)
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The weighted mean of the neighbours' targets."""
+        places, amounts = self._found(X)
+        return self._means(places, amounts)

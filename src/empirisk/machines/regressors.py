@@ -1,0 +1,103 @@
+"""Regressors with names: each a choice of loss and penalty in the equation."""
+
+from empirisk.contract.compose import composed
+from empirisk.losses import EpsilonInsensitive
+from empirisk.machines.equation import Regressor
+from empirisk.penalties import ElasticNet as ElasticNetPenalty
+
+
+@composed({"loss": "squared", "penalty": "none", "C": 1.0, "rule": "best", "Cs": 20, "cv": 5})
+class LeastSquares(Regressor):
+    """Least squares:  minimise  sum_i c_i (y_i - f(x_i))^2; the solution of minimum norm where there are several.
+
+    The parameters and attributes are those of `Regressor`, without loss, penalty and C.
+
+    Examples
+    --------
+    >>> er.LeastSquares().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(6)
+    array([2.])
+    """
+
+
+@composed({"loss": "squared", "penalty": "l2"})
+class Ridge(Regressor):
+    """Ridge regression:  minimise  1/2 |w|^2 + C sum_i c_i (y_i - f(x_i))^2.
+
+    ``C="loo"`` chooses C by exact leave-one-out from one decomposition. scikit-learn's ``Ridge(alpha)`` is
+    C = 1/(2 alpha). The parameters and attributes are those of `Regressor`, without loss and penalty.
+
+    Examples
+    --------
+    >>> er.Ridge(C=0.5, fit_intercept=False).fit(np.eye(2), [2.0, 4.0]).coef_
+    array([1., 2.])
+    """
+
+
+@composed({"loss": "squared", "penalty": "l1"})
+class Lasso(Regressor):
+    """Lasso:  minimise  |w|_1 + C sum_i c_i (y_i - f(x_i))^2.
+
+    scikit-learn's ``Lasso(alpha)`` is C = 1/(2 n alpha). The parameters and attributes are those of `Regressor`,
+    without loss and penalty.
+
+    Examples
+    --------
+    >>> er.Lasso(C=0.5, fit_intercept=False).fit(np.eye(2), [0.5, 4.0]).coef_
+    array([0., 3.])
+    """
+
+
+@composed({"loss": "squared", "penalty": None}, ratio=0.5)
+class ElasticNet(Regressor):
+    """Elastic net:  minimise  ratio |w|_1 + (1 - ratio)/2 |w|^2 + C sum_i c_i (y_i - f(x_i))^2.
+
+    Parameters
+    ----------
+    ratio : float
+        Share of the 1-norm, between 0 (ridge) and 1 (lasso). The others are those of `Regressor`, without loss and
+        penalty.
+
+    Examples
+    --------
+    >>> er.ElasticNet(C=1.0, ratio=0.5, fit_intercept=False).fit(np.eye(2), [0.1, 4.0]).coef_.round(6)
+    array([0., 3.])
+    """
+
+    @property
+    def penalty(self) -> ElasticNetPenalty:
+        """The penalty with the given ratio."""
+        return ElasticNetPenalty(self.ratio)
+
+
+@composed({"loss": "absolute"}, penalty="none")
+class LeastAbsolute(Regressor):
+    """Least absolute deviations:  minimise  R(w) + C sum_i c_i |y_i - f(x_i)|.
+
+    The parameters and attributes are those of `Regressor`, without ``loss``; the default penalty is "none".
+
+    Examples
+    --------
+    >>> er.LeastAbsolute().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 50.0, 3.0]).coef_.round(6)
+    array([1.])
+    """
+
+
+@composed({"loss": None}, epsilon=0.1)
+class SVR(Regressor):
+    """Support vector regression:  minimise  R(w) + C sum_i c_i max(0, |y_i - f(x_i)| - epsilon).
+
+    Parameters
+    ----------
+    epsilon : float
+        Half the width of the tube in which errors cost nothing. The others are those of `Regressor`, without loss.
+
+    Examples
+    --------
+    >>> er.SVR(C=10.0, epsilon=0.5).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).coef_.round(6)
+    array([0.5])
+    """
+
+    @property
+    def loss(self) -> EpsilonInsensitive:
+        """The loss with the given epsilon."""
+        return EpsilonInsensitive(self.epsilon)

@@ -1,0 +1,1 @@
+"""Long runs: journals that survive a crash, and several fits at once."""

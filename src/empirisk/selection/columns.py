@@ -1,0 +1,342 @@
+"""Which columns to use: greedily by cross-validated error, or by l1 with a check of how stable the choice is."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.members import check_table
+from empirisk.contract.meta import Delegating
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.evaluation.data import Data, fit, read_data, seeded
+from empirisk.evaluation.metrics import Metric, find_metrics
+from empirisk.evaluation.splits import Split, make_splits
+from empirisk.machines.classifiers import LogisticRegression
+from empirisk.machines.regressors import Lasso
+from empirisk.runs.parallel import spread
+from empirisk.trees.resample import Groups
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a greedy choice.
+
+    Attributes
+    ----------
+    column : int
+        The column that was added or dropped; -1 at the start.
+    columns : tuple of int
+        The columns after it.
+    error : float
+        Their cross-validated error.
+    kept : bool
+        Whether the step was taken; the last one of a path may be the rise at which it stopped.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> found = er.selection.GreedySelection(er.Ridge()).fit(X, X[:, 2])
+    >>> found.path_[0].columns
+    (2,)
+    """
+
+    column: int
+    columns: tuple[int, ...]
+    error: float
+    kept: bool
+
+
+class GreedySelection(SelectorMixin, Delegating):
+    """Columns added or dropped one by one, each time the one that leaves the least cross-validated error.
+
+    The choice ends when the error rises. The machine is then fitted to the chosen columns: use it as a machine, or as a
+    transformer that keeps these columns. Its errors are optimistic, since the best of many was picked: `evaluate` it.
+
+    Parameters
+    ----------
+    machine : classifier or regressor
+        Of Empirisk or any that keeps scikit-learn's contract.
+    direction : {"forward", "backward"}
+        Start from no column, or from all of them.
+    most, least : int
+        The largest and the smallest number of columns.
+    cv : int, "loo", "holdout", "random", splitter or pairs
+        As for `evaluate`.
+    scoring : name or scorer
+        As for `evaluate`; the share of errors for classes and the squared error for numbers by default. A score that is
+        better when larger counts as an error with a minus sign.
+    random_state : int, RandomState or None
+        Draws the folds.
+
+    Attributes
+    ----------
+    support_ : array of bool
+        The columns chosen.
+    path_ : list of Step
+        The steps with their errors, the rise at the end included.
+    machine_ : machine
+        The machine, fitted to the chosen columns.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> found = er.selection.GreedySelection(er.LeastSquares()).fit(X, X[:, 1] - 2 * X[:, 4])
+    >>> np.flatnonzero(found.support_)[:2], bool(found.path_[0].error > found.path_[1].error)
+    (array([1, 4]), True)
+    """
+
+    def __init__(
+        self,
+        machine: Any,
+        *,
+        direction: str = "forward",
+        most: int | None = None,
+        least: int = 1,
+        cv: Any = 5,
+        scoring: Any = None,
+        random_state: Any = 0,
+    ):
+        self.machine = machine
+        self.direction = direction
+        self.most = most
+        self.least = least
+        self.cv = cv
+        self.scoring = scoring
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> "GreedySelection":
+        """Choose columns, and fit the machine to them."""
+        if self.direction not in ("forward", "backward"):
+            raise EmpiriskError(f"direction={self.direction!r} is not known; use 'forward' or 'backward'.")
+        data = read_data(self.machine, self._checked(X, reset=True), y, sample_weight, groups)
+        most = self.n_features_in_ if self.most is None else self.most
+        if not self.least >= 1 or (self.most is not None and self.least > self.most):
+            raise EmpiriskError(f"least={self.least!r} and most={self.most!r} must satisfy 1 <= least <= most.")
+        scoring = self.scoring or ("mse" if data.classes is None else "error_rate")
+        metric = find_metrics(scoring, data.classes, self.machine)[0]
+        splits = make_splits(
+            self.cv, data.y, classes=data.classes is not None, groups=data.groups, random_state=self.random_state
+        )
+        trial = _Trial(seeded(self.machine, 0), data, metric, splits)
+        walk = self._forward if self.direction == "forward" else self._backward
+        self.path_ = walk(trial, most)
+        chosen = [step for step in self.path_ if step.kept][-1].columns
+        self.support_ = np.isin(np.arange(self.n_features_in_), chosen)
+        self.machine_ = fit(seeded(self.machine, 0), trial.only(np.flatnonzero(self.support_)))
+        return self
+
+    @property
+    def chosen_(self) -> dict[str, Any]:
+        """The columns chosen, by name where they have names."""
+        columns = np.flatnonzero(self.support_)
+        names = getattr(self, "feature_names_in_", None)
+        return {"columns": (columns if names is None else names[columns]).tolist()}
+
+    def _forward(self, trial: "_Trial", most: int) -> list[Step]:
+        path: list[Step] = []
+        columns: tuple[int, ...] = ()
+        error = np.inf
+        while len(columns) < min(most, self.n_features_in_):
+            options = [(*columns, new) for new in range(self.n_features_in_) if new not in columns]
+            errors = trial.errors(options)
+            best = int(np.argmin(errors))
+            kept = errors[best] < error or len(columns) < self.least
+            path.append(Step(options[best][-1], options[best], float(errors[best]), kept))
+            if not kept:
+                break
+            columns, error = options[best], errors[best]
+        return path
+
+    def _backward(self, trial: "_Trial", most: int) -> list[Step]:
+        columns = tuple(range(self.n_features_in_))
+        error = trial.errors([columns])[0]
+        path = [Step(-1, columns, float(error), True)]
+        while len(columns) > self.least:
+            options = [tuple(one for one in columns if one != gone) for gone in columns]
+            errors = trial.errors(options)
+            best = int(np.argmin(errors))
+            kept = errors[best] <= error or len(columns) > most
+            path.append(Step(columns[best], options[best], float(errors[best]), kept))
+            if not kept:
+                break
+            columns, error = options[best], errors[best]
+        return path
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self.support_
+
+    def _table(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return _safe_indexing(self._checked(X, reset=False), np.flatnonzero(self.support_), axis=1)
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """The whole table; columns left out are checked too, so that bad rows do not pass by chance."""
+        table = check_table(self, X, reset=reset)
+        if hasattr(table, "dtype") and table.dtype.kind == "f" and not get_tags(self.machine).input_tags.allow_nan:
+            assert_all_finite(table, input_name="X")
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A machine to be tried on some of the columns."""
+
+    machine: Any
+    data: Data
+    metric: Metric
+    splits: list[Split]
+
+    def only(self, columns: ArrayLike) -> Data:
+        """The data with some of the columns."""
+        data = self.data
+        return Data(_safe_indexing(data.X, columns, axis=1), data.y, data.weights, data.groups, data.classes)
+
+    def errors(self, options: list[tuple[int, ...]]) -> Array:
+        """The cross-validated error of each set of columns."""
+        tasks = [(option, split) for option in options for split in self.splits]
+
+        def work(task: tuple) -> float:
+            columns, (train, test) = task
+            part = self.only(np.sort(columns))
+            outside = part.rows(test)
+            fitted = fit(clone(self.machine), part.rows(train))
+            extra = {} if outside.weights is None else {"sample_weight": outside.weights}
+            return -float(self.metric.scorer(fitted, outside.X, outside.y, **extra))
+
+        return np.array(spread(work, tasks)).reshape(len(options), -1).mean(axis=1)
+
+
+class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+    """Columns that a machine with the l1 penalty keeps, again and again, on random halves of the rows.
+
+    C is chosen once on all rows where the machine is asked to; a column is selected where its weight is not zero in at
+    least a share ``threshold`` of the fits, or where no column reaches it, the most frequent one. With q columns in a
+    fit on average, of d, the expected number of columns selected wrongly is at most  q^2 / ((2 threshold - 1) d)  under
+    the assumptions of Meinshausen and Bühlmann.
+
+    Parameters
+    ----------
+    machine : machine or None
+        One with ``coef_``, some of it zero. None takes `Lasso` for numbers and `LogisticRegression` with the l1 penalty
+        for classes, with C by cross-validation.
+    n_samples : int
+        Number of random halves; 0 selects from the fit to all rows alone.
+    threshold : float
+        Share of the fits, above one half.
+    random_state : int, RandomState or None
+        Draws the halves.
+
+    Attributes
+    ----------
+    support_ : array of bool
+        The columns selected.
+    frequencies_ : array
+        The share of the fits that kept each column.
+    expected_errors_ : float
+        The bound on columns selected wrongly; NaN without halves.
+    machine_ : machine
+        The fit to all rows.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 8))
+    >>> found = er.selection.L1Selection(random_state=0).fit(X, 3 * X[:, 1] - 2 * X[:, 4])
+    >>> bool(found.support_[[1, 4]].all())
+    True
+    """
+
+    def __init__(self, machine: Any = None, *, n_samples: int = 50, threshold: float = 0.6, random_state: Any = None):
+        self.machine = machine
+        self.n_samples = n_samples
+        self.threshold = threshold
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "L1Selection":
+        """Fit to all rows and to random halves of them, and count."""
+        if not isinstance(self.n_samples, (int, np.integer)) or self.n_samples < 0:
+            raise EmpiriskError(f"n_samples={self.n_samples!r} must be a whole number, 0 or more.")
+        if not 0.5 < self.threshold <= 1:
+            raise EmpiriskError(f"threshold={self.threshold!r} must lie above 0.5, and be 1 at most.")
+        table = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=np.float64)
+        machine = self._machine(y)
+        data = read_data(machine, table, y, sample_weight)
+        self.machine_ = fit(seeded(machine, 0), data)
+        again = clone(self.machine_)
+        if isinstance(getattr(machine, "C", None), str):
+            again.set_params(C=self.machine_.C_)
+        halves = _halves(data, self.n_samples, generator(self.random_state))
+        plain = replace(data, weights=None)  # a weight has become rows
+        kept = spread(lambda rows: _nonzero(fit(clone(again), plain.rows(rows))), halves)
+        self.frequencies_ = np.mean(kept, axis=0) if kept else _nonzero(self.machine_).astype(float)
+        floor = min(self.threshold, self.frequencies_.max())
+        self.support_ = self.frequencies_ >= floor if floor > 0 else self.frequencies_.cumsum() == 0
+        size = float(np.sum(kept)) / len(kept) if kept else np.nan
+        self.expected_errors_ = size**2 / ((2 * self.threshold - 1) * len(self.support_))
+        return self
+
+    def _machine(self, y: ArrayLike) -> Any:
+        if self.machine is not None:
+            return self.machine
+        if y is not None and type_of_target(y) in ("binary", "multiclass"):
+            return LogisticRegression(penalty="l1", C="cv")
+        return Lasso(C="cv")
+
+    @property
+    def chosen_(self) -> dict[str, Any]:
+        """The columns selected, by name where they have names."""
+        columns = np.flatnonzero(self.support_)
+        names = getattr(self, "feature_names_in_", None)
+        return {"columns": (columns if names is None else names[columns]).tolist()}
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _nonzero(machine: Any) -> NDArray[np.bool_]:
+    if not hasattr(machine, "coef_"):
+        raise EmpiriskError(
+            f"machine={machine!r} has no coef_ to select by; give a linear machine with the l1 penalty."
+        )
+    return np.any(np.atleast_2d(machine.coef_) != 0, axis=0)
+
+
+def _halves(data: Data, count: int, random: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Random halves of the rows; weight 2 is the row twice, whatever the order of the rows."""
+    weights = check_weights(data.weights, len(data))
+    groups = Groups.of(data.X, data.y, weights)
+    some = groups.share > 0  # rows without weight must not use up random numbers: they could as well be absent
+    first, share, copies = groups.first[some], groups.share[some], np.bincount(groups.member, weights)[some]
+    whole = bool(np.all(copies == np.rint(copies)))
+    size = max(2, groups.size // 2)
+    halves: list[NDArray[np.intp]] = []
+    while len(halves) < count:
+        if whole:
+            drawn = random.multivariate_hypergeometric(copies.astype(np.int64), min(size, int(copies.sum())))
+        else:
+            drawn = random.multinomial(size, share)
+        rows = np.repeat(first, drawn)
+        if data.classes is None or len(np.unique(data.y[rows])) == len(data.classes):
+            halves.append(rows)
+    return halves

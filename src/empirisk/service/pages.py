@@ -1,0 +1,114 @@
+"""Two small pages: a form to try the model, and the description for people. Nothing comes from elsewhere."""
+
+import json
+from html import escape
+from typing import Any
+
+from empirisk.service.openapi import example_of
+from empirisk.tables.columns import Column
+from empirisk.tables.model import TableModel
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+label { display: block; margin: .7rem 0 .1rem; font-weight: 600; }
+small { color: #666; font-weight: 400; }
+input, select, textarea { width: 100%; box-sizing: border-box; padding: .4rem; font: inherit; }
+button { margin: 1rem 0; padding: .5rem 1.2rem; font: inherit; }
+pre { background: #f4f4f4; padding: .8rem; overflow: auto; white-space: pre-wrap; }
+table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
+"""
+
+SCRIPT = """
+const form = document.getElementById("row"), out = document.getElementById("answer");
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const row = {};
+  for (const field of form.elements) if (field.name) row[field.name] = field.value === "" ? null : field.value;
+  out.textContent = "...";
+  try {
+    const reply = await fetch("predict", {
+      method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(row)});
+    const answer = await reply.json();
+    if (!reply.ok) {
+      const problems = (answer.problems || []).map((p) => `${p.field}: ${p.problem}`);
+      out.textContent = [answer.error, ...problems].join("\\n");
+      return;
+    }
+    const shares = Object.entries(answer.probabilities || {}).sort((a, b) => b[1] - a[1]);
+    const lines = shares.map(([name, p]) => `  ${(100 * p).toFixed(1)} %  ${name}`);
+    out.textContent = [`${form.dataset.target}: ${answer.prediction}`, ...lines].join("\\n");
+  } catch (error) { out.textContent = String(error); }
+});
+"""
+
+
+def form(model: TableModel) -> str:
+    """The page with a form to try the model."""
+    target = model.target.name
+    inputs = "\n".join(_input(column, _levels(model, column.name)) for column in model.schema.used)
+    return _page(
+        f"Predict {target}",
+        f"<h1>Predict {escape(target)}</h1>"
+        f"<p>{escape(type(model.machine).__name__)}. Leave empty what you do not know. "
+        '<a href="docs">How to ask from a program</a>.</p>'
+        f'<form id="row" data-target="{escape(target)}" autocomplete="off">{inputs}<button>Predict</button></form>'
+        '<pre id="answer" aria-live="polite"></pre><script src="form.js"></script>',
+    )
+
+
+def docs(model: TableModel, document: dict[str, Any]) -> str:
+    """The page that describes the service."""
+    row = {column.name: example_of(column) for column in model.schema.used}
+    body = escape(json.dumps(row, ensure_ascii=False, indent=1))
+    fields = "".join(
+        f"<tr><td><code>{escape(column.name)}</code></td><td>{_hint(column)}</td></tr>" for column in model.schema.used
+    )
+    paths = "".join(
+        f"<tr><td><code>{escape(method.upper())} {escape(path)}</code></td><td>{escape(entry['summary'])}</td></tr>"
+        for path, methods in document["paths"].items()
+        for method, entry in methods.items()
+    )
+    return _page(
+        document["info"]["title"],
+        f"<h1>{escape(document['info']['title'])}</h1><p>{escape(document['info']['description'])}</p>"
+        f"<table>{paths}</table><h2>One row</h2><pre>POST /predict\n\n{body}</pre>"
+        "<p>Send a list of such rows for a list of answers. A field that is missing or wrong is answered with status "
+        "422 and its name; send <code>null</code> for a value that is not known.</p>"
+        f'<h2>Fields</h2><table>{fields}</table><p><a href="openapi.json">OpenAPI</a> · <a href=".">Form</a></p>',
+    )
+
+
+def _levels(model: TableModel, name: str) -> list[str]:
+    """The frequent words of a column, for the list that an input offers."""
+    encoder = model.pipeline[0]
+    words = model.schema.of_kind("category")
+    return list(encoder.words_.levels[words.index(name)]) if name in words and hasattr(encoder, "words_") else []
+
+
+def _hint(column: Column) -> str:
+    return escape(str(column).removeprefix(f"{column.name}: "))
+
+
+def _input(column: Column, levels: list[str]) -> str:
+    name = escape(column.name)
+    label = f'<label for="f-{name}">{name} <small>{_hint(column)}</small></label>'
+    example = escape(column.examples[0]) if column.examples else ""
+    attributes = f'id="f-{name}" name="{name}"'
+    if column.kind == "boolean":
+        return (
+            f"{label}<select {attributes}><option value=''>?</option><option>yes</option><option>no</option></select>"
+        )
+    if column.kind == "text":
+        return f'{label}<textarea {attributes} rows="3" placeholder="{example}"></textarea>'
+    choices = "".join(f"<option>{escape(level)}</option>" for level in levels)
+    offered = f'<datalist id="l-{name}">{choices}</datalist>' if choices else ""
+    link = f' list="l-{name}"' if choices else ""
+    return f'{label}<input {attributes}{link} placeholder="{example}">{offered}'
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>"
+    )
