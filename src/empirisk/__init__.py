@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from empirisk.evaluation.evaluate import evaluate
     from empirisk.files.load import load
     from empirisk.files.save import save
+    from empirisk.fits.fit import solve
     from empirisk.league.learn import learn
     from empirisk.machines.centroid import NearestCentroid
     from empirisk.machines.classifiers import SVM, LeastSquaresClassifier, LogisticRegression
@@ -90,6 +91,7 @@ __all__ = [
     "save",
     "scales",
     "selection",
+    "solve",
     "solvers",
     "tables",
     "theory",
@@ -144,6 +146,7 @@ _HOMES = {
     "load": "empirisk.files.load",
     "luck": "empirisk.theory.luck",
     "save": "empirisk.files.save",
+    "solve": "empirisk.fits.fit",
 }
 
 

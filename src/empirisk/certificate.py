@@ -58,6 +58,21 @@ class Certificate:
     iterations: int = 0
     seconds: float = 0.0
 
+    def regraded(self, gap: float, relative_gap: float, tol: float, reason: str, seconds: float) -> "Certificate":
+        """The same fit under a gap that something else has shown, such as that of a problem around it."""
+        converged = bool(relative_gap <= tol)
+        unproven = Status.STALLED if self.status == Status.CONVERGED else self.status
+        return replace(
+            self,
+            dual=float(self.primal - gap),
+            gap=float(gap),
+            relative_gap=float(relative_gap),
+            converged=converged,
+            status=Status.CONVERGED if converged else unproven,
+            reason=f"{self.reason}; {reason}",
+            seconds=seconds,
+        )
+
     def __str__(self) -> str:
         return (
             f"{self.status}: primal {self.primal:.10g}, dual {self.dual:.10g}, gap {self.gap:.2g} "

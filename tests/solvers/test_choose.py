@@ -5,7 +5,7 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties, solvers
-from empirisk.fits.fit import Limits, run
+from empirisk.fits.fit import Limits, Run
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.choose import choose
@@ -58,8 +58,8 @@ def test_every_solver_has_a_problem_it_can_do_and_says_what_it_cannot(name):
 @pytest.mark.parametrize("name", ["newton", "proximal", "gradient_descent"])
 def test_solvers_by_name_agree_on_a_smooth_problem(name):
     problem, _ = make("logistic", "l2", 0.5)
-    best = run([problem], "newton", Limits(1e-12, None, None))[0].certificate.primal
-    found = run([problem], name, LIMITS)[0].certificate
+    best = Run("newton", Limits(1e-12, None, None))([problem])[0].certificate.primal
+    found = Run(name, LIMITS)([problem])[0].certificate
     assert found.solver == name
     assert found.converged
     assert found.primal <= best * (1 + 1e-6)
@@ -68,8 +68,8 @@ def test_solvers_by_name_agree_on_a_smooth_problem(name):
 @pytest.mark.parametrize("name", ["interior_point", "smoothing_newton", "dual_ascent", "proximal"])
 def test_solvers_by_name_agree_on_a_cornered_problem(name):
     problem, _ = make("hinge", "l2", 0.5)
-    best = run([problem], "auto", Limits(1e-10, None, None))[0].certificate.primal
-    found = run([problem], name, LIMITS)[0].certificate
+    best = Run("auto", Limits(1e-10, None, None))([problem])[0].certificate.primal
+    found = Run(name, LIMITS)([problem])[0].certificate
     assert found.solver == name
     assert found.converged
     assert found.primal <= best * (1 + 1e-6)
@@ -80,10 +80,10 @@ def test_solvers_by_name_agree_on_a_cornered_problem(name):
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 def test_closed_forms_agree(method, shape):
     problem, _ = make("squared", "l2", 0.5, shape)
-    exact = run([problem], solvers.ClosedForm(method), LIMITS)[0]
+    exact = Run(solvers.ClosedForm(method), LIMITS)([problem])[0]
     assert exact.certificate.relative_gap < 1e-10
     with pytest.raises(ValueError, match="method='qr'"):
-        run([problem], solvers.ClosedForm("qr"), LIMITS)
+        Run(solvers.ClosedForm("qr"), LIMITS)([problem])
 
 
 def test_line_search_finds_minima_and_respects_infinity():
@@ -99,9 +99,9 @@ def test_newton_by_conjugate_gradients(monkeypatch):
     from empirisk.solvers import hessian
 
     problem, _ = make("logistic", "l2", 0.5)
-    direct = run([problem], "newton", LIMITS)[0].certificate.primal
+    direct = Run("newton", LIMITS)([problem])[0].certificate.primal
     monkeypatch.setattr(hessian, "DIRECT", 0)
-    found = run([problem], "newton", LIMITS)[0].certificate
+    found = Run("newton", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(direct, rel=1e-6)
 
@@ -111,8 +111,8 @@ def test_newton_by_conjugate_gradients(monkeypatch):
 @pytest.mark.parametrize("kind", ["plain", "badly scaled", "sparse"])
 def test_newton_on_rounded_corners_is_interior_point(loss, penalty, kind):
     problem, _ = make(loss, penalty, 0.7, "tall", kind)
-    exact = run([problem], "interior_point", LIMITS)[0].certificate
-    found = run([problem], "smoothing_newton", LIMITS)[0].certificate
+    exact = Run("interior_point", LIMITS)([problem])[0].certificate
+    found = Run("smoothing_newton", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(exact.primal, rel=2e-6)
 
@@ -130,7 +130,7 @@ def test_long_data_start_on_every_eighth_row(loss):
         np.sign(f) if loss == "hinge" else f,
         np.ones(40_000),
     )
-    fit = run([problem], "auto", LIMITS)[0]
+    fit = Run("auto", LIMITS)([problem])[0]
     assert fit.certificate.solver == "smoothing_newton"
     assert fit.certificate.converged
     assert len(fit.history["objective"]) < 60

@@ -6,7 +6,7 @@ import pytest
 from empirisk import kernels, losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.errors import TooLarge
-from empirisk.fits.fit import Limits, run
+from empirisk.fits.fit import Limits, Run
 from empirisk.linalg import mixed
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
@@ -161,7 +161,7 @@ def test_kernel_machines_without_penalty_are_not_for_the_closed_form():
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_smooth_losses_reach_the_optimum(loss, C, intercept):
     problem, known = make(loss, KERNELS[0], C, intercept)
-    (fit,) = run([problem], "auto", Limits(1e-8, None, None))
+    (fit,) = Run("auto", Limits(1e-8, None, None))([problem])
     assert fit.certificate.converged
     assert fit.certificate.primal == pytest.approx(optimum(*known), rel=1e-6)
     assert fit.certificate.primal - fit.certificate.gap <= optimum(*known) * (1 + 1e-9)
@@ -209,6 +209,6 @@ def test_softmax_that_does_not_fit_the_memory_says_what_to_do():
 def test_single_precision_data_reach_the_usual_tolerance():
     for loss in (losses.Squared(), losses.Logistic()):
         problem, known = make(loss, KERNELS[0], dtype=np.float32)
-        (fit,) = run([problem], "auto", Limits(1e-6, None, None))
+        (fit,) = Run("auto", Limits(1e-6, None, None))([problem])
         assert fit.certificate.converged
         assert fit.certificate.primal == pytest.approx(optimum(*known), rel=1e-4)

@@ -8,7 +8,7 @@ import pytest
 
 import empirisk as er
 from empirisk import losses
-from empirisk.fits.fit import Limits, run
+from empirisk.fits.fit import Limits, Run
 from tests import catalog
 from tests.cases import KINDS, SHAPES, make
 from tests.truth import optimum
@@ -32,7 +32,7 @@ def test_objective_is_the_optimum_and_the_gap_bounds_it(loss, penalty, shape, ki
     intercept = len(kind) % 2 == 0
     C = 0.05 if shape == "tall" else 2.0
     problem, arguments = make(loss, penalty, C, shape, kind, intercept)
-    certificate = run([problem], "auto", LIMITS)[0].certificate
+    certificate = Run("auto", LIMITS)([problem])[0].certificate
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the general solver's own doubts
         best = optimum(*arguments)
@@ -51,7 +51,7 @@ def test_the_gap_of_any_point_bounds_its_suboptimality(loss):
     random = np.random.default_rng(1)
     for penalty in PENALTIES:
         problem, _ = make(loss, penalty, 0.3)
-        best = run([problem], "auto", LIMITS)[0].certificate.primal
+        best = Run("auto", LIMITS)([problem])[0].certificate.primal
         for _ in range(5):
             w = random.normal(size=problem.width) * random.choice([0.01, 0.3])
             b = random.normal(size=problem.classes) if problem.classes else random.normal()

@@ -14,8 +14,8 @@ from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
 from empirisk.kernels.items import size, take
+from empirisk.linalg.design import Design, design_of
 from empirisk.maps.implicit import GramDesign, in_double
-from empirisk.maps.mapped import Explicit, Implicit, Mapped
 
 Array = NDArray[np.float64]
 FORMATS = ("csr", "csc")
@@ -40,14 +40,23 @@ class MapsFeatures:
             return None
         return kernels.find(self.features, "features")
 
-    def _fit_map(self, X, y, sample_weight=None, **target) -> tuple[Mapped, NDArray]:
-        """Validated data after the fitted feature map, and validated targets."""
+    def _require_fixed_features(self) -> None:
+        """Raise for features that would learn with a machine that minimises nothing by which they could."""
+        features = self.features if self._kernel() is None else self._kernel()
+        if hasattr(features, "learn_with"):
+            raise Unsuitable(
+                f"features={features!r} learns together with a machine, and {type(self).__name__} minimises nothing "
+                "by which it could; give a sum of kernels, or the features of a machine that was fitted."
+            )
+
+    def _fit_map(self, X, y, sample_weight=None, **target) -> tuple[Design, NDArray]:
+        """Validated data after the fitted feature map or behind the kernel, and validated targets."""
         kernel = self._kernel()
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
         if self.features is None:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
-            return Explicit(matrix), y
+            return design_of(matrix), y
         y = validate_data(self, X="no_validation", y=y, **target)
         self.features_ = clone(self.features).fit(X, y)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -55,13 +64,13 @@ class MapsFeatures:
                 setattr(self, name, getattr(self.features_, name))
         streamed = self.features_.streamed(X) if hasattr(self.features_, "streamed") else None
         if streamed is not None:
-            check_consistent_length(streamed, y)
+            check_consistent_length(y, range(streamed.shape[0]))
             return streamed, y
         matrix = self._mapped(X)
         check_consistent_length(matrix, y)
-        return Explicit(matrix), y
+        return design_of(matrix), y
 
-    def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Implicit, NDArray]:
+    def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Design, NDArray]:
         """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
         if kernel.takes in TABLES:
             array, y = validate_data(
@@ -76,7 +85,7 @@ class MapsFeatures:
         require_positive(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
-        return Implicit(GramDesign(self.features_, in_double(items), source)), y
+        return GramDesign(self.features_, in_double(items), source), y
 
     def _mapped(self, X) -> Any:
         """Validated data after the fitted feature map."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from empirisk import losses, penalties
 from empirisk.evaluation.data import Data
@@ -25,9 +24,8 @@ def predictions(machine: Any, data: Data) -> Array | None:
     """
     if not _applies(machine, data):
         return None
-    fitted = clone(machine)
-    problems, _, _ = fitted._prepare(data.X, data.y, data.weights)
-    if machine.features is not None and not is_fixed(fitted.features_):
+    problems = machine.problems(data.X, data.y, data.weights)
+    if machine.features is not None and not is_fixed(problems.machine.features_):
         return None
     parts, factor = decompose(problems[0]), problems[0].penalty.l2
     C = np.array([float(machine.C) / factor])
@@ -36,7 +34,7 @@ def predictions(machine: Any, data: Data) -> Array | None:
 
 
 def _applies(machine: Any, data: Data) -> bool:
-    if data.classes is not None or not hasattr(machine, "_prepare"):
+    if data.classes is not None or not hasattr(machine, "problems"):
         return False
     if machine.features is not None and machine._kernel() is None:
         return False
@@ -55,7 +53,7 @@ def is_fixed(kernel: Kernel) -> bool:
     """
     learned = {name: value for name, value in vars(kernel).items() if name.endswith("_") and not name.startswith("_")}
     inner = {name: value if isinstance(value, list) else [value] for name, value in learned.items()}
-    return not kernel.learns_weights and all(
+    return not hasattr(kernel, "learn_with") and all(
         name in HARMLESS or all(isinstance(one, Kernel) and is_fixed(one) for one in values)
         for name, values in inner.items()
     )

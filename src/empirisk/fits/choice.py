@@ -1,6 +1,5 @@
 """Choosing C: exact leave-one-out for the squared loss, cross-validation along warm-started paths for the rest."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ from sklearn.model_selection import check_cv
 
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits import fit as fitting
+from empirisk.fits.fit import Fit, Run
 from empirisk.fits.leave_one_out import decompose
 from empirisk.problem import Point, Problem
 
@@ -61,12 +60,12 @@ def check_way(C: Any, rule: Any) -> None:
         raise EmpiriskError(f"rule={rule!r} must be 'best' or '1se'.")
 
 
-def choose_C(machine: Any, problems: list[Problem], y: NDArray) -> Choice:
+def choose_C(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
     """The choice that the machine's parameters ask for."""
     check_way(machine.C, machine.rule)
     if machine.C == "loo":
         return _leave_one_out(problems, machine.Cs, machine.rule)
-    return _cross_validate(machine, problems, y)
+    return _cross_validate(machine, problems, y, run)
 
 
 def grid(Cs: Any, smallest: float, largest: float) -> Array:
@@ -114,18 +113,17 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     return _pick(values, losses, first.weights, rule)
 
 
-def _cross_validate(machine: Any, problems: list[Problem], y: NDArray) -> Choice:
-    begin = time.perf_counter()
+def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
     splits = list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
     values = grid(machine.Cs, *natural_range(problems))
-    limits = replace(machine._limits(), tol=max(machine.tol, SCORING_TOL))
     table = np.zeros((len(splits), len(values)))
     sizes = np.zeros(len(splits))
+    quietly = replace(run, progress=None)
     for number, (train, test) in enumerate(splits):
         inside = [_part(problem, train) for problem in problems]
         outside = [_part(problem, test, train) for problem in problems]
         sizes[number] = sum(part.weights.sum() for part in outside)
-        for column, fits in enumerate(along(inside, values, machine.solver, limits, begin)):
+        for column, fits in enumerate(along(inside, values, quietly, max(run.limits.tol, SCORING_TOL))):
             if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
                 raise KeyboardInterrupt  # without a C there is no fit to keep
             lost = sum(
@@ -169,16 +167,16 @@ def natural_range(problems: list[Problem]) -> tuple[float, float]:
 
 
 def along(
-    problems: list[Problem], Cs: Array, solver: Any, limits: fitting.Limits, begin: float | None = None
-) -> Iterator[list[fitting.Fit]]:
+    problems: list[Problem], Cs: Array, run: Run, tol: float | None = None, each: bool = False
+) -> Iterator[list[Fit]]:
     """Fits of the problems at each C in turn, each started where the one before ended.
 
-    The limits are those of each fit; with the moment ``begin`` the time is that of all together, counted from there.
+    The time limit is that of all of them together or, with ``each``, of each.
     """
     starts: list[Point] | None = None
     shared: dict = {}
     for C in Cs:
         now = [problem.with_C(float(C)) for problem in problems]
-        fits = fitting.run(now, solver, limits if begin is None else limits.since(begin), starts=starts, shared=shared)
+        fits = (run.again() if each else run)(now, starts, tol, shared)
         starts = [fit.point for fit in fits]
         yield fits

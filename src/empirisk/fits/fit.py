@@ -5,22 +5,27 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import Certificate, Status, combine
+from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
 
+Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
 SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
-LEAST_TIME = 1e-3
 
 REMEDIES = {
     Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
@@ -37,12 +42,6 @@ class Limits:
     tol: float
     max_iter: int | None
     max_time: float | None
-
-    def since(self, begin: float) -> "Limits":
-        """What is left of the limits for work that began at that moment."""
-        if self.max_time is None or not self.max_time > 0:  # `check` says what is wrong
-            return self
-        return replace(self, max_time=max(self.max_time - (time.perf_counter() - begin), LEAST_TIME))
 
     def check(self) -> None:
         """Raise a sentence if a limit makes no sense."""
@@ -61,6 +60,11 @@ class Fit:
     point: Point
     certificate: Certificate
     history: dict[str, list[float]]
+
+    @property
+    def cut(self) -> bool:
+        """Whether a limit of time, the user or a callback ended it."""
+        return self.certificate.status in (Status.TIME, Status.INTERRUPTED, Status.EARLY)
 
 
 _batch = threading.local()
@@ -123,44 +127,135 @@ def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]
     yield chosen, "asked for by name"
 
 
-def run(
-    problems: list[Problem],
-    solver: str | Solver,
-    limits: Limits,
-    progress: Callable[[int], Progress] | None = None,
-    starts: list[Point] | None = None,
-    shared: dict | None = None,
-) -> list[Fit]:
-    """Solve problems one after the other within shared limits, and certify each.
+@dataclass(frozen=True)
+class Run:
+    """Problems in, fits out: a solver within limits, asked once, or as often as a choice of C or a map needs.
 
-    ``shared`` is what solvers keep from one run to the next, on the same data.
+    The limit of time is that of all that is asked of a run: its clock starts when it is made.
+
+    Attributes
+    ----------
+    solver : str or Solver
+        "auto", a name or an object of `empirisk.solvers`.
+    limits : Limits
+        When to end.
+    progress : callable, optional
+        progress(number of the problem) gives what is called as (iteration, point) and returns True to stop.
+    interrupted : callable, optional
+        Tells whether the user asked to stop; by default each call listens for Ctrl-C itself.
     """
-    limits.check()
-    begin = time.perf_counter()
-    fits: list[Fit] = []
-    given_up = Status.ITERATIONS if limits.max_iter is None else Status.STALLED
-    shared = {} if shared is None else shared
-    with interruptible() as interrupted:
-        for number, problem in enumerate(problems):
-            attempts: list[Fit] = []
-            for chosen, reason in pick(solver, problem):
-                watch = Watch(
-                    tol=_aim(problem, limits.tol),
-                    max_iter=limits.max_iter or chosen.iteration_limit,
-                    deadline=np.inf if limits.max_time is None else begin + limits.max_time,
-                    interrupted=interrupted,
-                    progress=None if progress is None else progress(number),
-                    shared=shared,
-                )
-                start = None if starts is None else starts[number]
-                with np.errstate(over="ignore", under="ignore"):
-                    point = chosen.solve(problem, watch, start)
-                    attempts.append(_certify(problem, point, watch, limits.tol, chosen, reason))
-                # Where one method ends for lack of digits, the next in the table may still get there.
-                if attempts[-1].certificate.status not in (Status.STALLED, given_up):
-                    break
-            fits.append(min(attempts, key=lambda fit: fit.certificate.gap))
-    return fits
+
+    solver: str | Solver
+    limits: Limits
+    progress: Callable[[int], Progress] | None = None
+    interrupted: Callable[[], bool] | None = None
+    begin: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self):
+        self.limits.check()
+
+    @property
+    def deadline(self) -> float:
+        """Value of `time.perf_counter` at which all must end."""
+        return np.inf if self.limits.max_time is None else self.begin + self.limits.max_time
+
+    def again(self) -> "Run":
+        """The same run with its clock at zero."""
+        return replace(self, begin=time.perf_counter())
+
+    def __call__(
+        self,
+        problems: list[Problem],
+        starts: list[Point] | None = None,
+        tol: float | None = None,
+        shared: dict | None = None,
+    ) -> list[Fit]:
+        """Solve problems one after the other, each from its start, to ``tol``, and certify each.
+
+        ``shared`` is what solvers keep from one call to the next, on the same data.
+        """
+        shared = {} if shared is None else shared
+        given = [None] * len(problems) if starts is None else starts
+        tol = self.limits.tol if tol is None else tol
+        with interruptible() if self.interrupted is None else nullcontext(self.interrupted) as interrupted:
+            watch = partial(Watch, deadline=self.deadline, interrupted=interrupted, shared=shared)
+            return [self._one(*each, tol, watch) for each in zip(count(), problems, given, strict=False)]
+
+    def _one(
+        self, number: int, problem: Problem, start: Point | None, tol: float, watching: Callable[..., Watch]
+    ) -> Fit:
+        attempts: list[Fit] = []
+        given_up = Status.ITERATIONS if self.limits.max_iter is None else Status.STALLED
+        for chosen, reason in pick(self.solver, problem):
+            watch = watching(
+                tol=_aim(problem, tol),
+                max_iter=self.limits.max_iter or chosen.iteration_limit,
+                progress=None if self.progress is None else self.progress(number),
+            )
+            with np.errstate(over="ignore", under="ignore"):
+                point = chosen.solve(problem, watch, start)
+                attempts.append(_certify(problem, point, watch, tol, chosen, reason))
+            # Where one method ends for lack of digits, the next in the table may still get there.
+            if attempts[-1].certificate.status not in (Status.STALLED, given_up):
+                break
+        return min(attempts, key=lambda fit: fit.certificate.gap)
+
+    def dual_point(self, problem: Problem, fit: Fit) -> Array:
+        """A feasible dual point that the fit suggests."""
+        u = problem.slopes(problem.predict(fit.point)) if fit.point.u is None else fit.point.u
+        return feasible(problem, u)[0]
+
+    def learn(
+        self, problems: list[Problem], features: Any, starts: list[Point] | None = None
+    ) -> tuple[list[Problem], list[Fit]]:
+        """The problems as they are in the end, and their fits.
+
+        A feature map with a method ``learn_with(problems, run)`` takes part in learning; the others stay as they are.
+        """
+        if hasattr(features, "learn_with"):
+            return features.learn_with(problems, self)
+        return problems, self(problems, starts)
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver = "auto",
+    *,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    start: Point | None = None,
+) -> Fit:
+    """Minimise one problem:  R(w) + C sum_i c_i loss(y_i, <w, a_i> + b).
+
+    Parameters
+    ----------
+    problem : Problem
+        As ``machine.problems(X, y)`` gives it, changed as you like with ``dataclasses.replace``.
+    solver : str or Solver
+        "auto", or a name or object of `empirisk.solvers`.
+    tol : float
+        Relative duality gap at which to stop.
+    max_iter, max_time : int, float or None
+        Limits of iterations and of seconds.
+    start : Point, optional
+        Where to begin.
+
+    Returns
+    -------
+    Fit
+        With the ``point`` (w, b, u), its ``certificate`` and the ``history``.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> (problem,) = er.SVM(C=1.0).problems(X, y)
+    >>> fit = er.solve(replace(problem, loss=er.losses.SquaredHinge()))
+    >>> fit.certificate.converged, fit.certificate.primal < er.solve(problem).certificate.primal
+    (True, True)
+    """
+    return Run(solver, Limits(tol, max_iter, max_time))([problem], None if start is None else [start])[0]
 
 
 def _aim(problem: Problem, tol: float) -> float:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from empirisk import losses, penalties
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotSeparable
-from empirisk.fits.fit import Fit, Limits, run
-from empirisk.problem import Problem
+from empirisk.fits.fit import Fit, Run
+from empirisk.problem import Point, Problem
 
 SCALES = (1e2, 1e4, 1e6, 1e8, 1e10)
 SEPARATED = 1e-6
@@ -17,26 +17,30 @@ SEPARATED = 1e-6
 THIN = 1e-7
 
 
-def hard_problems(problems: list[Problem], limits: Limits) -> list[Problem]:
-    """The problems as they are where C is finite; else with a C so large that every margin is kept.
+def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list[Point] | None]:
+    """The problems as they are where C is finite; else with a C so large that every margin is kept, and the solution.
 
     Once C exceeds the largest multiplier of the hard problem, the soft problem has the same solution and its dual
     is a bound for both.
     """
-    return [_exact_penalty(problem, limits) if np.isinf(problem.C) else problem for problem in problems]
+    if not any(np.isinf(problem.C) for problem in problems):
+        return problems, None
+    pairs = [_exact_penalty(problem, run) for problem in problems]
+    return [problem for problem, _ in pairs], [point for _, point in pairs]
 
 
-def _exact_penalty(problem: Problem, limits: Limits) -> Problem:
+def _exact_penalty(problem: Problem, run: Run) -> tuple[Problem, Point]:
     problem = replace(problem, loss=losses.find(problem.loss.hard_form or problem.loss))
+    freely = replace(run, solver="auto", progress=None)
     for scale in SCALES:
         soft = problem.with_C(scale / problem.weights.min())
-        fit = run([soft], "auto", limits)[0]
-        if _violation(soft, fit) <= SEPARATED:
-            return soft
+        fit = freely([soft])[0]
+        if _violation(soft, fit) <= SEPARATED or fit.cut:
+            return soft, fit.point
         if problem.design.implicit:
             _refuse_if_margin_is_thin(soft, fit)
         else:
-            _refuse_if_not_separable(problem, limits)
+            _refuse_if_not_separable(problem, freely)
     raise EmpiriskError("C=inf: the margin is too thin to compute; scale the columns, or use a finite C.")
 
 
@@ -45,13 +49,13 @@ def _violation(problem: Problem, fit: Fit) -> float:
     return float(problem.loss.value(problem.y, problem.predict(fit.point)).max())
 
 
-def _refuse_if_not_separable(problem: Problem, limits: Limits) -> None:
+def _refuse_if_not_separable(problem: Problem, run: Run) -> None:
     """Raise if even the hyperplane of least total hinge loss, found by a linear programme, leaves some.
 
     A positive dual value proves it: the multipliers are weights under which the convex hulls of the classes meet.
     """
     free = replace(problem, penalty=penalties.NoPenalty(), C=1.0)
-    fit = run([free], "auto", replace(limits, max_iter=None))[0]
+    fit = replace(run, limits=replace(run.limits, max_iter=None))([free])[0]
     bound = fit.certificate.dual
     if bound <= SEPARATED or fit.point.u is None:
         return

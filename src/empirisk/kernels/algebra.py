@@ -51,7 +51,7 @@ class Composed(Kernel):
     def check(self):
         for name in self.children:
             self.child(name).check()
-            if self.child(name).learns_weights:
+            if hasattr(self.child(name), "learn_with"):
                 raise Unsuitable(f"{self.child(name)!r} learns its weights only where it is all that features= holds.")
         kinds = {part.takes for part in self.parts} - {"objects"}
         if len(kinds) > 1:

@@ -49,8 +49,6 @@ class Kernel(Part):
     sparse: bool = False
     constant_diagonal: bool = False
     certain: bool = True
-    #: Told to machines: there is more to learn than the coefficients.
-    learns_weights: bool = False
     binding = ATOM
 
     # --- what a kernel states ---------------------------------------------------------------------------------------

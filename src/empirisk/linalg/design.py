@@ -81,6 +81,10 @@ class Design:
         """The design of the chosen rows, with the same shift."""
         raise NotImplementedError
 
+    def centred(self) -> "Design":
+        """The same rows shifted by their means, where the design can be shifted."""
+        return self
+
     def seen_from(self, chosen, trained) -> "Design":
         """The chosen rows, to be multiplied with weights that were found on the rows ``trained``."""
         return self.rows(chosen)
@@ -238,6 +242,15 @@ class DenseDesign(Design):
         # Every eighth row, say, is read many times: better from where it lies together.
         return DenseDesign(X if X.flags.forc else np.ascontiguousarray(X), self._shift)
 
+    def centred(self):
+        X = self.X
+        means = np.asarray(DenseDesign(X).tdot(np.ones(len(X))) / len(X), dtype=np.float64)
+        # A constant column is shifted to exact zeros: the rounding of its mean would stand beside the intercept.
+        for j in np.flatnonzero(np.isclose(means, X[0], rtol=1e-9, atol=0.0)):
+            if np.all(X[:, j] == X[0, j]):
+                means[j] = X[0, j]
+        return DenseDesign(X, means)
+
 
 class SparseDesign(Design):
     """A SciPy CSR or CSC matrix; never shifted, never made dense."""
@@ -300,15 +313,7 @@ class SparseDesign(Design):
         return SparseDesign(self.by_row[chosen])
 
 
-def design_of(X, centre: bool) -> Design:
+def design_of(X, centre: bool = False) -> Design:
     """The design of validated data; ``centre`` shifts dense columns by their means."""
-    if sparse.issparse(X):
-        return SparseDesign(X)
-    if not centre:
-        return DenseDesign(X)
-    means = np.asarray(DenseDesign(X).tdot(np.ones(len(X))) / len(X), dtype=np.float64)
-    # A constant column is shifted to exact zeros: the rounding of its mean would stand beside the intercept.
-    for j in np.flatnonzero(np.isclose(means, X[0], rtol=1e-9, atol=0.0)):
-        if np.all(X[:, j] == X[0, j]):
-            means[j] = X[0, j]
-    return DenseDesign(X, means)
+    design = SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
+    return design.centred() if centre else design

@@ -1,11 +1,11 @@
 """What classifiers and regressors share: the map, the solver, the certificate."""
 
-import time
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,13 +14,12 @@ from empirisk.contract.features import MapsFeatures, expansion
 from empirisk.contract.inputs import check_C
 from empirisk.contract.progress import Reporter
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits import choice as choosing
-from empirisk.fits import fit as fitting
-from empirisk.fits import kernel_weights as weighing
-from empirisk.fits.hard_margin import hard_problems
+from empirisk.fits import choice
+from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
+from empirisk.fits.hard_margin import hard_margins
 from empirisk.fits.merge import merged
+from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
-from empirisk.maps.mapped import Mapped
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
@@ -54,7 +53,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         return loss, penalty
 
     def _problems(
-        self, loss: Loss, mapped: Mapped, targets: list[Array], weights: Array, classes: int = 0
+        self, loss: Loss, design: Design, targets: list[Array], weights: Array, classes: int = 0
     ) -> list[Problem]:
         """One problem per array of targets; rows with zero weight or a target that is NaN take no part.
 
@@ -62,10 +61,10 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         """
         penalty = penalties.find(self.penalty)
         C = 1.0
-        if choosing.is_given(self.C):
+        if choice.is_given(self.C):
             C = check_C(self.C, hard=loss.hard_form is not None)
         else:
-            choosing.check_way(self.C, self.rule)
+            choice.check_way(self.C, self.rule)
         intercept = bool(self.fit_intercept)
         shared: dict[bytes, tuple] = {}
         problems = []
@@ -74,34 +73,69 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             key = kept.tobytes()
             if key not in shared:
                 rows = np.flatnonzero(kept)
-                shared[key] = rows, mapped.design(rows, centre=intercept), weights[rows]
-            rows, design, used = shared[key]
-            problems.append(Problem(loss, penalty, C, design, target[rows], used, intercept, classes, rows=rows))
+                part = design if kept.all() else design.rows(rows)
+                shared[key] = rows, part.centred() if intercept else part, weights[rows]
+            rows, part, used = shared[key]
+            problems.append(Problem(loss, penalty, C, part, target[rows], used, intercept, classes, rows=rows))
         return problems
+
+    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
+        """The problems that stand for the data, and the targets as validated."""
+        raise NotImplementedError
+
+    def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Problems":
+        """The equation as objects: the problems that `fit` would solve, one for each function that is learned.
+
+        Each is a `Problem` with the loss, penalty, C, design, targets and weights; change it with
+        ``dataclasses.replace`` and solve it with ``er.solve``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`. The machine itself is left as it is.
+
+        Examples
+        --------
+        >>> (problem,) = er.Ridge(C=2.0).problems([[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0])
+        >>> problem.loss, problem.penalty, problem.C
+        (Squared(), L2(), 2.0)
+        >>> er.solve(problem).point.w.round(4)
+        array([0.6109])
+        """
+        machine = clone(self)
+        problems, _ = machine._prepare(X, y, sample_weight)
+        return Problems(machine, problems)
 
     # --- fit --------------------------------------------------------------------------------------------------
 
-    def _limits(self) -> fitting.Limits:
-        return fitting.Limits(self.tol, self.max_iter, self.max_time)
+    def _limits(self) -> Limits:
+        return Limits(self.tol, self.max_iter, self.max_time)
 
-    def _solve(self, problems: list[Problem], X, y: NDArray) -> None:
+    def _solve(self, X, problems: list[Problem], y: NDArray) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
-        begin = time.perf_counter()
         reporter = Reporter(self, X, y, problems, lambda points: self._coefficients(problems, points))
-        if not choosing.is_given(self.C):
-            self.choice_ = choosing.choose_C(self, problems, y)
-            problems = [problem.with_C(self.choice_.C) for problem in problems]
-        if reporter.progress is None:  # callbacks are shown the rows as they are
-            problems = merged(problems)
-        problems = hard_problems(problems, self._limits().since(begin))
-        problems, fits = weighing.run(problems, self.solver, self._limits().since(begin), reporter.progress)
-        self.C_ = float(self.C) if choosing.is_given(self.C) else self.choice_.C
-        self.certificate_, self.history_ = fitting.summarise(fits)
+        C = problems[0].C
+        with interruptible() as interrupted:
+            run = Run(self.solver, self._limits(), reporter.progress, interrupted)
+            if not choice.is_given(self.C):
+                self.choice_ = choice.choose_C(self, problems, y, run)
+                C = self.choice_.C
+                problems = [problem.with_C(C) for problem in problems]
+            if reporter.progress is None:  # callbacks are shown the rows as they are
+                problems = merged(problems)
+            problems, starts = hard_margins(problems, run)
+            problems, fits = run.learn(problems, getattr(self, "features_", None), starts)
+        self._keep(problems, fits, C)
+        reporter.end()
+        warn_unless_converged(self.certificate_, type(self).__name__)
+
+    def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
+        """Set the fitted attributes."""
+        self.C_ = C
+        self.certificate_, self.history_ = summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
         for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
             setattr(self, name, value)
-        reporter.end()
-        fitting.warn_unless_converged(self.certificate_, type(self).__name__)
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """The weights and intercept_ in the coordinates of the mapped data."""
@@ -120,3 +154,25 @@ def _intercepts(problem: Problem, point: Point) -> Array:
     """The intercepts of a point for unshifted data; of a joint loss centred, since only their differences count."""
     constants = np.atleast_1d(point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w)
     return constants - constants.mean() if problem.classes and problem.intercept else constants
+
+
+class Problems(list[Problem]):
+    """The problems of a machine on some data, and the way back to the machine.
+
+    Attributes
+    ----------
+    machine : machine
+        A copy of the machine that knows the classes and the fitted features, but no coefficients yet.
+    """
+
+    def __init__(self, machine: Machine, problems: list[Problem]):
+        super().__init__(problems)
+        self.machine = machine
+
+    def fitted(self, fits: list[Fit], C: float | None = None) -> Machine:
+        """The machine with the coefficients and the evidence of the fits, and the C that they were made with."""
+        machine = copy(self.machine)
+        if C is not None:
+            machine.C = C
+        machine._keep(self, fits, self[0].C if C is None else C)
+        return machine

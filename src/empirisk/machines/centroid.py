@@ -11,7 +11,6 @@ from empirisk.certificate import Certificate, Status
 from empirisk.contract.features import MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.fits.kernel_weights import require_nothing_to_weigh
 from empirisk.linalg.design import Design
 from empirisk.machines.multiclass import winners
 
@@ -55,12 +54,11 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "NearestCentroid":
         """Find the weighted mean of each class."""
-        require_nothing_to_weigh(self)
-        mapped, y = self._fit_map(X, y, sample_weight)
+        self._require_fixed_features()
+        design, y = self._fit_map(X, y, sample_weight)
         weights = check_weights(sample_weight, len(y))
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
         weights = np.where(codes >= 0, weights, 0.0)
-        design = mapped.design(np.arange(len(y)), centre=False)
         member = weights[:, None] * (codes[:, None] == np.arange(len(self.classes_)))
         totals = member.sum(axis=0)
         centres = design.tdot(member / totals)

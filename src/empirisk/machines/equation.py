@@ -148,19 +148,18 @@ class Classifier(ClassifierMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        self._solve(*self._prepare(X, y, sample_weight))
+        self._solve(X, *self._prepare(X, y, sample_weight))
         return self
 
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
-        """The problems that stand for the data, and the data as validated."""
+    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
         loss, _ = self._parts()
-        mapped, y = self._fit_map(X, y, sample_weight)
+        design, y = self._fit_map(X, y, sample_weight)
         weights = check_weights(sample_weight, len(y))
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
         weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
         loss, targets = self._code(loss, codes, len(self.classes_))
         classes = len(self.classes_) if loss.joint else 0
-        return self._problems(loss, mapped, targets, weights, classes), X, y
+        return self._problems(loss, design, targets, weights, classes), y
 
     def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
         """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN for none."""
@@ -281,17 +280,16 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        self._solve(*self._prepare(X, y, sample_weight))
+        self._solve(X, *self._prepare(X, y, sample_weight))
         return self
 
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], Any, NDArray]:
-        """The problems that stand for the data, and the data as validated."""
+    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
         loss, _ = self._parts()
-        mapped, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
+        design, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
-        return self._problems(loss, mapped, targets, weights), X, y
+        return self._problems(loss, design, targets, weights), y
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """As for every machine, without the axis of the targets where y has one dimension."""

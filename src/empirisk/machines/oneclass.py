@@ -111,24 +111,16 @@ class OneClassSVM(OutlierMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        mapped, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
-        weights = check_weights(sample_weight, len(ones))
-        rows = np.flatnonzero(weights > 0)
-        design = self._implicit(mapped).rows(rows)
-        C = scales.from_nu(self.nu, float(weights.sum()))
-        parts = losses.find(self.loss), penalties.find(self.penalty)
-        problem = OneClassProblem(*parts, C, design, ones[rows], weights[rows], True, tilt=1.0, rows=rows)
-        self._solve([problem], X, ones)
-        self.C_ = C
+        self._solve(X, *self._prepare(X, y, sample_weight))
         return self
 
-    def _implicit(self, mapped: Any) -> Design:
-        """The samples behind a kernel: the linear one where the features are explicit."""
-        if hasattr(mapped, "whole"):
-            return mapped.whole
-        kernel = kernels.Linear()
-        matrix = mapped.matrix if hasattr(mapped, "matrix") else mapped.design(np.arange(len(mapped)), False).X
-        return GramDesign(kernel, in_double(kernel.prepare(matrix)), matrix)
+    def _prepare(self, X, y=None, sample_weight=None) -> tuple[list[Problem], NDArray]:
+        design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
+        weights = check_weights(sample_weight, len(ones))
+        rows = np.flatnonzero(weights > 0)
+        C = scales.from_nu(self.nu, float(weights.sum()))
+        parts = losses.find(self.loss), penalties.find(self.penalty), C, _behind_a_kernel(design).rows(rows)
+        return [OneClassProblem(*parts, ones[rows], weights[rows], True, tilt=1.0, rows=rows)], ones
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         found = super()._coefficients(problems, points)
@@ -149,6 +141,14 @@ class OneClassSVM(OutlierMixin, Machine):
     def predict(self, X: ArrayLike) -> NDArray:
         """+1 for rows like the training data, -1 for outliers."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+def _behind_a_kernel(design: Any) -> Design:
+    """The samples behind a kernel: the linear one where the features are explicit."""
+    if design.implicit:
+        return design
+    kernel = kernels.Linear()
+    return GramDesign(kernel, in_double(kernel.prepare(design.X)), design.X)
 
 
 def _slack(problem: Problem, point: Point) -> float:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from empirisk.contract.compose import composed
 from empirisk.contract.inputs import generator
+from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
 from empirisk.machines.equation import Classifier
-from empirisk.maps.mapped import Mapped
 from empirisk.problem import Problem
 from empirisk.solvers import SGD, KernelPerceptron
 
@@ -59,9 +59,9 @@ class Perceptron(Classifier):
         return SGD(batch=1, schedule="constant", rate=1.0, average=self.average, shuffle=False)
 
     def _problems(
-        self, loss: Loss, mapped: Mapped, targets: list[NDArray], weights: NDArray, classes: int = 0
+        self, loss: Loss, design: Design, targets: list[NDArray], weights: NDArray, classes: int = 0
     ) -> list[Problem]:
-        problems = super()._problems(loss, mapped, targets, weights, classes)
+        problems = super()._problems(loss, design, targets, weights, classes)
         return [_in_order_of_visits(problem, generator(self.random_state)) for problem in problems]
 
 

@@ -1,7 +1,7 @@
 """Several kernels at once, with weights that are learned with the machine."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,11 @@ from empirisk import kernels as families
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, size
+from empirisk.maps.kernel_weights import WeightSearch
+
+if TYPE_CHECKING:
+    from empirisk.fits.fit import Fit, Run
+    from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-12
@@ -53,8 +58,6 @@ class SeveralKernels(Kernel):
     >>> er.Ridge(features=several).fit(X, np.sin(X[:, 0])).features_.beta_.round(2)
     array([1., 0.])
     """
-
-    learns_weights = True
 
     def __init__(self, kernels: Sequence[Any] = ("linear", "gaussian"), norm: int = 1):
         self.kernels = kernels
@@ -132,6 +135,17 @@ class SeveralKernels(Kernel):
         parts = [(weight, kernel.linear_part(a, beta)) for weight, kernel, a in members]
         known = [weight * part for weight, part in parts if part is not None]
         return np.sum(known, axis=0) if known else None
+
+    def learn_with(self, problems: "list[Problem]", run: "Run") -> "tuple[list[Problem], list[Fit]]":
+        """Learn the weights together with the machine whose problems these are."""
+        if problems[0].penalty.l2 == 0:
+            raise Unsuitable(
+                f"features={self!r} has weights to learn, which needs penalty='l2'; give a sum of the kernels."
+            )
+        search = WeightSearch(self, problems, run)
+        best = search.find()
+        self.beta_ = best.beta
+        return best.problems, search.certified(best)
 
     def largest(self, energies: Array) -> float:
         """max over the allowed beta of <energies, beta>, for energies >= 0: the dual norm."""

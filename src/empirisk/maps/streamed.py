@@ -90,11 +90,11 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return StreamedDesign(self, self.kernel_.prepare(self._validated(X, reset=False))).dot(w)
 
-    def streamed(self, X: Any) -> "Streamed | None":
+    def streamed(self, X: Any) -> "StreamedDesign | None":
         """What stands for phi(X) where it is too large to be kept; None where it is not."""
         items = self.kernel_.prepare(self._validated(X, reset=False))
         wide = 8 * size(items) * self.width > settings().memory // 4
-        return Streamed(self, items) if wide else None
+        return StreamedDesign(self, items) if wide else None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "error_")
@@ -104,22 +104,6 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class Streamed:
-    """Rows whose features are made when they are needed; stands where a matrix of them would stand."""
-
-    def __init__(self, features: StreamedMap, items: Any):
-        self.features, self.items = features, items
-
-    def __len__(self) -> int:
-        return size(self.items)
-
-    def design(self, rows: NDArray, centre: bool) -> Design:
-        """The design of the chosen rows; ``centre`` shifts the columns by their means."""
-        items = self.items if len(rows) == size(self.items) else take(self.items, rows)
-        plain = StreamedDesign(self.features, items)
-        return StreamedDesign(self.features, items, plain.tdot(np.ones(len(rows))) / len(rows)) if centre else plain
 
 
 class StreamedDesign(Design):
@@ -206,6 +190,10 @@ class StreamedDesign(Design):
 
     def columns(self, chosen):
         return np.asfortranarray(np.concatenate([features[:, chosen] for _, features in self._rows_of_features()]))
+
+    def centred(self):
+        means = StreamedDesign(self._features, self._items).tdot(np.ones(self.shape[0])) / self.shape[0]
+        return StreamedDesign(self._features, self._items, means)
 
     def rows(self, chosen):
         items = take(self._items, chosen)

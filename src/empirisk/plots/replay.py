@@ -1,6 +1,6 @@
 """A fit once more, with every point on its way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from empirisk.errors import EmpiriskError
-from empirisk.fits import fit as fitting
 from empirisk.fits.choice import is_given
-from empirisk.fits.hard_margin import hard_problems
+from empirisk.fits.fit import Progress, Run
+from empirisk.fits.hard_margin import hard_margins
 from empirisk.problem import Point, Problem
 
 
@@ -54,7 +54,7 @@ class Replay:
 
 def is_replayable(machine: Any) -> bool:
     """Whether the machine states its problem, so that its fit can be watched."""
-    return hasattr(machine, "_prepare") and hasattr(machine, "_coefficients")
+    return hasattr(machine, "problems")
 
 
 def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **changed: Any) -> Replay:
@@ -69,15 +69,17 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
         fitted = machine if hasattr(machine, "C_") else clone(machine).fit(X, y)
         changed["C"] = fitted.C_
     copy = clone(machine).set_params(**changed)
-    problems, _, _ = copy._prepare(X, y)
-    if not several and (len(problems) > 1 or problems[0].classes):
+    found = copy.problems(X, y)
+    copy = found.machine
+    if not several and (len(found) > 1 or found[0].classes):
         raise EmpiriskError(
             f"The {type(machine).__name__} fits several functions at once; give two classes or one target."
         )
-    problems = hard_problems(problems, copy._limits())
+    run = Run(copy.solver, copy._limits())
+    problems, starts = hard_margins(found, run)
     ways = [[problem.origin()] for problem in problems]
 
-    def watched(number: int) -> fitting.Progress:
+    def watched(number: int) -> Progress:
         def note(iteration: int, point: Point) -> bool:
             if iteration == 1:  # where a first solver gives up, the next one starts anew
                 ways[number] = ways[number][:1]
@@ -86,7 +88,7 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
 
         return note
 
-    fits = fitting.run(problems, copy.solver, copy._limits(), watched)
+    fits = replace(run, progress=watched)(problems, starts)
     for way, fit in zip(ways, fits, strict=True):
         way.append(fit.point)
     longest = max(map(len, ways))

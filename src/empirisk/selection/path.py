@@ -1,7 +1,6 @@
 """The path: a machine's solution at every C, each started where the one before ended."""
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from empirisk.certificate import Certificate, combine
+from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import along, grid, natural_range
-from empirisk.fits.fit import summarise
+from empirisk.fits.fit import Run
+from empirisk.machines.base import Problems
 
 Array = NDArray[np.float64]
 REACH = 1e3
@@ -84,22 +84,18 @@ def path(
     >>> all(certificate.converged for certificate in found.certificates)
     True
     """
-    if not hasattr(machine, "_prepare"):
+    if not hasattr(machine, "problems"):
         raise EmpiriskError(f"machine={machine!r} has no path over C; give an empirisk Classifier or Regressor.")
-    machine = clone(machine).set_params(C=1.0)
-    problems, _, _ = machine._prepare(X, y, sample_weight)
+    problems = clone(machine).set_params(C=1.0).problems(X, y, sample_weight)
     smallest, largest = natural_range(problems)
     values = grid(Cs, smallest, REACH * smallest if problems[0].penalty.l1 > 0 else largest)
-    rows, certificates = [], []
-    for fits in along(problems, values, machine.solver, machine._limits()):
-        rows.append(machine._coefficients(problems, [fit.point for fit in fits]))
-        certificates.append(combine([fit.certificate for fit in fits]))
+    machines = list(_fitted_along(problems, values))
     return Path(
         values,
-        np.stack([row["coef_"] for row in rows]),
-        np.stack([row["intercept_"] for row in rows]),
-        np.array([certificate.primal for certificate in certificates]),
-        certificates,
+        np.stack([one.coef_ for one in machines]),
+        np.stack([one.intercept_ for one in machines]),
+        np.array([one.certificate_.primal for one in machines]),
+        [one.certificate_ for one in machines],
     )
 
 
@@ -111,14 +107,12 @@ def machines_along(
     >>> [m.coef_.round(3).tolist() for m in machines_along(er.Ridge(fit_intercept=False), np.eye(2), [2.0, 4.0], [0.5])]
     [[1.0, 2.0]]
     """
-    machine = clone(machine).set_params(C=1.0)
-    problems, _, _ = machine._prepare(X, y, sample_weight)
-    values = np.asarray(Cs, dtype=float)
-    for C, fits in zip(values, along(problems, values, machine.solver, machine._limits()), strict=True):
-        fitted = copy(machine)
-        found = machine._coefficients(problems, [fit.point for fit in fits])
-        certificate, history = summarise(fits)
-        evidence = {"C": float(C), "C_": float(C), "certificate_": certificate, "history_": history}
-        for name, value in (found | evidence).items():
-            setattr(fitted, name, value)
-        yield fitted
+    problems = clone(machine).set_params(C=1.0).problems(X, y, sample_weight)
+    yield from _fitted_along(problems, np.asarray(Cs, dtype=float))
+
+
+def _fitted_along(problems: Problems, Cs: Array) -> Iterator[Any]:
+    machine = problems.machine
+    run = Run(machine.solver, machine._limits())
+    for C, fits in zip(Cs, along(problems, Cs, run, each=True), strict=True):
+        yield problems.fitted(fits, float(C))

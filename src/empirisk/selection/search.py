@@ -228,8 +228,7 @@ class Run:
 
 def _has_path(machine: Any) -> bool:
     """Whether the features stay the same along C: they do, unless they are weighed together with it."""
-    kernel = machine._kernel()
-    return kernel is None or not kernel.learns_weights
+    return not hasattr(machine.features, "learn_with")
 
 
 def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
@@ -240,7 +239,7 @@ def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
     """
     last = machine.steps[-1] if hasattr(machine, "steps") else None
     name, owner = (f"{last[0]}__C", last[1]) if last else ("C", machine)
-    if not hasattr(owner, "_prepare"):
+    if not hasattr(owner, "problems"):
         return [Run(setting, [place], []) for place, setting in enumerate(settings)]
     runs: list[Run] = []
     together: dict[str, list[int]] = {}

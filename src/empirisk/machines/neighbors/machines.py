@@ -12,7 +12,6 @@ from empirisk.contract.features import MapsFeatures
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.fits.kernel_weights import require_nothing_to_weigh
 from empirisk.kernels.base import require_whole
 from empirisk.machines.neighbors.loops import add_votes, shares
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch
@@ -37,16 +36,16 @@ class Neighbors(MapsFeatures, BaseEstimator):
                 raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'cv'.")
         else:
             require_whole(self.k, "k", 1)
-        require_nothing_to_weigh(self)
-        mapped, y = self._fit_map(X, y, sample_weight, **target)
+        self._require_fixed_features()
+        whole, y = self._fit_map(X, y, sample_weight, **target)
         weights = check_weights(sample_weight, len(y))
         self.positions_ = np.flatnonzero(weights > 0)
         self.weights_ = weights[self.positions_]
-        return self._keep_rows(mapped), y
+        return self._keep_rows(whole), y
 
-    def _keep_rows(self, mapped: Any) -> Any:
+    def _keep_rows(self, whole: Any) -> Any:
         """Keep what prediction needs; returns the rows after the map, or ready for the kernel."""
-        design = mapped.design(self.positions_, centre=False)
+        design = whole if len(self.positions_) == whole.shape[0] else whole.rows(self.positions_)
         self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else design.X
         self.norms_ = design.diagonal if design.implicit else None
         return design.items if design.implicit else design.X

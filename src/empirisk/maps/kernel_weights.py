@@ -1,60 +1,27 @@
 """Learning the weights of several kernels: an outer problem in beta around the fits of a machine."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from empirisk.certificate import Status
-from empirisk.dual import feasible
-from empirisk.errors import Unsuitable
-from empirisk.fits import fit as fitting
-from empirisk.fits.fit import Fit, Limits, Progress
 from empirisk.maps.implicit import GramDesign
-from empirisk.maps.several import SeveralKernels
-from empirisk.problem import Problem
 from empirisk.settings import settings
-from empirisk.solvers.base import Solver
+
+if TYPE_CHECKING:
+    from empirisk.fits.fit import Fit, Run
+    from empirisk.maps.several import SeveralKernels
+    from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
+#: Rounds of quadratic programming, and how often they start again from the best weights.
 ROUNDS, RESTARTS = 50, 3
+#: The tolerance of the inner fits beside that of the joint problem, and the smallest one worth asking for.
 SHARPER, SHARPEST = 1e-5, 1e-12
-
-
-def run(
-    problems: list[Problem],
-    solver: str | Solver,
-    limits: Limits,
-    progress: Callable[[int], Progress] | None = None,
-) -> tuple[list[Problem], list[Fit]]:
-    """As `fitting.run`, with the weights of `SeveralKernels` learned on the way; the problems come with the fits."""
-    kernel: Any = getattr(problems[0].design, "kernel", None)
-    if not getattr(kernel, "learns_weights", False):
-        return problems, fitting.run(problems, solver, limits, progress)
-    limits.check()
-    if problems[0].penalty.l2 == 0:
-        raise Unsuitable(
-            f"features={kernel!r} has weights to learn, which needs penalty='l2'; give a sum of the kernels."
-        )
-    search = Search(kernel, problems, solver, limits, progress)
-    best = search.run()
-    kernel.beta_ = best.beta
-    return best.problems, search.certified(best)
-
-
-def require_nothing_to_weigh(machine: Any) -> None:
-    """Raise for a machine that minimises nothing by which weights of kernels could be learned."""
-    kernel = machine._kernel()
-    if kernel is not None and kernel.learns_weights:
-        name = type(machine).__name__
-        raise Unsuitable(
-            f"features={kernel!r} has weights to learn, and {name} learns none; give a sum of the kernels."
-        )
 
 
 @dataclass
@@ -74,8 +41,8 @@ class Trial:
     """
 
     beta: Array
-    problems: list[Problem]
-    fits: list[Fit]
+    problems: "list[Problem]"
+    fits: "list[Fit]"
     primal: float
     energies: Array
     rest: float
@@ -85,29 +52,28 @@ class Enough(Exception):
     """The gap is closed, or time is up."""
 
 
-class Search:
+class WeightSearch:
     """Minimises J(beta), the objective of the machine at the weights beta, which is convex, by quadratic programming.
 
     The gradient of J is minus the energies. Each kernel alone is tried first, so that the result is never worse.
     """
 
-    def __init__(self, kernel: SeveralKernels, problems: list[Problem], solver: Any, limits: Limits, progress: Any):
-        self.kernel, self.problems, self.solver, self.limits = kernel, problems, solver, limits
-        self._progress = progress
-        self._begin = time.perf_counter()
+    def __init__(self, kernel: "SeveralKernels", problems: "list[Problem]", run: "Run"):
+        self.kernel, self.problems, self.run = kernel, problems, run
         # The energies are off by the root of the gap of a fit.
-        self._sharp = replace(limits, tol=max(SHARPER * limits.tol, min(limits.tol, SHARPEST)))
+        tol = run.limits.tol
+        self._sharp = max(SHARPER * tol, min(tol, SHARPEST))
         self._parts = {id(problem.design): Members(cast(GramDesign, problem.design)) for problem in problems}
         self.trials: list[Trial] = []
         self.lower = -np.inf
         self.scale = sum(problem.magnitude(0.0) for problem in problems)
 
-    def run(self) -> Trial:
-        """The best trial."""
+    def find(self) -> Trial:
+        """The best trial there is time for."""
         count = len(self.kernel.weights)
         try:
             for number in range(count):
-                self.trial(np.eye(count)[number], self.limits)
+                self.trial(np.eye(count)[number], self.run.limits.tol)
             # From the middle, drawn towards the better kernels.
             values = np.array([trial.primal for trial in self.trials])
             start = self.kernel.allowed(1.0 / np.maximum(values, 1e-3 * values.max(initial=0.0) + 1e-300))
@@ -149,23 +115,20 @@ class Search:
     def _best(self) -> Trial:
         return min(self.trials, key=lambda trial: trial.primal)
 
-    def trial(self, beta: Array, limits: Limits) -> Trial:
+    def trial(self, beta: Array, tol: float) -> Trial:
         """Fit every problem at the weights; stops the search when the gap is closed."""
-        limits = limits.since(self._begin)
         problems = [replace(p, design=self._parts[id(p.design)].weighted(self.kernel, beta)) for p in self.problems]
         starts = [fit.point for fit in self.trials[-1].fits] if self.trials else None
-        fits = fitting.run(problems, self.solver, limits, self._progress, starts)
+        fits = self.run(problems, starts, tol)
         energies, rest = np.zeros(len(beta)), 0.0
         for original, problem, fit in zip(self.problems, problems, fits, strict=True):
-            u = problem.slopes(problem.predict(fit.point)) if fit.point.u is None else fit.point.u
-            u, _ = feasible(problem, u)
+            u = self.run.dual_point(problem, fit)
             energies += self._parts[id(original.design)].energies(u) / (2 * problem.penalty.l2)
             rest -= problem.conjugate_sum(u)
         trial = Trial(beta, problems, fits, sum(fit.certificate.primal for fit in fits), energies, rest)
         self.trials.append(trial)
         self.lower = max(self.lower, rest - self.kernel.largest(energies))
-        ended = {fit.certificate.status for fit in fits} & {Status.TIME, Status.INTERRUPTED, Status.EARLY}
-        if self.gap() <= self.limits.tol * self._magnitude() or ended:
+        if self.gap() <= self.run.limits.tol * self._magnitude() or any(fit.cut for fit in fits):
             raise Enough
         return trial
 
@@ -176,27 +139,16 @@ class Search:
     def _magnitude(self) -> float:
         return max(abs(self._best().primal), self.scale)
 
-    def certified(self, best: Trial) -> list[Fit]:
+    def certified(self, best: Trial) -> "list[Fit]":
         """The fits of the best trial with the gap of the joint problem on their certificates."""
         gap = self.gap() + sum(4 * np.finfo(float).eps * abs(fit.certificate.primal) for fit in best.fits)
-        relative = gap / self._magnitude()
-        converged = bool(relative <= self.limits.tol)
-        out = []
-        for fit in best.fits:
-            status = fit.certificate.status if fit.certificate.status != Status.CONVERGED else Status.STALLED
-            share = gap / len(best.fits)
-            certificate = replace(
-                fit.certificate,
-                dual=float(fit.certificate.primal - share),
-                gap=float(share),
-                relative_gap=float(relative),
-                converged=converged,
-                status=Status.CONVERGED if converged else status,
-                reason=f"{fit.certificate.reason}; weights of the kernels by {len(self.trials)} fits",
-                seconds=(time.perf_counter() - self._begin) / len(best.fits),
-            )
-            out.append(replace(fit, certificate=certificate))
-        return out
+        share, seconds = (value / len(best.fits) for value in (gap, time.perf_counter() - self.run.begin))
+        reason = f"weights of the kernels by {len(self.trials)} fits"
+        relative, tol = gap / self._magnitude(), self.run.limits.tol
+        return [
+            replace(fit, certificate=fit.certificate.regraded(share, relative, tol, reason, seconds))
+            for fit in best.fits
+        ]
 
 
 class Members:
@@ -204,11 +156,11 @@ class Members:
 
     def __init__(self, design: GramDesign):
         self._design = design
-        several = cast(SeveralKernels, design.kernel)
+        several: Any = design.kernel
         self.designs = [GramDesign(kernel, items) for kernel, items in zip(several.kernels_, design.items, strict=True)]
         self._kept = 8 * len(self.designs) * design.shape[0] ** 2 <= settings().memory // 2
 
-    def weighted(self, kernel: SeveralKernels, beta: Array) -> GramDesign:
+    def weighted(self, kernel: "SeveralKernels", beta: Array) -> GramDesign:
         """The design of the weighted sum."""
         fixed = clone(kernel)
         fixed.kernels_, fixed.beta_ = kernel.kernels_, beta
