@@ -122,11 +122,12 @@ def body_lines(function) -> int:
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_files_and_functions_are_small(file):
+def test_files_hold_one_idea_and_functions_one_step(file):
+    """A hint, not a rule: an idea is not cut in two for these limits, but nothing grows without bounds."""
     text = file.read_text()
-    assert text.count("\n") < 400
+    assert text.count("\n") < 700
     for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTION)):
-        assert body_lines(function) < 60, function.name
+        assert body_lines(function) < 80, function.name
         positional = {argument.arg for argument in function.args.posonlyargs + function.args.args}
         assert len(positional - {"self", "cls"}) <= 9, function.name
 

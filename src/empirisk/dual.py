@@ -10,9 +10,9 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
+from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, NormalEquations
-from empirisk.linalg.joint import Coupling, JointColumns, negligible_columns
-from empirisk.linalg.joint_gradients import JointGradients
+from empirisk.linalg.gradients import JointGradients
 from empirisk.problem import Problem
 
 Array = NDArray[np.float64]

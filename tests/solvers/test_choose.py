@@ -8,9 +8,8 @@ from empirisk import losses, penalties, solvers
 from empirisk.fits.fit import Limits, Run
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
-from empirisk.solvers.choose import choose
-from empirisk.solvers.explicit import EXPLICIT
-from empirisk.solvers.search import line_search
+from empirisk.solvers.choose import TABLE, choose
+from empirisk.solvers.newton.line_search import line_search
 from tests.cases import make
 
 LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
@@ -38,7 +37,7 @@ def test_the_table_picks_what_suits(loss, penalty, shape, expected):
     problem = Problem(losses.find(loss), penalties.find(penalty), 1.0, design_of(X, False), y, np.ones(shape[0]))
     solver, reason = choose(problem)
     assert solver.name() == expected
-    assert reason in {row.reason for row in EXPLICIT}
+    assert reason in {row.reason for row in TABLE}
 
 
 @pytest.mark.parametrize("name", sorted(solvers.NAMES))
@@ -96,7 +95,7 @@ def test_line_search_finds_minima_and_respects_infinity():
 
 
 def test_newton_by_conjugate_gradients(monkeypatch):
-    from empirisk.solvers import hessian
+    from empirisk.solvers.newton import hessian
 
     problem, _ = make("logistic", "l2", 0.5)
     direct = Run("newton", LIMITS)([problem])[0].certificate.primal

@@ -5,11 +5,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.linalg import blocks
-from empirisk.linalg.sparse_loops import add_weighted_gram
 
 Array = NDArray[np.float64]
 Slopes = Callable[[slice, Array], Array]
@@ -317,3 +317,18 @@ def design_of(X, centre: bool = False) -> Design:
     """The design of validated data; ``centre`` shifts dense columns by their means."""
     design = SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
     return design.centred() if centre else design
+
+
+@njit(cache=True, nogil=True)
+def add_weighted_gram(data, indices, indptr, weights, start, stop, total):
+    """Add sum_i weights_i a_i a_i' over rows start..stop to the upper triangle of ``total``."""
+    for i in range(start, stop):
+        weight = weights[i]
+        if weight == 0.0:
+            continue
+        first, last = indptr[i], indptr[i + 1]
+        for p in range(first, last):
+            scaled = weight * data[p]
+            row = indices[p]
+            for q in range(p, last):
+                total[row, indices[q]] += scaled * data[q]

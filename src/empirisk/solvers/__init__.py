@@ -1,23 +1,23 @@
 """Solvers: how the equation is minimised. Each is usable by name; the default is picked by `choose`."""
 
 from empirisk.parts import by_name, resolve
-from empirisk.solvers.ascent import DualAscent
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.closed import ClosedForm
-from empirisk.solvers.coordinate import CoordinateDescent
-from empirisk.solvers.decomposition import Decomposition
-from empirisk.solvers.descent import GradientDescent
-from empirisk.solvers.doubly_stochastic import DoublyStochastic
-from empirisk.solvers.factored import Factored
-from empirisk.solvers.interior import InteriorPoint
-from empirisk.solvers.joint import JointNewton
-from empirisk.solvers.kernel_newton import KernelNewton
-from empirisk.solvers.kernel_perceptron import KernelPerceptron
-from empirisk.solvers.newton import Newton
-from empirisk.solvers.proximal import Proximal
-from empirisk.solvers.smoothing import SmoothingNewton
-from empirisk.solvers.steep import DualNewton
-from empirisk.solvers.stochastic import SGD
+from empirisk.solvers.closed.closed_form import ClosedForm
+from empirisk.solvers.closed.factored import Factored
+from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
+from empirisk.solvers.corners.dual_newton import DualNewton
+from empirisk.solvers.corners.envelope import SmoothingNewton
+from empirisk.solvers.corners.interior_point import InteriorPoint
+from empirisk.solvers.first_order.gradient_descent import GradientDescent
+from empirisk.solvers.first_order.proximal import Proximal
+from empirisk.solvers.newton.joint import JointNewton
+from empirisk.solvers.newton.kernel import KernelNewton
+from empirisk.solvers.newton.newton import Newton
+from empirisk.solvers.rows.decomposition import Decomposition
+from empirisk.solvers.rows.dual_ascent import DualAscent
+from empirisk.solvers.stochastic.doubly_stochastic import DoublyStochastic
+from empirisk.solvers.stochastic.perceptron import KernelPerceptron
+from empirisk.solvers.stochastic.sgd import SGD
 
 __all__ = [
     "SGD",

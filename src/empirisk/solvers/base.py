@@ -75,6 +75,14 @@ class Watch:
             self.status = Status.ITERATIONS
         return bool(self.status)
 
+    def must_stop(self) -> bool:
+        """Whether the user or the clock says stop, asked inside an iteration that may take long."""
+        if self.interrupted():
+            self.status = Status.INTERRUPTED
+        elif time.perf_counter() >= self.deadline:
+            self.status = Status.TIME
+        return bool(self.status)
+
     def enough(self, certificate: Certificate) -> bool:
         """Whether a certificate meets ``tol``; the fit is then converged."""
         if certificate.relative_gap <= self.tol:
@@ -126,3 +134,26 @@ class Solver(Part):
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         """Minimise the problem from ``start`` until ``watch`` says stop."""
         raise NotImplementedError
+
+
+class Proofs:
+    """Puts points to the proof, and keeps the one with the smallest gap.
+
+    Where a solver aims at the last digits, its last point need not be its best one.
+    """
+
+    def __init__(self, problem: Problem, watch: Watch):
+        self._problem, self._watch = problem, watch
+        self._gap, self._best = np.inf, None
+
+    def __call__(self, point: Point) -> bool:
+        """Whether the point meets the watch's tolerance."""
+        proven = self._watch.proves(self._problem, point)
+        gap = np.inf if self._watch.latest is None else self._watch.latest.gap
+        if gap < self._gap:
+            self._gap, self._best = gap, point
+        return proven
+
+    def best(self, last: Point) -> Point:
+        """The best point so far; the last one where none was put to the proof."""
+        return last if self._best is None else self._best

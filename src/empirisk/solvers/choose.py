@@ -1,36 +1,102 @@
-"""Which solver for which problem: two tables, read from the top; the first row that fits is taken."""
+"""Which solver for which problem: one table, read from the top; the first row that fits is taken."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from empirisk.problem import Problem
+from empirisk.settings import settings
 from empirisk.solvers.base import Solver
-from empirisk.solvers.closed import ClosedForm
-from empirisk.solvers.decomposition import Decomposition
-from empirisk.solvers.explicit import EXPLICIT, Row, fitting_rows
-from empirisk.solvers.factored import Factored
-from empirisk.solvers.kernel_newton import KernelNewton
+from empirisk.solvers.closed.closed_form import ClosedForm
+from empirisk.solvers.closed.factored import Factored
+from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
+from empirisk.solvers.corners.dual_newton import DualNewton
+from empirisk.solvers.corners.envelope import SmoothingNewton
+from empirisk.solvers.corners.interior_point import InteriorPoint
+from empirisk.solvers.first_order.proximal import Proximal
+from empirisk.solvers.newton.joint import JointNewton
+from empirisk.solvers.newton.kernel import KernelNewton
+from empirisk.solvers.newton.newton import Newton
+from empirisk.solvers.rows.decomposition import Decomposition
+from empirisk.solvers.rows.dual_ascent import DualAscent
 
+#: A normal matrix of so many rows is factored in about a second.
+MATRIX = 3000
+#: With fewer entries than this a normal matrix of all rows costs next to nothing.
+LARGE = 100_000
+#: So many samples have their eigenvectors computed in about ten seconds.
 FACTORABLE = 3000
+
+
+def always(problem: Problem) -> bool:
+    """Whatever the size."""
+    return True
+
+
+def small(problem: Problem) -> bool:
+    """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
+    size = min(problem.design.shape)
+    return size <= MATRIX and 32 * size**2 <= settings().memory
+
+
+def long(problem: Problem) -> bool:
+    """Whether there are many more rows than columns, and enough of both for the cheaper steps to pay."""
+    rows, columns = problem.design.shape
+    return rows >= 8 * columns and rows * columns >= LARGE and small(problem)
+
+
+def steep(problem: Problem) -> bool:
+    """Whether the curvature of the loss has no bounds that Newton's method could trust."""
+    return problem.loss.steep
+
+
+def sparse_weights(problem: Problem) -> bool:
+    """Whether the penalty sets weights to zero."""
+    return problem.penalty.l1 > 0
+
+
+def explicit(problem: Problem) -> bool:
+    """Whether there are columns."""
+    return not problem.design.implicit
 
 
 def factorable(problem: Problem) -> bool:
     """Whether an eigendecomposition is cheap; also where no other solver is left."""
-    return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refuses(problem))
+    return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refusal(problem))
 
 
-IMPLICIT = (
-    Row(ClosedForm, lambda p: True, "squared loss behind a kernel: one Cholesky factor"),
-    Row(KernelNewton, lambda p: True, "smooth loss behind a kernel: Newton's method"),
-    Row(Decomposition, lambda p: True, "corners behind a kernel: decomposition of the dual into working sets"),
+class Row(NamedTuple):
+    """A solver, when it is taken, and why."""
+
+    solver: type[Solver]
+    fits: Callable[[Problem], bool]
+    reason: str
+
+
+TABLE = (
+    Row(ClosedForm, always, "squared loss without l1: a linear system"),
+    Row(KernelNewton, always, "smooth loss behind a kernel: Newton's method"),
+    Row(JointNewton, always, "joint loss: Newton steps on all classes at once"),
+    Row(DualNewton, steep, "curvature without bounds: Newton's method on proximal steps of the dual"),
+    Row(Newton, always, "smooth loss and penalty: Newton's method"),
+    Row(CoordinateDescent, sparse_weights, "smooth loss with l1: coordinate descent on a working set"),
+    Row(Decomposition, always, "corners behind a kernel: decomposition of the dual into working sets"),
     Row(Factored, factorable, "a kernel that fits into memory: the machine on its factor"),
+    Row(SmoothingNewton, long, "corners, and many more rows than columns: Newton's method on rounded corners"),
+    Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
+    Row(DualNewton, small, "a smooth loss that resisted: Newton's method on proximal steps of the dual"),
+    Row(DualAscent, explicit, "corners with l2, many rows and columns: dual coordinate ascent"),
+    Row(Proximal, always, "no special structure: a proximal method"),
 )
 
 
 def ranked(problem: Problem) -> Iterator[tuple[Solver, str]]:
-    """The solvers that fit the problem and do not refuse it, best first."""
-    return fitting_rows(IMPLICIT if problem.design.implicit else EXPLICIT, problem)
+    """The solvers that fit the problem and do not refuse it, best first, each with the reason."""
+    for row in TABLE:
+        solver = row.solver()
+        if not solver.refusal(problem) and row.fits(problem):
+            yield solver, row.reason
 
 
 def choose(problem: Problem) -> tuple[Solver, str]:
-    """The first of `ranked`; the last row of each table takes every convex problem."""
+    """The first of `ranked`: some row takes every convex problem."""
     return next(ranked(problem))

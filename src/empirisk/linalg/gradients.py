@@ -1,0 +1,161 @@
+"""Joint normal equations without their matrix: conjugate gradients, preconditioned class by class."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.blocks import GROUPS, SMALL, in_threads
+from empirisk.linalg.coupled import Coupling, curve_rows, negligible_columns
+from empirisk.linalg.design import Design
+from empirisk.linalg.factor import Cholesky
+
+Array = NDArray[np.float64]
+Good = Callable[[Array, float, float], bool]
+WIDE = 1000
+ROWS_PER_COLUMN = 24
+LIMIT = 500
+BLOCK = 256
+SOFT = 1e-8
+
+
+class JointGradients:
+    """Solves  l2 w + A' S (A w + b) = p,  1' S (A w + b) = q  approximately, for p and q that sum to zero over classes.
+
+    Parameters
+    ----------
+    design : Design
+        The matrix A.
+    l2 : float
+        The ridge, zero or positive.
+    intercept : bool
+        Whether b is free.
+    """
+
+    def __init__(self, design: Design, l2: float, intercept: bool):
+        self._design, self._l2, self._intercept = design, l2, intercept
+        rows, columns = design.shape
+        self._stride = max(1, rows // (ROWS_PER_COLUMN * (columns + 1)))
+        self._sample = design.rows(slice(None, None, self._stride)) if columns <= WIDE else design
+        self._parts = _parts(design)
+        self._noise = negligible_columns(design)
+        self._gram: Array | None = None
+        self._products = 0
+
+    def renew(self, coupling: Coupling) -> None:
+        """Take S, and renew the preconditioner if that pays.
+
+        For wide data it is the diagonal. Otherwise the first is the product of the mean of S with the Gram matrix,
+        exact where all predictions are equal. Later it is the matrix of each class alone, made anew when the
+        products spent since the last one cost more than making it.
+        """
+        self._coupling = coupling
+        rows, columns = self._design.shape
+        if columns > WIDE:
+            self._condition = self._diagonal()
+            return
+        price = (self._sample.shape[0] * columns + columns**2 / 3) / (12 * rows)
+        if self._gram is None:
+            self._gram = self._bordered(self._sample.gram(), np.ones(self._sample.shape[0])) / self._sample.shape[0]
+            self._condition = self._kronecker(self._gram)
+        elif self._products >= price:
+            self._condition, self._products = self._class_blocks(), 0
+
+    def solve(self, right: Array, constant: Array, good: Good, stop: Callable[[], bool]) -> tuple[Array, Array]:
+        """(w, b) such that ``good(residual, size, first)`` holds; the sizes are those of the preconditioned residual.
+
+        ``stop`` is asked before every product, and ends the search with what there is.
+        """
+        right = np.where(self._noise[:, None], 0.0, right)
+        residual = np.vstack([right, constant]) if self._intercept else right
+        solution, direction = np.zeros_like(residual), np.zeros_like(residual)
+        before = first = 0.0
+        for trial in range(LIMIT):
+            pulled = self._pull(residual)
+            size = float(np.vdot(residual, pulled))
+            if trial == 0:
+                before = first = size
+            if not size > 0 or (trial and good(residual[: len(right)], size, first)) or stop():
+                break
+            direction = pulled + (size / before) * direction
+            before = size
+            product = self._multiply(direction)
+            bend = float(np.vdot(direction, product))
+            if not bend > 0:
+                break
+            solution += (size / bend) * direction
+            residual = residual - (size / bend) * product
+        b = solution[-1].copy() if self._intercept else np.zeros(len(constant))
+        return np.ascontiguousarray(solution[: len(right)]), b
+
+    def _multiply(self, packed: Array) -> Array:
+        self._products += 1
+        w = packed[: self._design.shape[1]]
+        b = packed[-1] if self._intercept else np.zeros(packed.shape[1])
+
+        def run(parts: list[tuple[int, Design]]) -> tuple[Array, Array]:
+            product, sums = np.zeros_like(w), np.zeros(len(b))
+            for start, part in parts:
+                curved = part.dot(w)
+                curve_rows(self._coupling.shares, self._coupling.sums, b, start, curved, sums)
+                product += part.tdot(curved)
+            return product, sums
+
+        products, totals = zip(*in_threads(run, self._parts), strict=True)
+        product, sums = np.sum(products, axis=0), np.sum(totals, axis=0)
+        product[self._noise] = 0.0
+        product += self._l2 * w
+        return np.vstack([product, sums]) if self._intercept else product
+
+    def _pull(self, residual: Array) -> Array:
+        """The preconditioned residual, with mean zero over the classes as the solution has."""
+        pulled = self._condition(residual - residual.mean(axis=1, keepdims=True))
+        return pulled - pulled.mean(axis=1, keepdims=True)
+
+    def _bordered(self, gram: Array, weights: Array) -> Array:
+        """[A, 1]' diag(weights) [A, 1] on the sampled rows, given its leading part."""
+        if not self._intercept:
+            return gram
+        border = self._sample.tdot(weights)
+        return np.block([[gram, border[:, None]], [border, weights.sum()]])
+
+    def _factor(self, matrix: Array) -> Cholesky:
+        columns = self._design.shape[1]
+        # Dependent columns leave the matrix singular; a preconditioner need not know that exactly.
+        matrix.flat[:: len(matrix) + 1] *= 1 + SOFT
+        matrix.flat[: columns * len(matrix) : len(matrix) + 1] += self._l2
+        return Cholesky(matrix)
+
+    def _diagonal(self) -> Callable[[Array], Array]:
+        own = self._coupling.diagonal()
+        diagonal = self._l2 + np.stack([self._design.squared_columns(column) for column in own.T], axis=1)
+        if self._intercept:
+            diagonal = np.vstack([diagonal, own.sum(axis=0)])
+        diagonal = np.where(diagonal > 0, diagonal, 1.0)
+        return lambda residual: residual / diagonal
+
+    def _kronecker(self, gram: Array) -> Callable[[Array], Array]:
+        values, vectors = np.linalg.eigh(self._coupling.total())
+        values, vectors = values[1:], vectors[:, 1:]
+        factors = in_threads(lambda value: self._factor(value * gram), values)
+        return lambda residual: _each(factors, residual @ vectors) @ vectors.T
+
+    def _class_blocks(self) -> Callable[[Array], Array]:
+        own = self._stride * self._coupling.diagonal()[:: self._stride]
+        factors = [self._factor(self._bordered(self._sample.gram(column), column)) for column in own.T.copy()]
+        return lambda residual: _each(factors, residual)
+
+
+def _parts(design: Design) -> list[list[tuple[int, Design]]]:
+    """The design in a few groups of blocks that stay in the cache from A w to A' S A w; in one piece if it is wide."""
+    rows, columns = design.shape
+    step = SMALL // (8 * max(columns, 1))
+    if step < BLOCK or rows <= step:
+        return [[(0, design)]]
+    parts = [(start, design.rows(slice(start, start + step))) for start in range(0, rows, step)]
+    share = -(-len(parts) // GROUPS)
+    return [parts[start : start + share] for start in range(0, len(parts), share)]
+
+
+def _each(factors: list[Cholesky], columns: Array) -> Array:
+    return np.stack([factor.solve(column) for factor, column in zip(factors, columns.T, strict=True)], axis=1)

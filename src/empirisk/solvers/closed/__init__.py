@@ -1,0 +1,1 @@
+"""Linear systems: closed forms, and the factor that makes a kernel explicit."""

@@ -1,0 +1,225 @@
+"""Closed forms for the squared loss: a linear system, or a singular value decomposition."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy import linalg
+
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.factor import NormalEquations
+from empirisk.linalg.gram_factor import FactoredGram
+from empirisk.linalg.single_precision import SingleGram, single_suffices
+from empirisk.maps.implicit import GramDesign
+from empirisk.problem import Point, Problem
+from empirisk.settings import require, settings
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.newton.kernel_systems import kept_for
+
+Array = NDArray[np.float64]
+Made = TypeVar("Made")
+Gram = SingleGram | FactoredGram
+ROUNDS, ROUNDS_OF_SINGLE = 3, 12
+SETTLED = 1e-10
+
+
+class ClosedForm(Solver):
+    """The exact minimiser of  l2/2 |w|^2 + sum_i s_i (y_i - f_i)^2.
+
+    Parameters
+    ----------
+    method : {"auto", "cholesky", "svd"}
+        Cholesky factors the normal equations, d x d or n x n, and always serves kernels; the SVD gives the solution of
+        minimum norm where the columns are dependent. "auto" factors, and turns to the SVD where the gap is not proven.
+    cutoff : float or None
+        Singular values below ``cutoff`` times the largest count as zero; None means max(n, d) times the rounding unit.
+
+    >>> er.Ridge(C=0.5, solver=er.solvers.ClosedForm("svd"), fit_intercept=False).fit(np.eye(2), [2.0, 4.0]).coef_
+    array([1., 2.])
+    """
+
+    def __init__(self, method: str = "auto", cutoff: float | None = None):
+        self.method = method
+        self.cutoff = cutoff
+
+    def refusal(self, problem: Problem) -> str:
+        if problem.design.implicit and problem.penalty.l2 == 0:
+            return "behind a kernel it needs the l2 penalty"
+        return self.refuses(problem)
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes or not problem.loss.quadratic:
+            return "only the squared loss has a closed form"
+        return "the l1 penalty has no closed form" if problem.penalty.l1 > 0 else ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        if self.method not in ("auto", "cholesky", "svd"):
+            raise EmpiriskError(f"method={self.method!r} of ClosedForm must be 'auto', 'cholesky' or 'svd'.")
+        if problem.design.implicit:
+            return kernel_ridge(problem, watch)
+        if self.method != "svd" and not self._needs_minimum_norm(problem):
+            point = _factored(problem, watch)
+            if self.method == "cholesky" or watch.proves(problem, point):
+                return point
+        point = _decomposed(problem, watch, self.cutoff)
+        watch.proves(problem, point)
+        watch(point, objective=problem.primal(point))
+        return point
+
+    @staticmethod
+    def _needs_minimum_norm(problem: Problem) -> bool:
+        rows, columns = problem.design.shape
+        return problem.penalty.l2 == 0 and rows <= columns
+
+
+def _factored(problem: Problem, watch: Watch) -> Point:
+    """By the normal equations, with two rounds of refinement."""
+    curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
+    stiffness = np.full(problem.design.shape[1], l2)
+    system = _shared(
+        problem, watch, "factor", lambda: NormalEquations(problem.design, curvature, stiffness, problem.intercept)
+    )
+    point = problem.origin()
+    w, b = point.w, float(point.b)
+    for _ in range(3):
+        u = problem.slopes(problem.predict(Point(w, b)))
+        gradient = l2 * w + problem.design.tdot(u)
+        step, shift, _ = system.solve(-gradient, -float(u.sum()) if problem.intercept else 0.0)
+        w, b = w + step, b + shift
+        if watch(Point(w, b), objective=problem.primal(Point(w, b))):
+            break
+        if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(w):
+            break
+    return Point(w, b)
+
+
+def _shared(problem: Problem, watch: Watch, name: str, make: Callable[[], Made]) -> Made:
+    """What is made of the matrix, once for all problems that differ in their targets only."""
+    key = (id(problem.design), id(problem.weights), problem.C, problem.penalty.l2, problem.intercept)
+    if watch.shared.get(name, (None, None))[0] != key:
+        watch.shared[name] = key, make()
+    return watch.shared[name][1]
+
+
+def _decomposed(problem: Problem, watch: Watch, cutoff: float | None) -> Point:
+    """By the SVD of the weighted, centred matrix: minimum norm among the minimisers."""
+    root = np.sqrt(2.0 * problem.scale)
+    share = problem.weights / problem.weights.sum() if problem.intercept else np.zeros(len(problem.y))
+    centre, left, values, right = _shared(problem, watch, "svd", lambda: _singular_parts(problem, share, root))
+    level = float(share @ problem.y)
+    limit = values.max(initial=0.0) * (max(problem.design.shape) * np.finfo(float).eps if cutoff is None else cutoff)
+    kept = values > limit
+    targets = left[:, kept].T @ (root * (problem.y - level))
+    w = right[kept].T @ (values[kept] / (values[kept] ** 2 + problem.penalty.l2) * targets)
+    return Point(w, level - float(centre @ w))
+
+
+def _singular_parts(problem: Problem, share: Array, root: Array) -> tuple[Array, Array, Array, Array]:
+    """The centre of the rows, and the singular value decomposition around it."""
+    rows, columns = problem.design.shape
+    require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
+    matrix = problem.design.columns(np.arange(columns))
+    centre = share @ matrix
+    return centre, *linalg.svd((matrix - centre) * root[:, None], full_matrices=False)
+
+
+def kernel_ridge(problem: Problem, watch: Watch) -> Point:
+    """The minimiser of  l2/2 beta'K beta + sum_i s_i (y_i - f_i)^2  with f = K beta + b.
+
+    It solves  (K + diag(l2 / 2s)) beta + b = y,  sum_i beta_i = 0 with an intercept. Targets of the same rows, weights
+    and C share the factor. Where the ridge is not small and the memory allows it, the factor is one in float32, and
+    the solution is refined with products in float64; else the factor takes one triangle of K and leaves the other for
+    the products.
+    """
+    point: Point | None = None
+    for kind in (SingleGram, FactoredGram):
+        try:
+            system = _system(problem, watch, kind)
+        except LinAlgError:  # C is so large that rounding outweighs the ridge
+            continue
+        if system is not None:
+            point = _refined(problem, watch, system)
+            if watch.status:
+                return point
+    if point is None:
+        watch.status = Status.STALLED
+    return problem.origin() if point is None else point
+
+
+def _refined(problem: Problem, watch: Watch, system: Gram) -> Point:
+    """The solution, by rounds of refinement."""
+    l2 = problem.penalty.l2
+    ridge = l2 / (2.0 * problem.scale)
+    beta, product, b = np.zeros(len(problem.y)), np.zeros(len(problem.y)), 0.0
+    for _ in range(ROUNDS if system.exact else ROUNDS_OF_SINGLE):
+        missing = problem.y - b - ridge * beta - product
+        step, shift = _bordered(system, missing, -float(beta.sum()), problem.intercept)
+        beta, b = beta + step, b + shift
+        product = system.product(beta)
+        point = Point(beta, b, -l2 * beta)
+        if watch(point, objective=0.5 * l2 * float(beta @ product) + problem.loss_sum(product + b)):
+            break
+        settled = system.exact or np.linalg.norm(step) <= SETTLED * np.linalg.norm(beta)
+        if settled and watch.proves(problem, point):
+            break
+    return point
+
+
+def _system(problem: Problem, watch: Watch, kind: type[Gram]) -> Gram | None:
+    """The factored matrix, made once for all problems that differ in their targets only; None if it will not do."""
+    kept = kept_for(problem, watch)
+    key = (id(problem.weights), problem.C, problem.penalty.l2)
+    if kept.get("ridge") == key and (kept["system"].exact or kind is SingleGram):
+        return kept["system"]
+    design = cast(GramDesign, problem.design)
+    ridge = problem.penalty.l2 / (2.0 * problem.scale)
+    K = _matrix(design, kept)
+    if kind is SingleGram and not _single_will_do(K, ridge):
+        return None
+    kept["ridge"] = None  # until the factor is there
+    if kind is FactoredGram:
+        K = kept.pop("K") if "K" in kept else K.copy()
+    kept["system"] = kind(K, ridge)
+    kept["ridge"] = key
+    design.multiply_by(_Latest(kept["system"]))
+    return kept["system"]
+
+
+def _matrix(design: GramDesign, kept: dict) -> Array:
+    """K: that of the design where it keeps one, else our own, in the slot "K", which may be overwritten."""
+    design.multiply_by(None)
+    before = kept.pop("system", None)
+    if "K" not in kept and design.keeps_matrix:
+        return design.matrix
+    if "K" not in kept:
+        kept["K"] = design.fresh_matrix() if before is None else before.restored()
+    return kept["K"]
+
+
+def _single_will_do(K: Array, ridge: Array) -> bool:
+    return 12 * len(K) ** 2 <= settings().memory and single_suffices(K, np.ones(len(K)), float(ridge.min()))
+
+
+class _Latest:
+    """K v, remembered for the last v: a certificate asks for the same product more than once."""
+
+    def __init__(self, system: Gram):
+        self._system = system
+        self._known = (np.zeros(0), np.zeros(0))
+
+    def __call__(self, v: Array) -> Array:
+        if not np.array_equal(v, self._known[0]):
+            self._known = (v.copy(), self._system.product(v))
+        return self._known[1].copy()
+
+
+def _bordered(system: Gram, right: Array, total: float, intercept: bool) -> tuple[Array, float]:
+    """The solution of  M x + b = right,  sum_i x_i = total; b = 0 without an intercept."""
+    x = system.solve(right)
+    if not intercept:
+        return x, 0.0
+    b = (float(x.sum()) - total) / float(system.response.sum())
+    return x - b * system.response, b

@@ -1,0 +1,82 @@
+"""Any machine behind a kernel, by a factor of its Gram matrix."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.linalg.design import DenseDesign
+from empirisk.problem import Point, Problem
+from empirisk.settings import require
+from empirisk.solvers.base import Solver
+
+Array = NDArray[np.float64]
+RANK = 1e-13
+SHARPER = (0.5, 1e-2, 1e-4)
+
+
+class Factored(Solver):
+    """Minimise the problem on Phi = V S^1/2 with K = V S V', by a solver for explicit features.
+
+    Takes every convex loss, at the cost of an eigendecomposition, O(n^3), and of a few n x n matrices.
+
+    Examples
+    --------
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 0.0, 1.0]
+    >>> machine = er.Regressor("absolute", er.kernels.Gaussian(), solver="factored").fit(X, y)
+    >>> machine.certificate_.converged
+    True
+    """
+
+    implicit = True
+
+    def refuses(self, problem):
+        return "" if problem.loss.convex else "its loss is not convex"
+
+    def solve(self, problem, watch, start=None):
+        from empirisk.solvers.choose import ranked  # the table holds this solver, and is asked by it
+
+        rows = problem.design.shape[0]
+        require(32 * rows**2, f"The factor of a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
+        if "factor" not in watch.shared.setdefault(problem.design, {}):
+            watch.shared[problem.design]["factor"] = Factor(problem.design.outer())
+        factor = watch.shared[problem.design]["factor"]
+        explicit = replace(problem, design=factor.design)
+        point = problem.origin()
+        for solver, _ in ranked(explicit):
+            for share in SHARPER:
+                inner = replace(
+                    watch, tol=share * watch.tol, status="", progress=factor.translated(problem, watch.progress)
+                )
+                point = factor.back(problem, solver.solve(explicit, inner, None))
+                watch.iterations, watch.status = inner.iterations, inner.status
+                if watch.proves(problem, point) or watch.status not in (Status.CONVERGED, Status.STALLED):
+                    return point
+        watch.status = Status.STALLED
+        return point
+
+
+class Factor:
+    """K = V S V' without the eigenvalues that are rounding."""
+
+    def __init__(self, K: Array):
+        values, vectors = np.linalg.eigh(K)
+        kept = values > RANK * len(K) * max(values[-1], 0.0)
+        self.roots = np.sqrt(values[kept])
+        self.vectors = vectors[:, kept]
+        # One design for all problems: what solvers keep for it then serves them all.
+        self.design = DenseDesign(self.vectors * self.roots)
+
+    def back(self, problem: Problem, point: Point) -> Point:
+        """The point in the coefficients of the samples: beta = -u/l2 at the optimum, else V S^-1/2 w."""
+        if problem.penalty.l2 == 0:
+            return Point(self.vectors @ (point.w.T / self.roots).T, point.b, point.u)
+        u = point.u if point.u is not None else problem.slopes(self.design.X @ point.w + point.b)
+        return Point(-u / problem.penalty.l2, point.b, u)
+
+    def translated(self, problem: Problem, progress):
+        """The caller's progress, told of points in the coefficients of the samples."""
+        if progress is None:
+            return None
+        return lambda iteration, point: progress(iteration, self.back(problem, point))

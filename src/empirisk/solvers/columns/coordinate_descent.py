@@ -1,0 +1,490 @@
+"""Coordinate descent with working sets and screening, for smooth losses and penalties with an l1 part."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.columns import Array, Chosen, columns_of
+from empirisk.problem import Point, Problem
+from empirisk.settings import settings
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.columns.quadratic import Quadratic, slack
+from empirisk.solvers.columns.screening import Screening
+from empirisk.solvers.columns.working_set import LARGEST, WorkingSet
+from empirisk.solvers.thinning import thinned
+
+#: The gap of a start on every eighth row.
+ROUGH = 1e-2
+#: Columns with zero weights and prices below this share of l1 may leave a working set.
+NEARLY = 0.98
+PATIENCE = 3
+#: What must be the same for a descent to go on at another C.
+SAME = ("loss", "penalty", "design", "y", "weights", "intercept")
+#: A sum of slopes below this share of their sizes is zero.
+BALANCED = 1e-9
+#: Bounds on curvatures, the lower one relative to the largest.
+FLATTEST, STEEPEST = 1e-10, 1e12
+#: Each model is solved to this share of the slack it starts with.
+FORCING = 5e-2
+#: A step is taken if it brings this share of what the model promised; the shortest one that is tried.
+SHARE, SHORTEST = 0.01, 1e-10
+#: A decrease below this share of the objective drowns in rounding.
+UNSEEN = 1e-13
+#: A step that promises more than this share of what the last one did calls for a fresh Gram matrix.
+SLOW = 0.3
+TINY, EPSILON = np.finfo(float).tiny, np.finfo(float).eps
+
+
+class CoordinateDescent(Solver):
+    """Coordinate descent on the columns that matter, with a duality gap over all of them.
+
+    Columns whose correlation with the slopes exceeds l1 join a working set, the worst first. On the set a quadratic
+    model of the loss sum is minimised by sweeps over single weights on its Gram matrix, ended by a direct solution
+    for the weights that are not zero; losses other than the squared one take several models, each with a line
+    search. Columns that are proven to be zero are not looked at again.
+
+    >>> er.Lasso(C=1.0, solver=er.solvers.CoordinateDescent()).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).solver_
+    'coordinate_descent'
+    """
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes:
+            return "it handles one output; joint losses need solver='proximal'"
+        if problem.loss.corners or not problem.loss.convex:
+            return "the loss has corners"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        with single_threaded_blas():
+            return self._descent(problem, watch, start).run(problem, watch)
+
+    def _descent(self, problem: Problem, watch: Watch, start: Point | None) -> "Descent":
+        """The descent that ended at the start, if it was on the same problem but for C; otherwise a new one."""
+        kept: dict[int, Descent] = watch.shared.setdefault("descents", {})
+        descent = kept.pop(id(problem.y), None)
+        if descent is None or not descent.continues(problem, start):
+            descent = Descent(problem, self._thinned_start(problem, watch) if start is None else start)
+        kept[id(problem.y)] = descent
+        while len(kept) > 1 and sum(other.bytes for other in kept.values()) > settings().memory // 8:
+            del kept[next(iter(kept))]
+        return descent
+
+    def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
+        """A start from every eighth row, where enough remain; the one model of a quadratic loss needs none."""
+        thin = None if problem.loss.quadratic else thinned(problem)
+        if thin is None:
+            return problem.origin()
+        loose = Watch(tol=ROUGH, max_iter=50, deadline=watch.deadline, interrupted=watch.interrupted)
+        return replace(self.solve(thin, loose), u=None)
+
+
+class Mark(NamedTuple):
+    """A solution on a path: the strength of the penalty, the weights and the intercept, and the prices."""
+
+    l1: float
+    w: Array
+    b: float
+    prices: Array
+
+
+class Descent:
+    """A descent that serves one C after another, on sets of columns that grow as they are needed."""
+
+    def __init__(self, problem: Problem, start: Point):
+        self._state = Iterate(problem, start)
+        if not self._state.C * self._state.value <= problem.origin_value:
+            self._state = Iterate(problem, problem.origin())
+        self._prices = Screening(problem.design)
+        self._sets = [ModelSteps(self._state)]
+        self._priced = False
+        self._promised = 0.0
+        self._ended: Point | None = None
+        self._marks: list[Mark] = []
+
+    def continues(self, problem: Problem, start: Point | None) -> bool:
+        """Whether the problem differs in C alone, and is to be started where this descent ended."""
+        mine = self._state.problem
+        return start is self._ended and all(getattr(mine, part) is getattr(problem, part) for part in SAME)
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory the descent keeps."""
+        return sum(steps.working.bytes for steps in self._sets)
+
+    @property
+    def _chosen(self) -> Chosen:
+        """The columns of all sets."""
+        return np.concatenate([steps.working.chosen for steps in self._sets])
+
+    def run(self, problem: Problem, watch: Watch) -> Point:
+        """Minimise at the C of the problem until the watch says stop."""
+        self._ended = self._run(problem, watch)
+        self._mark()
+        return self._ended
+
+    def _run(self, problem: Problem, watch: Watch) -> Point:
+        state = self._state
+        state.penalise(problem)
+        self._prices.forget()
+        expected = self._extrapolate()
+        floor = 1e-6 * problem.origin_value / problem.C
+        patience, still, last, likely = 0, False, np.inf, False
+        while True:
+            gap = self._price(likely) if expected is None else np.inf
+            enough = watch.tol * max(state.value, floor)
+            point = state.point()
+            if gap <= enough and not self._prices.complete:
+                # A proof looks at every column; where it succeeds, their prices were not needed.
+                if watch.proves(problem, point):
+                    return point
+                gap = self._price()
+            patience = patience + 1 if still and gap > 0.7 * last else 0
+            if (gap <= enough or patience) and watch.proves(problem, point):
+                return point
+            if patience > PATIENCE:
+                watch.status = Status.STALLED
+                return point
+            new = self._violators(self._prices.values if expected is None else expected)
+            goal = 0.1 ** (1 + 2 * patience) * enough
+            if expected is None and len(new) > 0.02 * len(self._chosen):
+                # More columns will follow: no need to be exact on these.
+                goal = max(goal, min(0.3 * gap, 0.03 * state.value))
+            likely = expected is not None or 0 < len(new) < 2 * np.sqrt(len(state.w))
+            expected, value, last = None, state.value, gap
+            if self._descend(new, goal, watch):
+                return state.point()
+            still = len(new) == 0 and value - state.value <= 1e-15 * value
+
+    def _price(self, likely: bool = False) -> float:
+        """Price every column, or the likely ones, at the slopes of the last model; returns an estimate of the gap."""
+        state, prices = self._state, self._prices
+        if not (self._priced and (likely or prices.complete)):
+            prices.update(state.v, state.l1, state.w != 0, likely)
+            self._priced = True
+        if prices.can_prove:
+            prices.prove(state.radius(prices.values), state.l1)
+        return state.gap(prices.values)
+
+    def _violators(self, prices: Array) -> Chosen:
+        """The columns to take in: those with weights, and the worst of those whose price exceeds l1."""
+        state = self._state
+        excess = np.abs(prices) - state.l1
+        excess[state.w != 0] = np.inf
+        excess[self._chosen] = 0.0
+        over = np.flatnonzero(excess > 0)
+        room = np.isinf(excess).sum() + int(max(2 * np.sqrt(len(state.w)), 0.5 * np.count_nonzero(state.w)))
+        if state.l1 > 0 and len(over) > room:
+            over = over[np.argpartition(-excess[over], room)[:room]]
+        return over
+
+    def _extrapolate(self) -> Array | None:
+        """Go on as the last two solutions of a path suggest; returns where the prices are heading."""
+        w = self._state.w
+        if len(self._marks) < 2 or np.count_nonzero(w[self._chosen]) < np.count_nonzero(w):
+            return None
+        before, last = self._marks
+        stretch = (self._state.l1 - last.l1) / (last.l1 - before.l1)
+        w = last.w + stretch * (last.w - before.w)
+        # Weights that would change their sign stop at zero.
+        w[w * last.w <= 0] = 0.0
+        b = last.b + stretch * (last.b - before.b)
+        f = sum(steps.working.dot(w[steps.working.chosen]) for steps in self._sets) + b
+        value = self._state.value
+        if self._state.try_move(np.arange(len(w)), w, b, f, value) <= value:
+            self._state.v, self._priced = self._state.u, False
+        return last.prices + stretch * (last.prices - before.prices)
+
+    def _mark(self) -> None:
+        """Remember where the path is."""
+        state = self._state
+        if not self._marks or self._marks[-1].l1 != state.l1:
+            self._marks = [*self._marks[-1:], Mark(state.l1, state.w.copy(), state.b, self._prices.values)]
+
+    def _descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
+        """Work on the sets until the models promise less than the goal; True if the watch says stop."""
+        state = self._state
+        idle = (state.w == 0) & (np.abs(self._prices.values) < NEARLY * state.l1)
+        shares = self._distribute(new, idle)
+        self._priced = False
+        while True:
+            promised = 0.0
+            for steps, share in zip(self._sets, shares, strict=True):
+                promised += steps.advance(share, idle, goal, lambda: watch.must_stop())
+                if watch(Point(state.w, state.b), objective=state.C * state.value):
+                    return True
+            if len(self._sets) > 1:
+                state.v = state.u  # each model knows the constraints of its own columns only
+            exact = state.problem.loss.quadratic and len(self._sets) == 1
+            # The next step will promise less by as much as this one does.
+            next_promise = promised * min(promised / self._promised, 1.0) if self._promised > 0 else promised
+            self._promised = promised
+            if exact or next_promise <= goal:
+                return False
+            shares = [new[:0]] * len(self._sets)
+            idle[:] = False
+
+    def _distribute(self, new: Chosen, idle: NDArray[np.bool_]) -> list[Chosen]:
+        """Deal new columns to the sets: to one set, unless there are too many even without the idle ones."""
+        room = max(LARGEST - len(self._sets[-1].working), 0)
+        if len(new) > room:
+            chosen = self._chosen
+            if 10 * np.count_nonzero(idle[chosen]) > len(chosen):
+                new, room = np.append(chosen[~idle[chosen]], new), LARGEST
+                self._sets = [ModelSteps(self._state)]
+        shares = [new[:0]] * (len(self._sets) - 1) + [new[:room]]
+        for start in range(room, len(new), LARGEST):
+            self._sets.append(ModelSteps(self._state))
+            shares.append(new[start : start + LARGEST])
+        return shares
+
+
+class Iterate:
+    """Weights, intercept and predictions, with all that follows from them, divided by C.
+
+    The objective is  l1 |w|_1 + l2/2 |w|^2 + sum_i weights_i loss(y_i, f_i)  with strengths divided by C: only they
+    change along a path.
+
+    Attributes
+    ----------
+    w, b, f : array, float, array
+        Weights, intercept and predictions.
+    u : array
+        The slopes weights_i loss'(y_i, f_i).
+    v : array
+        The slopes that the last quadratic model expects at its minimum. The constraints of the dual hold there for
+        the columns of the model, so that v is the better dual point: its error is of second order in the last step,
+        that of u of first.
+    curvatures : array
+        Those of the last model.
+    loss, value : float
+        The loss sum, and the objective.
+    """
+
+    def __init__(self, problem: Problem, start: Point):
+        self.problem = problem
+        self.w, self.b = start.w.astype(float), float(start.b)
+        self._domain = [problem.weights * bound for bound in problem.loss.domain(problem.y)]
+        self.f = self._predict()
+        self._take(self._loss_sum(self.f))
+        self.v, self.curvatures = self.u, np.ones_like(self.u)
+        self.penalise(problem)
+
+    def _predict(self) -> Array:
+        """A w + b, from the columns that have a weight."""
+        support = np.flatnonzero(self.w)
+        if not len(support):
+            return np.full(len(self.problem.y), self.b)
+        if 2 * len(support) > len(self.w):
+            return self.problem.design.dot(self.w) + self.b
+        return columns_of(self.problem.design, support).dot(self.w[support]) + self.b
+
+    def _loss_sum(self, f: Array) -> float:
+        return float(self.problem.weights @ self.problem.loss.value(self.problem.y, f))
+
+    def slopes(self, f: Array) -> Array:
+        """weights_i loss'(y_i, f_i)."""
+        return self.problem.weights * self.problem.loss.derivative(self.problem.y, f)
+
+    def penalty(self, w: Array) -> float:
+        """l1 |w|_1 + l2/2 |w|^2."""
+        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * (w @ w))
+
+    def penalise(self, problem: Problem) -> None:
+        """Take the strengths of the penalty from a problem that differs in C alone."""
+        self.C = problem.C
+        self.l1, self.l2 = problem.penalty.l1 / problem.C, problem.penalty.l2 / problem.C
+        self.value = self.penalty(self.w) + self.loss
+
+    def _take(self, loss: float) -> None:
+        self.loss = loss
+        self.u = self.slopes(self.f)
+
+    def expect(self, v: Array) -> None:
+        """Take the slopes of a model, as far as the loss has them."""
+        self.v = np.clip(v, *self._domain)
+
+    def try_move(self, chosen: Chosen, w: Array, b: float, f: Array, ceiling: float) -> float:
+        """Go where the chosen weights are w, if the objective there is at most ``ceiling``; returns that objective."""
+        penalty = self.penalty(self.w) + self.penalty(w) - self.penalty(self.w[chosen])
+        loss = self._loss_sum(f)
+        if penalty + loss <= ceiling:
+            self.w[chosen] = w
+            self.b, self.f, self.value = b, f, penalty + loss
+            self._take(loss)
+        return penalty + loss
+
+    def point(self) -> Point:
+        """The point reached and its dual point, on the scale of the problem."""
+        return Point(self.w.copy(), self.b, None if self.v is self.u else self.C * self.v)
+
+    def gap(self, prices: Array) -> float:
+        """An estimate of the duality gap between the weights and v, given the prices A'v."""
+        # The loss and its conjugate, to second order.
+        mismatch = 0.0 if self.v is self.u else 0.5 * float(((self.v - self.u) ** 2 / self.curvatures).sum())
+        return mismatch + (self._fenchel(prices) if self.l2 > 0 else slack(self.w, prices, self.l1, self.l2))
+
+    def radius(self, prices: Array) -> float:
+        """How far v may be from the slopes at the solution, in the 2-norm; infinite where nothing is known.
+
+        An objective within delta of its minimum has slopes u with  sum_i (u_i - u*_i)^2 / (2 weights_i bound) <= delta
+        where ``bound`` is the largest curvature of the loss; and the duality gap is such a delta.
+        """
+        problem = self.problem
+        bound = problem.loss.curvature_bound * problem.weights.max()
+        imbalance = abs(float(self.v.sum())) if problem.intercept else 0.0
+        if not (np.isfinite(bound) and self.l1 > 0) or imbalance > BALANCED * float(np.abs(self.v).sum()):
+            return np.inf
+        losses = self.loss + float(problem.weights @ problem.loss.conjugate(problem.y, self.v / problem.weights))
+        delta = losses - float(self.v @ self.f) + imbalance * float(np.abs(self.f).max())
+        if self.l2 > 0:
+            delta += self._fenchel(prices)
+        else:
+            excess = max(float(np.abs(prices).max()) - self.l1, 0.0)
+            # |w*|_1 <= value / l1, since no solution costs more than the current point.
+            delta += self.penalty(self.w) + float(prices @ self.w) + excess * self.value / self.l1
+        rounding = np.finfo(float).eps * len(self.f) * (self.value + abs(losses))
+        return float(np.linalg.norm(self.v - self.u) + np.sqrt(2 * bound * (max(delta, 0.0) + rounding)))
+
+    def _fenchel(self, prices: Array) -> float:
+        """R(w) + R*(-A'v) + <A'v, w>."""
+        excess = np.maximum(np.abs(prices) - self.l1, 0.0)
+        return self.penalty(self.w) + float(excess @ excess) / (2 * self.l2) + float(prices @ self.w)
+
+
+class ModelSteps:
+    """Moves a state along a working set.
+
+    The curvatures of a model are those of the loss, with two exceptions that make models good over a whole step. After
+    a step that had to be shortened they are the slopes of the chords to the predictions that were too far; and where
+    the curvature of the loss has no bound, to those at which its slopes are what the last model expected.
+    """
+
+    def __init__(self, state: Iterate):
+        self._state = state
+        self.working = WorkingSet(state.problem.design, state.problem.intercept)
+        self._missed: Array | None = None
+        self._expected: Array | None = None
+        self._promise = np.inf
+        self._slow = False
+
+    def advance(self, new: Chosen, idle: NDArray[np.bool_], goal: float, stop: Callable[[], bool]) -> float:
+        """Minimise a model on the working set and go there; returns the decrease that the model promised.
+
+        Parameters
+        ----------
+        new, idle : arrays
+            Columns to take into the set, and a mask of those that may leave it.
+        goal : float
+            The decrease below which the model need not be minimised further.
+        stop : callable
+            Tells whether to leave the model as it is.
+        """
+        state = self._state
+        self._expected = self._expect()
+        self.working.update(new, self._curvatures(), idle, afresh=self._missed is not None or self._slow)
+        state.curvatures = self.working.curvatures
+        step, rise, df = self._model(goal, stop)
+        if self._promise <= UNSEEN * state.value:
+            self._refine(step)
+        promise = self._search(step, rise, df)
+        self._slow = promise > SLOW * self._promise and not state.problem.loss.quadratic
+        self._promise = promise
+        return promise
+
+    def _curvatures(self) -> Array:
+        """weights_i loss''(y_i, f_i) or chords, kept away from zero and infinity."""
+        state = self._state
+        weights, loss, y = state.problem.weights, state.problem.loss, state.problem.y
+        curvatures = weights * np.minimum(loss.curvature(y, state.f), STEEPEST)
+        if self._expected is not None:
+            curvatures = self._chords(self._expected, state.v, curvatures)
+        elif self._missed is not None:
+            curvatures = self._chords(self._missed, state.slopes(self._missed), curvatures)
+        largest = curvatures.max()
+        return np.maximum(curvatures, FLATTEST * largest) if largest > 0 else weights
+
+    def _chords(self, f: Array, slopes: Array, otherwise: Array) -> Array:
+        """How steeply the slopes rise from the predictions to f."""
+        state = self._state
+        run, rise = f - state.f, slopes - state.u
+        size = np.abs(f - state.problem.y) + np.abs(state.f - state.problem.y)
+        return np.divide(rise, run, out=otherwise.copy(), where=(rise * run > 0) & (np.abs(run) > 1e-8 * size))
+
+    def _expect(self) -> Array | None:
+        """The predictions at which the slopes are v, for losses whose curvature has no bound."""
+        state = self._state
+        loss, weights, y = state.problem.loss, state.problem.weights, state.problem.y
+        if state.v is state.u or np.isfinite(loss.curvature_bound):
+            return None
+        v, (low, high) = state.v / weights, loss.domain(y)
+        inside = (v > low) & (v < high)
+        # The prox of a long step solves  loss'(x) = v - x / step.
+        step = 1e9 * (np.abs(state.f).max() + np.abs(y).max()) / max(np.abs(v).max(), TINY)
+        f = np.where(inside, loss.prox(y, step * np.where(inside, v, 0.0), step), state.f)
+        same = inside & (np.abs(f - state.f) <= 8 * EPSILON * (np.abs(y) + np.abs(state.f)))
+        # Where the predictions agree to rounding, the slopes of the model are the more exact ones.
+        state.u = np.where(same, state.v, state.u)
+        return f
+
+    def _gradient(self, slopes: Array) -> tuple[Array, float]:
+        """The gradient of the loss sum in the chosen weights, the intercept eliminated, and that in the intercept."""
+        constant = float(slopes.sum()) if self._state.problem.intercept else 0.0
+        return self.working.tdot(slopes) - constant * self.working.means, constant
+
+    def _predictions(self, step: Array, constant: float) -> tuple[float, Array]:
+        """The move of the intercept that goes with a step of the weights, and that of the predictions."""
+        working, free = self.working, self._state.problem.intercept
+        rise = -(constant / working.total + float(working.means @ step)) if free else 0.0
+        return rise, working.dot(step) + rise
+
+    def _quadratic(self, w: Array, gradient: Array) -> Quadratic:
+        return Quadratic(self.working.matrix, self.working.diagonal, w, gradient, self._state.l1, self._state.l2)
+
+    def _model(self, goal: float, stop: Callable[[], bool]) -> tuple[Array, float, Array]:
+        """Minimise the model; returns the moves of w, b and f, and leaves the slopes there as v."""
+        state = self._state
+        old = state.w[self.working.chosen]
+        w = old.copy()
+        gradient, constant = self._gradient(state.u)
+        model = self._quadratic(w, gradient)
+        if not state.problem.loss.quadratic:
+            start = model.slack()
+            goal = max(0.3 * goal, start * FORCING * min(1.0, start / state.value))
+        model.minimise(goal, stop)
+        rise, df = self._predictions(w - old, constant)
+        state.expect(state.u + self.working.curvatures * df)
+        return w - old, rise, df
+
+    def _refine(self, step: Array) -> None:
+        """Correct v where the weights no longer move but rounding, times the curvature, is still in it."""
+        state = self._state
+        w = state.w[self.working.chosen] + step
+        for _ in range(3):
+            gradient, constant = self._gradient(state.v)
+            more = self._quadratic(w, gradient).step()
+            state.expect(state.v + self.working.curvatures * self._predictions(more, constant)[1])
+
+    def _search(self, step: Array, rise: float, df: Array) -> float:
+        """Go along a step as far as the objective falls in proportion; returns what the model promised."""
+        state, chosen = self._state, self.working.chosen
+        old, b, f, before = state.w[chosen], state.b, state.f, state.value
+        promise = state.penalty(old) - state.penalty(old + step) - float(state.u @ df)
+        # A decrease too small to be seen is taken on trust: the dual point gains by the square root of it.
+        noise = 4 * EPSILON * before if promise <= UNSEEN * before else 0.0
+        t, missed = 1.0, 0.0
+        while t >= SHORTEST:
+            ceiling = before - SHARE * t * promise + noise
+            value = state.try_move(chosen, old + t * step, b + t * rise, f + t * df, ceiling)
+            if value <= ceiling:
+                self._missed = f + missed * df if missed else None
+                return promise
+            missed = t
+            drop = 0.5 * promise * t / (value - before + promise * t) if np.isfinite(value) else 0.0
+            t *= min(max(drop, 0.1), 0.5)
+        self._missed = f + missed * df
+        return 0.0

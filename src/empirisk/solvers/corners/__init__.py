@@ -1,0 +1,1 @@
+"""Losses and penalties with corners: interior point, envelopes, crossover."""

@@ -1,0 +1,287 @@
+"""Newton's method on proximal steps of the dual, for losses whose curvature has no bounds that Newton could trust."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.linalg.factor import ColumnForm, NormalEquations
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.corners.kinks import spread_of
+from empirisk.solvers.newton.line_search import line_search
+
+Array = NDArray[np.float64]
+DIRECT = 4096
+COLUMNS = 1000
+SHARPER = 5.0
+STEPS_A_ROUND = 30
+PATIENCE = 4
+SHORT = 0.1
+SMALL = 1 << 20
+FLOOR = 0.01
+ROUNDING = 4 * np.finfo(float).eps
+
+
+class DualNewton(Solver):
+    """The method of multipliers, its rounds solved by Newton's method with a line search.
+
+    A round maximises the dual less  tau/2 sum_i s_i (v_i - centre_i)^2,  v = u / s, around the slopes of the round
+    before. In the primal that replaces the loss by its envelope
+
+        envelope(f) = max over v of  v f - loss*(v) - tau/2 (v - centre)^2,
+
+    whose curvature loss'' / (1 + tau loss'') lies between 0 and 1/tau, where |e|^p has infinite curvature at 0 for
+    p < 2. With the centre at the solution's slopes the envelope touches the loss, so tau need not become tiny. The l1
+    penalty is rounded in the same way. Each step is one weighted normal matrix.
+
+    >>> er.Regressor(loss=er.losses.Power(1.1), solver=er.solvers.DualNewton()).fit([[0.0], [1.0]], [0.0, 1.0]).solver_
+    'dual_newton'
+    """
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes:
+            return "it handles one output; joint losses need solver='joint_newton'"
+        if problem.loss.corners:
+            return "the loss has corners"
+        if min(problem.design.shape) > DIRECT:
+            return f"it needs a normal matrix, of at most {DIRECT} rows or columns"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        if problem.origin_value == 0:
+            watch.status = Status.CONVERGED
+            return problem.origin()
+        proofs, exact = Proofs(problem, watch), _least_squares(problem)
+        if exact is not None and proofs(exact):
+            return exact
+        state = Envelopes(problem, problem.origin() if start is None else start)
+        least, stalls = np.inf, 0
+        value = -np.inf
+        while True:
+            self._round(state, watch)
+            if watch.status:
+                return proofs.best(state.point())
+            gap = state.estimate()
+            if gap <= 10 * watch.tol or stalls:
+                for point in state.candidates():
+                    if proofs(point):
+                        return point
+            rising = state.value > value + 1e-4 * problem.magnitude(state.primal)
+            stalls = 0 if gap < 0.9 * least or rising else stalls + 1
+            least, value = min(least, gap), state.value
+            if stalls >= PATIENCE:
+                watch.status = Status.STALLED
+                return proofs.best(state.point())
+            state.sharpen(0.1 * watch.tol * problem.magnitude(state.primal))
+
+    @staticmethod
+    def _round(state: "Envelopes", watch: Watch) -> None:
+        """Newton steps with one centre, until they gain less than the centre is worth."""
+        for _ in range(STEPS_A_ROUND):
+            before = state.value
+            try:
+                promised = state.step()
+            except LinAlgError:  # the curvature has vanished to rounding
+                return
+            if watch(state.point(), objective=state.primal) or before - state.value <= ROUNDING * abs(before):
+                return
+            goal = max(0.05 * watch.tol * state.problem.magnitude(state.primal), 0.01 * state.rounding())
+            if promised <= goal and state.dual_error() <= goal:
+                return
+
+
+@dataclass(frozen=True)
+class Move:
+    """A direction in w, b and f, how far to go along it, the value there, and half of what its slope promised."""
+
+    w: Array
+    b: float
+    f: Array
+    t: float
+    value: float
+    promised: float
+
+
+class Envelopes:
+    """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
+
+    def __init__(self, problem: Problem, start: Point):
+        # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
+        self.level = 0.0 if problem.loss.margin_form or not problem.intercept else float(problem.origin().b)
+        self.problem = problem = replace(problem, y=problem.y - self.level) if self.level else problem
+        self.w, self.b = start.w.copy(), float(start.b) - self.level
+        self.f = problem.predict(Point(self.w, self.b))
+        # The step in which a loss falls to zero at its first slope, in the mean over the rows.
+        slopes = problem.slopes(problem.predict(problem.origin()))
+        self.tau = 2 * problem.origin_value / float(slopes @ (slopes / problem.scale))
+        self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
+        sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
+        self.l1 = problem.penalty.l1
+        self.weight_tau = spread_of(problem) / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
+        self.weight_centre = np.zeros(len(self.w))
+        self.led_to: Array | None = None
+        self._differentiate()
+
+    def point(self) -> Point:
+        """The current weights and dual point."""
+        return Point(self.w, self.b + self.level, self.u)
+
+    def candidates(self) -> list[Point]:
+        """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
+
+        The second is stationary even where the slopes carry the rounding of the predictions.
+        """
+        led = [] if self.led_to is None else [Point(self.w, self.b + self.level, self.led_to)]
+        return [self.point(), *led]
+
+    def rounding(self) -> float:
+        """How far the envelope lies below the objective, which bounds the error of this round."""
+        return max(self.primal - self.value, 0.0)
+
+    def estimate(self) -> float:
+        """The relative gap that the point suggests."""
+        return (self.rounding() + self.dual_error()) / self.problem.magnitude(self.primal)
+
+    def dual_error(self) -> float:
+        """What the dual point loses for not being stationary."""
+        l2, size = self.problem.penalty.l2, np.abs(self.gradient)
+        if l2 > 0:
+            lost = 0.5 * float(size @ size) / l2
+        else:
+            # With l1 the dual point must be scaled down until no correlation exceeds l1: the largest error counts.
+            lost = float(((size.max() if self.l1 else size) * np.abs(self.w)).sum())
+        return lost + abs(self.imbalance * self.b)
+
+    def sharpen(self, goal: float) -> None:
+        """Centre the envelopes at the slopes found, and bring them nearer to the loss, but not needlessly near.
+
+        Slopes carry the rounding of the predictions divided by tau. So tau grows again when the envelopes are nearer
+        than ``goal``; centred at slopes close to those of the solution, they stay near.
+        """
+        before = self.centre
+        self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
+        near = self.f - self.tau * (self.centre - before)
+        factor = SHARPER if self.rounding() > goal else 1 / SHARPER
+        self.tau, self.weight_tau = self.tau / factor, self.weight_tau / factor
+        self.curvature = self.problem.scale * self._rounded(near)
+        dw, db, _ = self._system().solve(-self.gradient, -self.imbalance, self.f - near, None)
+        self._differentiate()
+        self._apply(self._searched(dw, db))
+
+    def _envelope(self, f: Array) -> tuple[Array, Array, Array]:
+        """Value, slope and curvature of the envelope of the loss at f, one per row."""
+        loss, y = self.problem.loss, self.problem.y
+        shifted = f + self.tau * self.centre
+        near = loss.prox(y, shifted, self.tau)
+        v = (shifted - near) / self.tau
+        value = loss.value(y, near) + 0.5 * self.tau * (v**2 - self.centre**2)
+        return value, v, self._rounded(near)
+
+    def _rounded(self, near: Array) -> Array:
+        """The curvature of the envelope where its prox is ``near``."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / (self.tau + 1.0 / self.problem.loss.curvature(self.problem.y, near))
+
+    def _weight_envelope(self, w: Array) -> tuple[float, Array, Array]:
+        """Value, pulls and curvatures of the penalty, its l1 part rounded."""
+        l2 = self.problem.penalty.l2
+        value, stiffness = 0.5 * l2 * float(w @ w), np.full(len(w), l2)
+        if not self.l1:
+            return value, np.zeros(len(w)), stiffness
+        free = self.weight_centre + w / self.weight_tau
+        pulls = np.clip(free, -self.l1, self.l1)
+        away = pulls - self.weight_centre
+        value += float(pulls @ w - 0.5 * (self.weight_tau * away) @ away)
+        return value, pulls, stiffness + np.where(np.abs(free) < self.l1, 1.0 / self.weight_tau, 0.0)
+
+    def _differentiate(self) -> None:
+        problem = self.problem
+        values, v, curvature = self._envelope(self.f)
+        value, self.pulls, self.stiffness = self._weight_envelope(self.w)
+        self.u, self.curvature = problem.scale * v, problem.scale * curvature
+        self.value = value + float(problem.scale @ values)
+        self.primal = problem.primal(Point(self.w, self.b), self.f)
+        self.gradient = problem.penalty.l2 * self.w + self.pulls + problem.design.tdot(self.u)
+        self.imbalance = float(self.u.sum()) if problem.intercept else 0.0
+
+    def step(self) -> float:
+        """One Newton step with a line search; returns half of the decrease that its slope promised."""
+        moves = []
+        for direction in self._directions():
+            moves.append(self._searched(*direction))
+            if moves[-1].t >= SHORT:
+                break
+        move = min(moves, key=lambda each: each.value)
+        self._apply(move)
+        return move.promised
+
+    def _directions(self) -> Iterator[tuple[Array, float]]:
+        """Newton's direction, and two more for where it leads nowhere."""
+        problem, system = self.problem, self._system()
+        yield self._refined(system, *system.solve(-self.gradient, -self.imbalance, None, None)[:2])
+        # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of the
+        # rows do not have that fault, but they lose digits at the end.
+        rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
+        yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
+        # Where nothing bends any more, as if everything did: the line search finds out where it turns.
+        self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
+        yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2]
+
+    def _refined(self, system: NormalEquations | ColumnForm, dw: Array, db: float) -> tuple[Array, float]:
+        """Newton's direction with what the factor missed of the equations added once."""
+        curved = self.curvature * (self.problem.design.dot(dw) + db)
+        right = -self.gradient - self.stiffness * dw - self.problem.design.tdot(curved)
+        constant = -self.imbalance - float(curved.sum()) if self.problem.intercept else 0.0
+        more_w, more_b, _ = system.solve(right, constant, None, None)
+        return dw + more_w, db + more_b
+
+    def _apply(self, move: Move) -> None:
+        self.led_to = self.u + self.curvature * move.f if move.t == 1 else None
+        self.w, self.b = self.w + move.t * move.w, self.b + move.t * move.b
+        self.f = self.problem.predict(Point(self.w, self.b))
+        self._differentiate()
+
+    def _system(self) -> NormalEquations | ColumnForm:
+        """The normal equations; with l1 by columns, since products of rows lose the columns with small entries."""
+        form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else NormalEquations
+        return form(self.problem.design, self.curvature, self.stiffness, self.problem.intercept)
+
+    def _searched(self, dw: Array, db: float) -> "Move":
+        """A direction, with the step along it that the line search takes."""
+        df = self.problem.design.dot(dw) + db
+        promised = -float(self.gradient @ dw + self.imbalance * db)
+        along = self._along(dw, df)
+        # A decrease below rounding cannot be searched for; Newton's step is then right as it is.
+        minute = 0 < promised <= ROUNDING * abs(self.value)
+        t, value = (1.0, along(1.0)[0]) if minute else line_search(along, self.value, -promised)
+        return Move(dw, db, df, t, value, 0.5 * promised)
+
+    def _along(self, dw: Array, df: Array) -> Callable[[float], tuple[float, float]]:
+        problem = self.problem
+
+        def evaluate(t: float) -> tuple[float, float]:
+            w = self.w + t * dw
+            values, v, _ = self._envelope(self.f + t * df)
+            value, pulls, _ = self._weight_envelope(w)
+            slope = float((problem.penalty.l2 * w + pulls) @ dw + (problem.scale * v) @ df)
+            return value + float(problem.scale @ values), slope
+
+        return evaluate
+
+
+def _least_squares(problem: Problem) -> Point | None:
+    """The least-squares weights of a regression without penalty: the solution where they fit every row exactly."""
+    rows, columns = problem.design.shape
+    if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form or rows * columns > SMALL:
+        return None
+    sizes = np.sqrt(problem.design.squared_columns())
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    matrix = problem.design.columns(slice(None)) / sizes
+    if problem.intercept:
+        matrix = np.hstack([matrix, np.ones((rows, 1))])
+    solution = np.linalg.lstsq(matrix, problem.y, rcond=None)[0]
+    return Point(solution[:columns] / sizes, float(solution[-1]) if problem.intercept else 0.0)

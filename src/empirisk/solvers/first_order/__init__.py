@@ -1,0 +1,1 @@
+"""Gradients and proxes: descent, proximal and primal-dual methods."""

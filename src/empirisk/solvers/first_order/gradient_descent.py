@@ -1,0 +1,267 @@
+"""Gradient descent, and the subgradient method where there are corners."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.first_order.scaling import largest_eigenvalue
+
+STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
+AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
+Array = NDArray[np.float64]
+
+
+class GradientDescent(Solver):
+    """x <- x - t gradient P(x), with the step size t found in one of several ways.
+
+    Where the loss or the penalty has corners the gradient is the subgradient of least norm, steps must shrink, and
+    the best point met is kept.
+
+    Parameters
+    ----------
+    step : str, default "auto"
+        "backtracking": t is shrunk until the objective still falls at the end of the step;
+        "exact": t minimises the objective along the line;
+        "fixed": t stays the same;
+        "decreasing", "decreasing_root": t falls as 1/k or 1/sqrt(k) over the iterations k;
+        "bold_driver": t grows after every decrease, and shrinks, taking the step back, after an increase;
+        "auto": backtracking where everything is smooth; at corners decreasing, at the pace of the l2 penalty where
+        there is one, else as 1/sqrt(k).
+    rate : float or None
+        The (first) step size for the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
+        samples. None takes 1 / curvature for fixed steps, else Polyak's step P / |gradient|^2 at the start.
+    grow, shrink : float, default 1.1 and 0.5
+        Factors of the bold driver; ``shrink`` is also that of backtracking.
+
+    >>> er.LogisticRegression(solver=er.solvers.GradientDescent()).fit([[0.0], [1.0], [2.0]], [0, 1, 1]).solver_
+    'gradient_descent'
+    """
+
+    iteration_limit = 20_000
+
+    def __init__(self, step: str = "auto", rate: float | None = None, grow: float = 1.1, shrink: float = 0.5):
+        self.step = step
+        self.rate = rate
+        self.grow = grow
+        self.shrink = shrink
+
+    def refuses(self, problem: Problem) -> str:
+        if not problem.loss.convex:
+            return "the loss is not convex"
+        if has_corners(problem) and self.step not in AT_CORNERS:
+            return f"step={self.step!r} stalls at corners; step='decreasing' does not"
+        if self.step == "fixed" and self.rate is None and not problem.loss.curvature_bound < np.inf:
+            return "the curvature of the loss has no bound, so that a fixed step needs a rate"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        self._check()
+        line = Line(problem, problem.origin() if start is None else start)
+        rule = self._rule(line)
+        best, lowest, looked, moved = line.point(), line.value, 5, True
+        while True:
+            steps = watch.iterations
+            near = line.unsettled() <= watch.tol * problem.magnitude(line.value) and steps >= 1.1 * looked
+            if near or not moved or steps >= 2 * looked:
+                looked = max(steps, 5)
+                if watch.proves(problem, best):
+                    return best
+                if not moved:
+                    watch.status = Status.STALLED
+                    return best
+            moved = rule.move(line, steps + 1)
+            if line.value <= lowest:
+                best, lowest = line.point(), line.value
+            if watch(line.point(), objective=line.value):
+                return best
+            if moved:
+                line.differentiate()
+
+    def _check(self) -> None:
+        if self.step not in STEPS:
+            raise EmpiriskError(f"step={self.step!r} of GradientDescent is not known; choose one of {list(STEPS)}.")
+        if self.rate is not None and not 0 < self.rate < np.inf:
+            raise EmpiriskError(f"rate={self.rate!r} of GradientDescent must be a positive number, or None.")
+        if not (self.grow > 1 and 0 < self.shrink < 1):
+            raise EmpiriskError(
+                f"grow={self.grow!r} and shrink={self.shrink!r} of GradientDescent must be above 1 and inside (0, 1)."
+            )
+
+    def _rule(self, line: "Line") -> "Rule":
+        """The step rule, with its first step size."""
+        problem = line.problem
+        if self.rate is not None:
+            first = self.rate / float(problem.scale.sum())
+        else:
+            first = line.value / line.steepness if 0 < line.value < np.inf and line.steepness > 0 else 1.0
+        step = self.step
+        if step == "auto":
+            step = "backtracking" if not has_corners(problem) else "decreasing_root"
+            if step == "decreasing_root" and problem.penalty.l2 > 0:
+                return Decreasing(first, 1.0, max(1.0, 1.0 / (first * problem.penalty.l2)))
+        if step == "fixed":
+            return Decreasing(first if self.rate is not None else 1.0 / curvature(problem), 0.0)
+        rules: dict[str, Rule] = {
+            "backtracking": Backtracking(first, self.shrink),
+            "exact": Exact(first),
+            "decreasing": Decreasing(first, 1.0),
+            "decreasing_root": Decreasing(first, 0.5),
+            "bold_driver": BoldDriver(first, self.grow, self.shrink),
+        }
+        return rules[step]
+
+
+def has_corners(problem: Problem) -> bool:
+    """Whether the objective has points without a gradient."""
+    loss = problem.loss
+    # Joint losses list no corners: those without a bound on their curvature have them.
+    return problem.penalty.l1 > 0 or bool(loss.corners) or (loss.joint and loss.curvature_bound == np.inf)
+
+
+def curvature(problem: Problem) -> float:
+    """The largest curvature of the objective; a few per cent more, to be safe."""
+    largest = largest_eigenvalue(problem.design, problem.scale, problem.intercept)
+    return 1.05 * problem.loss.curvature_bound * largest + problem.penalty.l2 or 1.0
+
+
+class Line:
+    """A point, the (sub)gradient of least norm there, and the objective along it: x(t) = x - t gradient."""
+
+    def __init__(self, problem: Problem, start: Point):
+        self.problem = problem
+        self.w, self.b = np.array(start.w, dtype=float), np.array(start.b, dtype=float)
+        self.f = problem.predict(start)
+        self.value = problem.primal(start, self.f)
+        self.differentiate()
+
+    def point(self) -> Point:
+        """The point itself."""
+        return Point(self.w, self.b if self.problem.classes else float(self.b))
+
+    def differentiate(self) -> None:
+        """The gradient at the point, and the predictions that it stands for."""
+        problem, penalty = self.problem, self.problem.penalty
+        u = problem.slopes(self.f)
+        loss = problem.design.tdot(u)
+        away = loss + penalty.l2 * self.w + penalty.l1 * np.sign(self.w)
+        at_zero = loss - np.clip(loss, -penalty.l1, penalty.l1)
+        self.gradient = np.where(self.w == 0, at_zero, away)
+        self.constant = u.sum(axis=0) if problem.intercept else np.zeros_like(self.b)
+        self.slant = problem.design.dot(self.gradient) + self.constant
+
+    @property
+    def steepness(self) -> float:
+        """The squared norm of the gradient."""
+        return float(np.vdot(self.gradient, self.gradient) + np.vdot(self.constant, self.constant))
+
+    def unsettled(self) -> float:
+        """About how much the objective may still fall."""
+        fall = float(np.abs(self.gradient * self.w).sum())
+        if self.problem.penalty.l2 > 0:
+            fall = 0.5 * float(np.vdot(self.gradient, self.gradient)) / self.problem.penalty.l2
+        return fall + float(np.abs(self.constant * self.b).sum())
+
+    def at(self, t: float) -> float:
+        """The objective at x(t)."""
+        return self.problem.penalty.value(self.w - t * self.gradient) + self.problem.loss_sum(self.f - t * self.slant)
+
+    def slope(self, t: float) -> float:
+        """Its derivative in t, for a smooth penalty."""
+        ridge = self.problem.penalty.l2 * np.vdot(self.w - t * self.gradient, self.gradient)
+        return -float(ridge + np.vdot(self.problem.slopes(self.f - t * self.slant), self.slant))
+
+    def go(self, t: float, value: float | None = None) -> None:
+        """Move to x(t), whose objective may be known."""
+        self.value = self.at(t) if value is None else value
+        self.w, self.b, self.f = self.w - t * self.gradient, self.b - t * self.constant, self.f - t * self.slant
+
+
+class Rule(Protocol):
+    """How a step size is found: `move` takes a step, and tells whether there is any left to take."""
+
+    def move(self, line: Line, k: int) -> bool:
+        """Take step number k = 1, 2, ..."""
+        ...
+
+
+@dataclass
+class Decreasing:
+    """t = first * (1 + (k - 1) / delay)^-power; power 0 is a fixed step."""
+
+    first: float
+    power: float
+    delay: float = 1.0
+
+    def move(self, line: Line, k: int) -> bool:
+        """Move by the step size of iteration k."""
+        line.go(self.first * (1 + (k - 1) / self.delay) ** -self.power)
+        return bool(np.isfinite(line.value)) and line.steepness > 0
+
+
+@dataclass
+class Backtracking:
+    """The longest of the step sizes t, shrink t, ... at the end of which the objective still falls.
+
+    For a quadratic this is Armijo's rule with one half; unlike it, it works when the decrease is below rounding.
+    """
+
+    t: float
+    shrink: float
+
+    def move(self, line: Line, k: int) -> bool:
+        """Try one size above the last, then smaller ones."""
+        self.t /= self.shrink
+        while not line.slope(self.t) <= 0:
+            self.t *= self.shrink
+            if self.t == 0:
+                return False
+        line.go(self.t)
+        return line.steepness > 0
+
+
+@dataclass
+class Exact:
+    """The t at which the objective is lowest along the line."""
+
+    t: float
+
+    def move(self, line: Line, k: int) -> bool:
+        """Bracket the root of the derivative, and find it."""
+        if line.steepness == 0:
+            return False
+        high = self.t
+        while line.slope(high) < 0 and np.isfinite(high):
+            high *= 2
+        if not np.isfinite(high):
+            return False
+        t = float(brentq(line.slope, 0.0, high, xtol=1e-300, rtol=1e-10))
+        if t > 0:
+            self.t = t
+        line.go(t)
+        return t > 0
+
+
+@dataclass
+class BoldDriver:
+    """Longer after a decrease; shorter, with the step taken back, after an increase."""
+
+    t: float
+    grow: float
+    shrink: float
+
+    def move(self, line: Line, k: int) -> bool:
+        """Try the step size, and change it."""
+        value = line.at(self.t)
+        if value <= line.value:
+            line.go(self.t, value)
+            self.t *= self.grow
+        else:
+            self.t *= self.shrink
+        return self.t > 0 and line.steepness > 0

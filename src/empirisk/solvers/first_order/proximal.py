@@ -1,0 +1,137 @@
+"""Proximal methods: every convex loss with every penalty, by products with the design and proxes alone."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.first_order.primal_dual import PrimalDual
+from empirisk.solvers.first_order.scaling import Progress, Scaling
+
+# Steps after which FISTA gives way to the primal-dual method.
+HANDOVER = 5000
+Array = NDArray[np.float64]
+
+
+class Proximal(Solver):
+    """Accelerated proximal gradient where the loss has bounded curvature, a primal-dual method elsewhere.
+
+    The proximal step of the l1 penalty is the soft threshold. Steps are divided by the sizes of the columns, so their
+    units do not matter. An iteration is one step: two products with the design. Memory O(n + d) beside the design.
+
+    Parameters
+    ----------
+    accelerated : bool, default True
+        Whether the gradient steps have momentum (FISTA) or not (ISTA). With momentum, the primal-dual method takes
+        over where 5000 steps have not been enough.
+
+    >>> er.Lasso(solver=er.solvers.Proximal()).fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 3.0]).solver_
+    'proximal'
+    """
+
+    iteration_limit = 50_000
+
+    def __init__(self, accelerated: bool = True):
+        self.accelerated = accelerated
+
+    def refuses(self, problem: Problem) -> str:
+        return "" if problem.loss.convex else "the loss is not convex"
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        best = problem.origin() if start is None else start
+        method, lowest, looked = self._method(problem, best), np.inf, 5
+        while True:
+            method.step()
+            point, steps = method.point(), watch.iterations
+            if method.objective <= lowest:
+                best, lowest = point, method.objective
+            near = method.unsettled <= 10 * watch.tol * problem.magnitude(method.objective)
+            # A look at the gap costs several products: when it may succeed, and now and then in any case.
+            if method.stuck or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
+                looked = max(steps, 5)
+                if watch.proves(problem, point):
+                    return point
+            if method.stuck:
+                watch.status = Status.STALLED
+            if watch(point, objective=method.objective):
+                return best
+            if steps == HANDOVER:
+                method = method.successor()
+
+    def _method(self, problem: Problem, start: Point) -> "ProximalGradient | PrimalDual":
+        scaling = Scaling(problem)
+        if problem.loss.curvature_bound < np.inf:
+            return ProximalGradient(scaling, start, self.accelerated)
+        return PrimalDual(scaling, start)
+
+
+class ProximalGradient:
+    """x <- prox(z - gradient(z) / (steepness * sizes)) from the extrapolated point z = x + momentum (x - previous x).
+
+    The steepness is raised until the quadratic model holds, and lowered a little at every step. The momentum starts
+    anew whenever it points uphill.
+    """
+
+    def __init__(self, scaling: Scaling, start: Point, accelerated: bool):
+        self.scaling, self.problem, self.accelerated = scaling, scaling.problem, accelerated
+        self.x = scaling.pack(start)
+        self.f = scaling.predict(self.x)
+        self.objective = self._objective()
+        self.steepness = float(self.problem.loss.curvature_bound)
+        self.progress, self.stuck = Progress(), False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start the momentum anew."""
+        self.before, self.f_before, self.age = self.x, self.f, 1.0
+
+    def _objective(self) -> float:
+        return self.problem.penalty.value(self.x[:-1]) + self.problem.loss_sum(self.f)
+
+    def step(self) -> None:
+        """One proximal gradient step."""
+        age = 0.5 * (1 + np.sqrt(1 + 4 * self.age**2)) if self.accelerated else 1.0
+        momentum = (self.age - 1) / age
+        z, f = self.x + momentum * (self.x - self.before), self.f + momentum * (self.f - self.f_before)
+        u = self.problem.slopes(f)
+        gradient = self.scaling.correlate(u)
+        x, f_next = self._descend(z, f, u, gradient)
+        uphill = float((self.scaling.sizes * (z - x) * (x - self.x)).sum()) > 0
+        rests = np.array_equal(x, self.x) and np.array_equal(z, self.x)
+        self.before, self.f_before, self.age = self.x, self.f, age
+        self.x, self.f = x, f_next
+        self.objective = self._objective()
+        self.progress.note(self.objective, 1e-14 * abs(self.objective))
+        self.stuck = rests or self.progress.over
+        self.unsettled = self.scaling.unsettled(x, gradient)
+        self.steepness *= 0.7 if uphill else 0.98
+        if uphill:
+            self._forget()
+
+    def _descend(self, z: Array, f: Array, u: Array, gradient: Array) -> tuple[Array, Array]:
+        """The step from z that its quadratic model allows, and the predictions there."""
+        value = self.problem.loss_sum(f)
+        while True:
+            step = 1.0 / (self.steepness * self.scaling.sizes)
+            x = self.scaling.prox(z - step * gradient, step)
+            f_next = self.scaling.predict(x)
+            bend = self.problem.loss_sum(f_next) - value - float(np.vdot(u, f_next - f))
+            room = 0.5 * self.scaling.square(x - z)
+            if bend <= self.steepness * room + 1e-14 * abs(value) or room == 0:
+                return x, f_next
+            self.steepness *= min(10.0, max(1.5, bend / (self.steepness * room)))
+
+    def point(self) -> Point:
+        """The current point."""
+        return self.scaling.point(self.x)
+
+    def settled(self) -> bool:
+        """Every point is as good a moment as any other to look at the gap."""
+        return True
+
+    def successor(self) -> "ProximalGradient | PrimalDual":
+        """What goes on from here where many steps were not enough: for FISTA, the primal-dual method."""
+        if not self.accelerated:
+            return self
+        return PrimalDual(self.scaling, self.scaling.point(self.x, self.problem.slopes(self.f)))

@@ -1,0 +1,197 @@
+"""Decomposition: kernel machines with corners, a working set of samples at a time."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from empirisk.certificate import Status
+from empirisk.problem import Point, Problem
+from empirisk.settings import settings
+from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.closed.factored import Factor
+from empirisk.solvers.corners.interior_point import InteriorPoint
+from empirisk.solvers.rows.active_face import can_polish, polish
+from empirisk.solvers.rows.pairs import DualIterate
+from empirisk.solvers.rows.row_cache import gram, row_source
+
+# Pair steps within a working set, and rounds between two looks at what may be set aside.
+STEPS = 20_000
+LOOK = 3
+# Rounds over which the pace is measured.
+MEMORY = 60
+PATIENCE = 20
+FEW = 3000
+# A larger working set asks for more kernel rows than the solution needs, a smaller one for more rounds.
+LEAST, MOST, SAMPLES = 256, 768, 32
+# A working set takes at most this share of the rows that fit into memory.
+SHARE_OF_ROOM = 3
+#: Samples for which an eigendecomposition is cheap.
+FACTORABLE = 1500
+#: A variable of an interior point this near to a bound, as a share of its scale, is at it.
+AT_BOUND = 1e-7
+
+
+class Decomposition(Solver):
+    """Maximise the dual  -1/2 u'Ku / l2 - sum_i s_i loss*(y_i, u_i / s_i)  over working sets of many samples.
+
+    Every round chooses the most violating samples, makes their kernel rows as one matrix product in single precision,
+    optimises them by second-order pair steps, and updates the gradient of all others. Samples that rest at a bound
+    are set aside; rows are kept within the memory budget. Before the end the gradient is computed anew in double
+    precision, which is also what corrects the rounding of the rows; Newton steps on the free variables give the last
+    digits where these are few. Losses with a conjugate of straight and quadratic pieces: hinge,
+    squared hinge, epsilon-insensitive, absolute, and the one-class machine's.
+
+    Parameters
+    ----------
+    size : int, optional
+        Samples in a working set; if None, one in 32 of all, but at least 256 and at most 768.
+    share : float, default 0.1
+        Violation at which a working set is left, as a share of the largest one.
+
+    Examples
+    --------
+    >>> machine = er.SVM(features=er.kernels.Gaussian(), solver="decomposition").fit([[0.0], [1.0], [3.0]], [0, 0, 1])
+    >>> machine.certificate_.converged
+    True
+    """
+
+    implicit = True
+    iteration_limit = 5000
+
+    def __init__(self, size: int | None = None, share: float = 0.1):
+        self.size = size
+        self.share = share
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes:
+            return "it handles one output"
+        if problem.loss.dual_quadratic is None:
+            return "the conjugate of the loss is not made of straight and quadratic pieces"
+        return "" if problem.penalty.l2 > 0 else "the penalty has no l2 part, without which the dual is constrained"
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        count = len(problem.y)
+        size = max(LEAST, min(MOST, count // SAMPLES)) if self.size is None else self.size
+        size = max(4, min(size, count))
+        source = row_source(gram(problem), 2 * SHARE_OF_ROOM)
+        run = Run(problem, watch, DualIterate(problem, source, max(2, min(size, source.room // SHARE_OF_ROOM)), start))
+        while not run.ends(self.share):
+            pass
+        return run.answer()
+
+
+class Run:
+    """Rounds until the gap is proved, or nothing helps any more."""
+
+    def __init__(self, problem: Problem, watch: Watch, state: DualIterate):
+        self.problem, self.watch, self.state = problem, watch, state
+        self.proofs = Proofs(problem, watch)
+        self.aim = watch.tol
+        self.exact: list[float] = []
+        self.smallest: list[float] = []
+        self.values: list[float] = []
+        self.rounds, self.restarted = 0, False
+
+    def magnitude(self) -> float:
+        """What the gap is compared with, from the dual value."""
+        return self.problem.magnitude(abs(self.state.value))
+
+    def ends(self, share: float) -> bool:
+        """One round; True if it was the last one."""
+        state, watch = self.state, self.watch
+        fall, finished = state.round(share, STEPS)
+        self.rounds += 1
+        gap = state.gap()
+        self.values.append(state.value)
+        self.smallest.append(min(gap, self.smallest[-1] if self.smallest else np.inf))
+        still = fall <= 1e-15 * abs(state.value)
+        close = gap <= self.aim * self.magnitude()
+        if (close or still) and self.prove(still):
+            return True
+        if not (close or still) and self.crawls(finished):
+            self.refine()
+        if self.hopeless():
+            self.restart()
+        if self.rounds % LOOK == 0:
+            self.state.shrink()
+        return watch(self.state.point(), objective=gap - self.state.value)
+
+    def crawls(self, finished: bool) -> bool:
+        """Whether the steps follow a narrow valley, and Newton steps are cheap: it is then time for some."""
+        recent = self.smallest[-PATIENCE:]
+        slow = self.rounds % PATIENCE == 0 and len(recent) == PATIENCE and recent[-1] > 0.3 * recent[0]
+        # With many samples an exact gradient is dear, and of use only near the end.
+        due = len(self.problem.y) <= FEW or recent[-1] <= 0.01 * self.magnitude()
+        return due and (slow or (not finished and self.rounds % LOOK == 0)) and can_polish(self.state)
+
+    def refine(self) -> float:
+        """Compute the gradient anew, and take Newton steps if the gap is not small enough; returns the gap."""
+        gap = self.state.refresh()
+        if gap > self.watch.tol * self.magnitude() and polish(self.state):
+            gap = self.state.refresh()
+        return gap
+
+    def hopeless(self) -> bool:
+        """Whether, at the pace of the last rounds, even twice the rounds left will not bring the gap to tol."""
+        gaps, watch = self.smallest, self.watch
+        if len(gaps) <= MEMORY + 1 or gaps[-1] <= 0:
+            return False
+        left = 2 * (watch.max_iter - watch.iterations)
+        # While most samples have yet to move, the dual value falls steadily and the gap not at all.
+        if (self.values[-MEMORY] - self.values[-1]) / MEMORY * left > gaps[-1]:
+            return False
+        pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
+        missing = np.log(gaps[-1] / max(watch.tol * self.magnitude(), 1e-300))
+        return bool(missing > pace * left)
+
+    def prove(self, still: bool) -> bool:
+        """Compute everything anew; True if the gap is within the tolerance, or will not get any smaller."""
+        state, watch = self.state, self.watch
+        relative = self.refine() / self.magnitude()
+        self.smallest = []  # what single precision claimed is no measure of the pace from here
+        if relative <= 2 * watch.tol or still:
+            if self.proofs(state.point()):
+                return True
+            relative = watch.latest.relative_gap if watch.latest is not None else relative
+        best = min(self.exact, default=np.inf)
+        self.exact.append(relative)
+        stuck = relative > 0.7 * best and len(self.exact) > 3 and min(self.exact[-3:]) > 0.7 * min(self.exact[:-3])
+        if stuck:
+            self.restart()
+            return bool(watch.status)
+        # What single precision claimed was not true; from here on it only counts what changes.
+        self.aim = watch.tol * 0.7 ** len(self.exact)
+        return False
+
+    def restart(self) -> None:
+        """Go on from the dual point of an interior-point method, once and if that is cheap; else give up."""
+        start = None if self.restarted else _interior_start(self.problem, self.watch)
+        self.restarted, self.smallest, self.exact = True, [], []
+        if start is None:
+            self.watch.status = self.watch.status or Status.STALLED
+            return
+        self.state = DualIterate(self.problem, self.state.source, self.state.size, start)
+        self.refine()
+
+    def answer(self) -> Point:
+        """The best point that was proved, else the last one."""
+        return self.proofs.best(self.state.point())
+
+
+def _interior_start(problem: Problem, watch: Watch) -> Point | None:
+    """The solution on the factor of K, its variables moved to their bounds where they are close; None if too dear."""
+    rows = len(problem.y)
+    if rows > FACTORABLE or 32 * rows**2 > settings().memory or problem.tilt:
+        return None
+    explicit = replace(problem, design=Factor(gram(problem).matrix).design)
+    solver = InteriorPoint()
+    if solver.refusal(explicit):
+        return None
+    inner = Watch(tol=0.01 * watch.tol, max_iter=200, deadline=watch.deadline, interrupted=watch.interrupted)
+    u = solver.solve(explicit, inner).u
+    if u is None or not np.all(np.isfinite(u)):
+        return None
+    low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
+    for bound in (low, high, np.zeros_like(u)):
+        u = np.where(np.abs(u - bound) <= AT_BOUND * problem.scale, bound, u)
+    return Point(-u / problem.penalty.l2, 0.0, u)

@@ -1,0 +1,106 @@
+"""Feasible dual points to start from, exact balance, and the best intercept for given products."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.problem import Point, Problem
+from empirisk.solvers.rows.row_cache import gram
+
+Array = NDArray[np.float64]
+SETTLING = 8
+REASON = 1e30
+
+
+def beginning(problem: Problem, low: Array, high: Array, start: Point | None) -> tuple[Array, Array]:
+    """A feasible dual point and its A w: that of a warm start, stretched as far as its bounds allow, or near zero.
+
+    Along a path of C most variables at a bound stay there, so that stretching moves them to their new bound.
+    """
+    zero = np.zeros(len(low))
+    if start is not None and start.u is not None and start.u.shape == low.shape and start.u.any():
+        stretch = _stretch(start.u, low, high)
+        u = np.clip(stretch * start.u, low, high)
+        products = stretch * problem.design.dot(-start.u / problem.penalty.l2)
+        if problem.intercept:
+            u = balanced(u, low, high, -problem.tilt)
+        is_balanced = not problem.intercept or abs(u.sum() + problem.tilt) <= 1e-12 * np.abs(u).sum()
+        if is_balanced and problem.conjugate_sum(u) - 0.5 * float(u @ products) <= 0:
+            return u, products
+    if not problem.intercept or not problem.tilt:
+        return zero, zero.copy()
+    u, design = _filled(low, high, -problem.tilt), gram(problem)
+    # Single precision does for a beginning.
+    return u, (design if design.keeps_matrix else design.single).dot(-u / problem.penalty.l2).astype(np.float64)
+
+
+def _stretch(u: Array, low: Array, high: Array) -> float:
+    """The largest factor at which u keeps its bounds; 1 where there are none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = np.where(u > 0, high / u, np.where(u < 0, low / u, np.inf))
+    stretch = float(limits.min())
+    return stretch if np.isfinite(stretch) else 1.0
+
+
+def _filled(low: Array, high: Array, aim: float) -> Array:
+    """u that sums to ``aim``: one variable after the other at its bound."""
+    room = high if aim > 0 else -low
+    before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+    return np.sign(aim) * np.clip(abs(aim) - before, 0.0, room)
+
+
+def balanced(u: Array, low: Array, high: Array, aim: float) -> Array:
+    """u with the rounding of its sum taken off the entries with most room, if that can be done exactly."""
+    u = u.copy()
+    room = np.minimum(np.minimum(u - low, high - u), np.abs(u))  # a conjugate may have its kink at zero
+    order = np.argsort(-room)[:SETTLING]
+    for place in order:
+        missing = aim - u.sum()
+        if missing == 0 or abs(missing) > room[place]:
+            break
+        u[place] = np.clip(u[place] + missing, low[place], high[place])
+    return u
+
+
+def best_intercept(problem: Problem, products: Array, *around: float) -> float:
+    """argmin_b  sum_i s_i loss(y_i, products_i + b) + tilt b, by bisection of its slope, from about given values."""
+
+    rounding = 1e-13 * (float(problem.scale.sum()) + abs(problem.tilt))
+
+    def slope(b: float) -> float:
+        # No product of vectors: starting its threads takes longer than the sum.
+        total = float(np.sum(problem.scale * problem.loss.derivative(problem.y, products + b))) + problem.tilt
+        return total if abs(total) > rounding else 0.0
+
+    known = [value for value in around if abs(value) < 1e100] or [0.0]
+    left, right = min(known), max(known)
+    reach = max(right - left, 1e-6 * max(abs(left), abs(right), 1e-6))
+    left, right = _bracket(slope, left, right, reach)
+    first = _threshold(lambda b: slope(b) >= 0, left, right)
+    last = _threshold(lambda b: slope(b) > 0, first[0], right)
+    if slope(left) == 0 or slope(right) == 0:
+        return last[0] if slope(left) == 0 else first[1]  # it stays as good for ever to one side
+    if last[0] > first[1]:
+        return 0.5 * (first[1] + last[0])  # every intercept in between is as good
+    return min(first, key=lambda b: problem.loss_sum(products + b) + problem.tilt * b)
+
+
+def _threshold(holds: Callable[[float], bool], left: float, right: float) -> tuple[float, float]:
+    """The neighbouring numbers between which a condition begins to hold."""
+    while True:
+        middle = 0.5 * (left + right)
+        if not left < middle < right:
+            return left, right
+        left, right = (left, middle) if holds(middle) else (middle, right)
+
+
+def _bracket(slope: Callable[[float], float], left: float, right: float, reach: float) -> tuple[float, float]:
+    """Two intercepts with slopes of different sign, if there are any within reason."""
+    step = reach
+    while slope(left) >= 0 and step < REASON * reach:
+        left, step = left - step, 4 * step
+    step = reach
+    while slope(right) <= 0 and step < REASON * reach:
+        right, step = right + step, 4 * step
+    return left, right

@@ -1,0 +1,363 @@
+"""The dual iterate of the decomposition: its variables, gradient and active samples, and pair steps in a working set.
+
+The gradient G = Q u + c has one number per sample. Moving u_i up costs G_i + lift_i, moving it down gains G_i + drop_i:
+beyond a bound lift is +FAR and drop is -FAR, at a kink of the conjugate they are apart. With offsets instead of masks
+the searches for the best pair are plain reductions, which the processor does for several samples at once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.problem import Point, Problem
+from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept
+from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
+
+Array = NDArray[np.float64]
+FAR = 1e300
+Indices = NDArray[np.intp]
+# The least curvature of a pair, in multiples of the rounding of a row's entry.
+FLAT = 4.0
+# Samples are set aside when few enough stay for it to pay.
+ENOUGH = 0.6
+
+
+class Local(NamedTuple):
+    """A working set: its variables, bounds, gradient and offsets, and its part of Q."""
+
+    Q: NDArray
+    diagonal: Array
+    u: Array
+    low: Array
+    high: Array
+    G: Array
+    lift: Array
+    drop: Array
+    gains: NDArray
+
+
+@njit(cache=True, nogil=True)
+def set_offsets(u, low, high, tube, lift, drop):
+    """The cost of moving each u_i beyond its gradient: that of the tube, or FAR at a bound."""
+    for i in range(len(u)):
+        lift[i] = FAR if u[i] >= high[i] else (tube if u[i] >= 0 else -tube)
+        drop[i] = -FAR if u[i] <= low[i] else (-tube if u[i] <= 0 else tube)
+
+
+# No number is NaN or infinite here (the caller looks at the rows first), so reductions may be reordered.
+@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"})
+def _advance(G, lift, first, second, step):
+    """G += step (first - second), and the smallest G + lift."""
+    least = 1e308
+    for k in range(len(G)):
+        G[k] += step * (first[k] - second[k])
+        least = min(least, G[k] + lift[k])
+    return least
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"})
+def _gains(G, drop, row, diagonal, own, price, flat, gains):
+    """What the best step with each partner gains, up to a factor of one half; and the largest violation and gain."""
+    worst = -1e308
+    best = gains[0] * 0
+    for k in range(len(G)):
+        violation = G[k] + drop[k] - price
+        worst = max(worst, violation)
+        violation = max(violation, 0.0)
+        both = own + diagonal[k]
+        curvature = max(both - 2 * row[k], flat * abs(both) + 1e-300)
+        gain = violation * violation / curvature
+        gains[k] = gain
+        best = max(best, gains[k])
+    return worst, best
+
+
+@njit(cache=True, nogil=True)
+def _find(values, value):
+    """The first place of a value that is known to be there."""
+    for k in range(len(values)):
+        if values[k] == value:
+            return k
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _find_sum(G, lift, value):
+    """The place of the smallest G + lift, given its value; rounding may differ in the last digit."""
+    for k in range(len(G)):
+        if G[k] + lift[k] <= value:
+            return k
+    return np.argmin(G + lift)
+
+
+@njit(cache=True, nogil=True)
+def _offsets(u, low, high, tube):
+    lift = FAR if u >= high else (tube if u >= 0 else -tube)
+    drop = -FAR if u <= low else (-tube if u <= 0 else tube)
+    return lift, drop
+
+
+@njit(cache=True, nogil=True)
+def solve_pairs(local, tube, flat, tol, limit):
+    """Second-order pair steps until the largest violation is within ``tol``; returns it and the steps taken.
+
+    The first of a pair is the one that is cheapest to lift, the second the one with which the step gains most.
+    """
+    u, G, lift, drop, diagonal = local.u, local.G, local.lift, local.drop, local.diagonal
+    step, i, j = 0.0, 0, 0
+    worst = 0.0
+    for count in range(limit):
+        price = _advance(G, lift, local.Q[i], local.Q[j], step)
+        if price >= 0.5 * FAR:
+            return 0.0, count
+        i = _find_sum(G, lift, price)
+        price = G[i] + lift[i]
+        worst, best = _gains(G, drop, local.Q[i], diagonal, diagonal[i], price, flat, local.gains)
+        if worst <= tol or best <= 0:
+            return worst, count
+        j = _find(local.gains, best)
+        violation = G[j] + drop[j] - price
+        both = diagonal[i] + diagonal[j]
+        curvature = max(both - 2 * local.Q[i, j], flat * abs(both) + 1e-300)
+        ceiling = 0.0 if tube > 0 and u[i] < 0 else local.high[i]
+        floor = 0.0 if tube > 0 and u[j] > 0 else local.low[j]
+        step = violation / curvature
+        up, down = ceiling - u[i], u[j] - floor
+        reach = min(step, up, down)
+        # A bound is met exactly, so that the offsets see it.
+        u[i] = ceiling if reach == up else u[i] + reach
+        u[j] = floor if reach == down else u[j] - reach
+        step = reach
+        lift[i], drop[i] = _offsets(u[i], local.low[i], local.high[i], tube)
+        lift[j], drop[j] = _offsets(u[j], local.low[j], local.high[j], tube)
+    _advance(G, lift, local.Q[i], local.Q[j], step)
+    return worst, limit
+
+
+@njit(cache=True, nogil=True)
+def gather(rows, slots, columns, out):
+    """out = rows[slots][:, columns]."""
+    for a in range(len(slots)):
+        row = rows[slots[a]]
+        for b in range(len(columns)):
+            out[a, b] = row[columns[b]]
+
+
+class DualIterate:
+    """u and the gradient of  1/2 u'Qu + c'u + tube |u|_1 + 1/2 sum_i bend_i u_i^2,  Q = K / l2.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its loss states a `dual_quadratic`.
+    source : KeptMatrix or RowCache
+        Rows of K.
+    size : int
+        Samples in a working set.
+    start : Point, optional
+        A warm start.
+
+    Attributes
+    ----------
+    u : array
+        The dual point, for all samples.
+    active : array
+        The samples whose gradient is kept up to date; the others rest at a bound.
+    G, lift, drop : arrays
+        Gradient and offsets of the active samples.
+    value : float
+        What is minimised: minus the dual objective.
+    """
+
+    def __init__(self, problem: Problem, source: KeptMatrix | RowCache, size: int, start: Point | None):
+        self.problem, self.source, self.size = problem, source, size
+        slope, self.tube, bend = problem.loss.dual_quadratic or (0.0, 0.0, 0.0)
+        self.c = problem.y + slope if "regression" in problem.loss.tasks else slope * problem.y
+        self.bends = bend / problem.scale
+        self.low, self.high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
+        self.strength = problem.penalty.l2
+        self.u, products = beginning(problem, self.low, self.high, start)
+        self.active = np.arange(len(self.u))
+        self.source.cover(self.active)
+        self.working = np.arange(0)
+        self._last = (self.working, np.empty((0, 0), dtype=source.rows.dtype))
+        self._set_gradient(products)
+
+    # --- exact values ---------------------------------------------------------------------------------------------
+
+    def refresh(self) -> float:
+        """Compute the gradient of every sample anew in double precision, and the best intercept; returns the gap.
+
+        Samples that turn out to be in a violating pair become active again.
+        """
+        if self.problem.intercept:
+            self.u = balanced(self.u, self.low, self.high, -self.problem.tilt)
+        products = self.problem.design.dot(self.weights())
+        self._set_gradient(products)
+        f = products + self.b
+        problem, u = self.problem, self.u
+        terms = problem.scale * (
+            problem.loss.value(problem.y, f) + problem.loss.conjugate(problem.y, u / problem.scale)
+        )
+        return float(np.sum(terms - u * f))
+
+    def _set_gradient(self, products: Array) -> None:
+        """Gradient, offsets and value from A w; with it the best intercept."""
+        G = self.c + self.bends * self.u - products
+        lift, drop = np.empty_like(self.u), np.empty_like(self.u)
+        set_offsets(self.u, self.low, self.high, self.tube, lift, drop)
+        self.value = 0.5 * float(np.sum(self.u * (self.c + G))) + self.tube * float(np.abs(self.u).sum())
+        if len(self.active) < len(self.u):
+            self._wake(G, lift, drop)
+        chosen = self.active
+        self.G, self.lift, self.drop = G[chosen], lift[chosen], drop[chosen]
+        self.b = best_intercept(self.problem, products, *self.prices()) if self.problem.intercept else 0.0
+
+    def _wake(self, G: Array, lift: Array, drop: Array) -> None:
+        """Make samples active again that the exact gradient shows in a violating pair."""
+        # Prices of the active samples: one that has gone far astray would make nearly all others look busy.
+        up, down = self._limits((G + lift)[self.active], (G + drop)[self.active])
+        busy = (G + lift <= down) | (G + drop >= up)
+        busy[self.active] = False
+        if not busy.any():
+            return
+        busy[self.active] = True
+        at = self.active[self.working]
+        self.active = np.flatnonzero(busy)
+        self.working = np.searchsorted(self.active, at)
+        self.source.cover(self.active)
+
+    def weights(self) -> Array:
+        """The coefficients beta = -u / l2 of w."""
+        return -self.u / self.strength
+
+    def point(self) -> Point:
+        """The point with the latest intercept."""
+        return Point(self.weights(), self.b, self.u.copy())
+
+    # --- how far from the optimum -----------------------------------------------------------------------------------
+
+    def prices(self) -> tuple[float, float]:
+        """The least cost of lifting a sample, and the largest gain of dropping one."""
+        return self._limits(self.G + self.lift, self.G + self.drop)
+
+    def _limits(self, costs: Array, gains: Array) -> tuple[float, float]:
+        """The extremes; without an intercept, 0 is a partner for every sample."""
+        up, down = float(costs.min()), float(gains.max())
+        return (up, down) if self.problem.intercept else (min(up, 0.0), max(down, 0.0))
+
+    def gap(self) -> float:
+        """The duality gap as far as the active samples tell: their Fenchel-Young terms."""
+        problem, active = self.problem, self.active
+        up, down = self.prices()
+        # Between the two, or where one of them is free, any intercept will do.
+        self.b = 0.5 * (max(up, down - FAR) + min(down, up + FAR)) if problem.intercept else 0.0
+        y, u, scale = problem.y[active], self.u[active], problem.scale[active]
+        f = self.c[active] + self.bends[active] * u - self.G + self.b
+        return float(np.sum(scale * (problem.loss.value(y, f) + problem.loss.conjugate(y, u / scale)) - u * f))
+
+    # --- a round ----------------------------------------------------------------------------------------------------
+
+    def round(self, share: float, limit: int) -> tuple[float, bool]:
+        """Choose a working set and optimise it; returns how much the value fell, and whether ``limit`` steps did it."""
+        fresh = self._choose()
+        places = self.working
+        samples = self.active[places]
+        slots = self.source.fetch(samples)
+        local = self._local(places, samples, slots, fresh)
+        up, down = self.prices()
+        before, old = local.G.copy(), local.u.copy()
+        flat = FLAT * self.source.precision
+        _, steps = solve_pairs(local, self.tube, flat, max(share * (down - up), 0.0), limit)
+        count = len(places)
+        moved = (local.u - old)[:count]
+        fall = -0.5 * float(moved @ (before + local.G)[:count])
+        fall -= self.tube * float(np.abs(local.u[:count]).sum() - np.abs(old[:count]).sum())
+        changed = np.flatnonzero(moved)
+        add_products(self.source, slots[changed], moved[changed] / self.strength, self.G)
+        self.G[places] += self.bends[samples] * moved
+        self.u[samples] = local.u[:count]
+        self.lift[places], self.drop[places] = local.lift[:count], local.drop[:count]
+        self.value -= fall
+        return fall, steps < limit
+
+    def _local(self, places: Indices, samples: Indices, slots: Indices, fresh: int) -> Local:
+        """The working set; without an intercept with one more variable, of no curvature and no bounds."""
+        count = len(places)
+        total = count + (not self.problem.intercept)
+        Q = np.zeros((total, total), dtype=self.source.rows.dtype)
+        self._fill_square(Q[:count, :count], places, samples, slots, fresh)
+        diagonal = Q.diagonal().astype(np.float64)
+
+        def padded(values: Array, last: float) -> Array:
+            return values if total == count else np.append(values, last)
+
+        u, low, high = (
+            padded(self.u[samples], 0.0),
+            padded(self.low[samples], -np.inf),
+            padded(self.high[samples], np.inf),
+        )
+        G, lift, drop = padded(self.G[places], 0.0), padded(self.lift[places], 0.0), padded(self.drop[places], 0.0)
+        return Local(Q, diagonal, u, low, high, G, lift, drop, np.empty(total, dtype=np.float32))
+
+    def _fill_square(self, Q: NDArray, places: Indices, samples: Indices, slots: Indices, fresh: int) -> None:
+        """Q among the working set, of which the first are new; what was there in the last round is copied from it."""
+        gather(self.source.rows, slots[:fresh], places, Q[:fresh])
+        if self.strength != 1:
+            Q[:fresh] /= Q.dtype.type(self.strength)
+        Q[np.arange(fresh), np.arange(fresh)] += self.bends[samples[:fresh]].astype(Q.dtype)
+        Q[fresh:, :fresh] = Q[:fresh, fresh:].T
+        before, square = self._last
+        place = np.empty(len(self.u), dtype=np.intp)
+        place[before] = np.arange(len(before))
+        stayed = place[samples[fresh:]]
+        gather(square, stayed, stayed, Q[fresh:, fresh:])
+        self._last = (samples, Q)
+
+    def _choose(self) -> int:
+        """Half of the working set anew, from the most violating samples; of the old one the free and newest stay.
+
+        Returns the number of the new ones, which come first.
+        """
+        cost, gain = self.G + self.lift, self.G + self.drop
+        up, down = self._limits(cost, gain)
+        fresh = self.size // 2 if len(self.working) else self.size
+        taken = np.zeros(len(self.G), dtype=bool)
+        taken[self.working] = True
+        lifted = _smallest(np.where(taken | (cost >= down), FAR, cost), fresh // 2)
+        taken[lifted] = True
+        dropped = _smallest(np.where(taken | (gain <= up), FAR, -gain), fresh - fresh // 2)
+        free = self.free()[self.working]
+        old = np.concatenate([self.working[free], self.working[~free]])[: self.size - len(lifted) - len(dropped)]
+        self.working = np.concatenate([lifted, dropped, old])
+        return len(lifted) + len(dropped)
+
+    def free(self) -> NDArray[np.bool_]:
+        """Which active samples may move up and down."""
+        return (self.lift < FAR) & (self.drop > -FAR)
+
+    def shrink(self) -> None:
+        """Set samples aside that rest at a bound and are in no violating pair, if they are many."""
+        if not self.source.narrows:
+            return
+        cost, gain = self.G + self.lift, self.G + self.drop
+        up, down = self._limits(cost, gain)
+        idle = (cost > down) & (gain < up)
+        idle[self.working] = False
+        kept = np.flatnonzero(~idle)
+        if len(kept) > ENOUGH * len(idle):
+            return
+        self.source.narrow(kept)
+        place = np.full(len(idle), -1)
+        place[kept] = np.arange(len(kept))
+        self.active, self.working = self.active[kept], place[self.working]
+        self.G, self.lift, self.drop = self.G[kept], self.lift[kept], self.drop[kept]
+
+
+def _smallest(values: Array, count: int) -> Indices:
+    """The places of the smallest values below FAR, smallest first."""
+    found = np.argpartition(values, count)[:count] if count < len(values) else np.arange(len(values))
+    found = found[values[found] < 0.5 * FAR]
+    return found[np.argsort(values[found], kind="stable")]

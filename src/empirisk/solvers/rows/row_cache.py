@@ -1,0 +1,216 @@
+"""Rows of a Gram matrix on demand: computed in groups as matrix products, kept while there is room."""
+
+from typing import cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.kernels.items import take
+from empirisk.linalg.blocks import in_threads
+from empirisk.maps.implicit import GramDesign
+from empirisk.problem import Problem
+from empirisk.settings import settings
+
+Array = NDArray[np.float64]
+#: The share of the memory budget that kept rows may take, and the most: beyond, fresh memory costs more than new rows.
+SHARE = 0.4
+MOST_BYTES = 1 << 28
+# Rows computed at once: more need more memory for a while, fewer waste the processor.
+GROUP = 512
+CHUNK = 4096
+# What the entries of K may be for single precision to hold them.
+LARGEST = 1e30
+BLOCK = 1024
+
+
+class KeptMatrix:
+    """The rows of a Gram matrix that is held as a whole.
+
+    Parameters
+    ----------
+    matrix : array
+        K, symmetric.
+    """
+
+    #: Leaving columns out of a matrix that is there would cost more than it saves.
+    narrows = False
+
+    def __init__(self, matrix: NDArray):
+        self.rows = matrix
+
+    @property
+    def precision(self) -> float:
+        """The rounding of an entry, relative to the diagonal."""
+        return float(np.finfo(self.rows.dtype).eps)
+
+    @property
+    def room(self) -> int:
+        """The rows that fit at once, any number of times."""
+        return 1 << 30
+
+    def fetch(self, wanted: NDArray) -> NDArray:
+        """The places of the wanted samples' rows in ``rows``."""
+        return wanted
+
+    def cover(self, columns: NDArray) -> None:
+        """All columns are there."""
+
+    def narrow(self, kept: NDArray) -> None:
+        """All columns stay."""
+
+
+class RowCache:
+    """Rows of K over the columns still of interest, in a ring: the oldest rows make room for new ones.
+
+    Parameters
+    ----------
+    design : GramDesign
+        The samples, in the precision in which rows are wanted.
+    least : int
+        Rows that must fit at once.
+
+    Attributes
+    ----------
+    rows : array
+        Slots of rows; `fetch` says which slot holds which sample.
+    columns : array
+        The samples that the columns stand for.
+    """
+
+    narrows = True
+
+    def __init__(self, design: GramDesign, least: int):
+        self.design = design
+        self._packed = design.packed
+        count = design.shape[0]
+        probe = np.asarray(design.block(np.arange(1), np.arange(1)))
+        self.dtype = probe.dtype if probe.dtype == np.float32 else np.dtype(np.float64)
+        room = min(int(SHARE * settings().memory), MOST_BYTES) // self.dtype.itemsize
+        self._flat = np.empty(min(max(room, least * count), count * count), dtype=self.dtype)
+        self._slot = np.full(count, -1)
+        self.columns = np.arange(0)
+        self.cover(np.arange(count))
+
+    @property
+    def precision(self) -> float:
+        """The rounding of an entry, relative to the diagonal."""
+        return float(np.finfo(self.dtype).eps)
+
+    def cover(self, columns: NDArray) -> None:
+        """Make rows over these samples from now on; rows over others are lost."""
+        if np.array_equal(columns, self.columns):
+            return
+        everything = len(columns) == self.design.shape[0]
+        self.columns = columns
+        self._items = self._packed if everything else take(self._packed, columns)
+        self._slot[:] = -1
+        self._shape()
+        self._next = 0
+
+    @property
+    def room(self) -> int:
+        """The rows that fit at once."""
+        return len(self.rows)
+
+    def _shape(self) -> None:
+        width = max(len(self.columns), 1)
+        slots = max(1, min(len(self._flat) // width, self.design.shape[0]))
+        self.rows = self._flat[: slots * width].reshape(slots, width)
+        self._owner = np.full(slots, -1)
+
+    def fetch(self, wanted: NDArray) -> NDArray:
+        """The slots of the wanted samples' rows, computed if they are not kept."""
+        missing = wanted[self._slot[wanted] < 0]
+        while len(missing):
+            for start in range(0, len(missing), GROUP):
+                self._compute(missing[start : start + GROUP])
+            missing = wanted[self._slot[wanted] < 0]  # a full ring may have dropped rows that are wanted too
+        return self._slot[wanted]
+
+    def _compute(self, samples: NDArray) -> None:
+        slots = len(self._owner)
+        begin = self._next if self._next + len(samples) <= slots else 0
+        end = begin + len(samples)
+        dropped = self._owner[begin:end]
+        self._slot[dropped[dropped >= 0]] = -1
+        out = self.rows[begin:end]
+        block = self.design.kernel.between(take(self._packed, samples), self._items, out=out)
+        if block is not out:
+            out[:] = block
+        self._owner[begin:end], self._slot[samples] = samples, np.arange(begin, end)
+        self._next = end
+
+    def narrow(self, kept: NDArray) -> None:
+        """Keep only some of the columns, given by their places among the present ones."""
+        stays = np.zeros(self.design.shape[0] + 1, dtype=bool)  # the last entry answers for empty slots, owner -1
+        stays[self.columns[kept]] = True
+        held = np.flatnonzero(stays[self._owner])
+        owners, width = self._owner[held], len(self.columns)
+        narrow_rows(self._flat, held, width, kept)
+        self.columns = self.columns[kept]
+        self._items = take(self._items, kept)
+        self._shape()
+        self._slot[:] = -1
+        self._owner[: len(held)], self._slot[owners] = owners, np.arange(len(held))
+        self._next = len(held) % len(self._owner)
+
+
+def gram(problem: Problem) -> GramDesign:
+    """The design of a problem behind a kernel."""
+    return cast(GramDesign, problem.design)
+
+
+def row_source(design: GramDesign, size: int) -> KeptMatrix | RowCache:
+    """Where rows come from: a matrix that is kept anyway, else rows in single precision where it can hold them."""
+    if design.keeps_matrix:
+        return KeptMatrix(np.ascontiguousarray(design.matrix))
+    single = float(np.abs(design.diagonal).max()) < LARGEST
+    return RowCache(design.single if single else design, size)
+
+
+def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, G: Array) -> None:
+    """G += K[columns, samples] factors, given the slots of the samples' rows; in threads over blocks of columns."""
+    weights = factors.astype(source.rows.dtype)
+
+    def run(begin: int) -> None:
+        add_rows(source.rows, slots, weights, begin, min(begin + CHUNK, len(G)), G)
+
+    in_threads(run, np.arange(0, len(G), CHUNK))
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def add_rows(rows, slots, factors, begin, end, G):
+    """G[begin:end] += factors' rows[slots], four rows at a time; sums of a block are held in the rows' precision."""
+    block = np.empty(BLOCK, dtype=rows.dtype)
+    count = len(slots)
+    for start in range(begin, end, BLOCK):
+        stop = min(start + BLOCK, end)
+        width = stop - start
+        block[:] = 0
+        for a in range(0, count - count % 4, 4):
+            p, q, r, s = factors[a], factors[a + 1], factors[a + 2], factors[a + 3]
+            first, second = rows[slots[a], start:stop], rows[slots[a + 1], start:stop]
+            third, fourth = rows[slots[a + 2], start:stop], rows[slots[a + 3], start:stop]
+            for k in range(width):
+                block[k] += p * first[k] + q * second[k] + r * third[k] + s * fourth[k]
+        for a in range(count - count % 4, count):
+            p, first = factors[a], rows[slots[a], start:stop]
+            for k in range(width):
+                block[k] += p * first[k]
+        for k in range(width):
+            G[start + k] += block[k]
+
+
+@njit(cache=True, nogil=True)
+def narrow_rows(flat, slots, width, columns):
+    """Keep some columns of the rows at increasing ``slots`` of a flat buffer, and move the rows together in place.
+
+    What is written lies before what is still to be read: rows and columns only get fewer.
+    """
+    place = 0
+    for slot in slots:
+        start = slot * width
+        for column in columns:
+            flat[place] = flat[start + column]
+            place += 1

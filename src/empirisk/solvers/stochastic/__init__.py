@@ -1,0 +1,1 @@
+"""Random samples: SGD, the perceptron, doubly stochastic gradients."""

@@ -1,0 +1,140 @@
+"""Doubly stochastic gradients: random samples, whose predictions are estimated from random columns of the kernel."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.rows.row_cache import gram
+
+Array = NDArray[np.float64]
+SAMPLE = 300
+
+
+class DoublyStochastic(Solver):
+    """Stochastic gradient descent on beta, f = K beta + b, which never sees more than a small block of K.
+
+    A step draws a batch I of samples and a set J of columns, estimates f_I = n/|J| K_IJ beta_J + b, and moves
+
+        beta <- (1 - rate l2 / S) beta,   beta_I <- beta_I - rate n / |I| s_I / S loss'(y_I, f_I),   S = sum_i s_i,
+
+    an unbiased gradient in the space of the kernel. The rate falls with the steps t as rate / (1 + t / epoch)^(1/2).
+    An average in which later steps count more is returned, for every loss with slopes. An iteration is an epoch.
+
+    Parameters
+    ----------
+    batch : int, default 64
+        Samples in a step.
+    columns : int, default 512
+        Columns in a step; all of them where there are no more.
+    rate : float or None
+        The first step size; None takes one that would undo the loss of a typical batch.
+    random_state : int or None, default 0
+        Seed of samples and columns.
+
+    Examples
+    --------
+    >>> machine = er.SVM(features=er.kernels.Gaussian(), solver="doubly_stochastic", max_iter=50)
+    >>> machine.fit([[0.0], [0.1], [3.0], [3.1]], [0, 0, 1, 1]).predict([[0.0], [3.0]])
+    array([0, 1])
+    """
+
+    implicit = True
+    iteration_limit = 100
+    aims_at_tol = False
+
+    def __init__(self, batch: int = 64, columns: int = 512, rate: float | None = None, random_state: int | None = 0):
+        self.batch = batch
+        self.columns = columns
+        self.rate = rate
+        self.random_state = random_state
+
+    def refuses(self, problem: Problem) -> str:
+        if problem.classes:
+            return "it handles one output"
+        return "" if problem.loss.convex else "the loss is not convex"
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        self._check()
+        random = np.random.default_rng(self.random_state)
+        state = Descent(problem, self, start)
+        best, lowest = problem.origin(), np.inf
+        while True:
+            state.epoch(random, watch)
+            point = state.point()
+            objective = problem.primal(point)
+            if objective < lowest:
+                best, lowest = point, objective
+            if watch(point, objective=objective) or not np.isfinite(objective):
+                watch.status = watch.status or Status.STALLED
+                return best
+            if watch.iterations & (watch.iterations - 1) == 0 and watch.proves(problem, best):
+                return best
+
+    def _check(self) -> None:
+        for name, value in (("batch", self.batch), ("columns", self.columns)):
+            if not (isinstance(value, Integral) and value >= 1):
+                raise EmpiriskError(f"{name}={value!r} of DoublyStochastic must be a whole number, at least 1.")
+        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
+            raise EmpiriskError(f"rate={self.rate!r} of DoublyStochastic must be a positive number, or None.")
+
+
+class Descent:
+    """The coefficients on their way, and their running average."""
+
+    def __init__(self, problem: Problem, solver: DoublyStochastic, start: Point | None):
+        self.problem, self.rows = problem, len(problem.y)
+        self.batch, self.columns = min(int(solver.batch), self.rows), min(int(solver.columns), self.rows)
+        start = problem.origin() if start is None or start.w.shape != (self.rows,) else start
+        self.beta, self.b = start.w.copy(), float(start.b)
+        self.average, self.average_b, self.steps = self.beta.copy(), self.b, 0
+        self.total = float(problem.scale.sum())
+        self.rate = _usual_rate(problem, self.batch) if solver.rate is None else float(solver.rate)
+
+    def epoch(self, random: np.random.Generator, watch: Watch) -> None:
+        """As many steps as batches cover the samples, unless the watch says stop."""
+        order = random.permutation(self.rows)
+        for begin in range(0, self.rows, self.batch):
+            if watch.must_stop():
+                return
+            self._step(order[begin : begin + self.batch], random)
+
+    def _step(self, chosen: NDArray, random: np.random.Generator) -> None:
+        problem = self.problem
+        columns: NDArray | slice = slice(None)
+        if self.columns < self.rows:
+            columns = random.choice(self.rows, self.columns, replace=False)
+        block = np.asarray(gram(problem).block(chosen, columns), dtype=np.float64)
+        f = (self.rows / self.columns) * (block @ self.beta[columns]) + self.b
+        slopes = problem.scale[chosen] / self.total * problem.loss.derivative(problem.y[chosen], f)
+        rate = self.rate / (1 + self.steps * self.batch / self.rows) ** 0.5
+        gradient = (self.rows / len(chosen)) * slopes
+        # Implicit in the penalty, so that no rate is too large for it.
+        self.beta /= 1 + rate * problem.penalty.l2 / self.total
+        self.beta[chosen] -= rate * gradient
+        if problem.intercept:
+            self.b -= rate * (float(gradient.sum()) + problem.tilt / self.total)
+        self.steps += 1
+        share = 2.0 / (self.steps + 1)
+        self.average += share * (self.beta - self.average)
+        self.average_b += share * (self.b - self.average_b)
+
+    def point(self) -> Point:
+        """The average, in which later steps count more."""
+        return Point(self.average.copy(), self.average_b)
+
+
+def _usual_rate(problem: Problem, batch: int) -> float:
+    """A step that would undo the loss of a batch.
+
+    One sample is stiff with k(x, x), all of them together with the largest eigenvalue of K / n; a batch lies between.
+    """
+    some = np.arange(0, len(problem.y), max(1, len(problem.y) // SAMPLE))
+    K = np.asarray(gram(problem).block(some, some), dtype=np.float64) + float(problem.intercept)
+    one, everything = float(K.diagonal().mean()), float(np.linalg.eigvalsh(K)[-1]) / len(some)
+    bound = problem.loss.curvature_bound
+    return batch / (max(one + (batch - 1) * everything, 1e-300) * (bound if np.isfinite(bound) else 1.0))

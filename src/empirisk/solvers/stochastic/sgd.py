@@ -1,0 +1,346 @@
+"""Mini-batch stochastic gradient descent, and the classical perceptron as its simplest case."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
+from empirisk.losses.base import Ramp
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
+from empirisk.solvers.stochastic.perceptron import perceptron
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+ADAPTIVE_RATE = 0.05
+# Places among the numbers of a step: the step size, l1 and l2 penalties, the share of the new weights in their
+# average, how slowly mean and mean square forget, what a new square counts, both corrected for their start at zero,
+# and what keeps the divisor above zero. A square that counts nothing means a plain step.
+RATE, L1, L2, SHARE, KEEP_MEAN, KEEP_SQUARE, GAIN, MEAN_UP, SQUARE_UP, FLOOR = range(10)
+NUMBERS = 10
+
+
+class SGD(Solver):
+    """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
+
+    The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
+    samples; the l1 penalty is a soft threshold after every step; at corners of the loss a subgradient serves. An
+    iteration is an epoch. With ``batch=1, schedule="constant", rate=1.0`` on the perceptron loss without penalty this
+    is the classical perceptron: it adds y_i x_i wherever y_i f(x_i) <= 0, and ends with an epoch without a mistake.
+
+    Parameters
+    ----------
+    batch : int, default 32
+        Samples in a step.
+    schedule : {"inverse_root", "inverse", "inverse_regularised", "constant"}
+        How the rate falls: as 1 / sqrt(epochs), as 1 / epochs, as 1 / (lambda t) over the steps t with lambda the l2
+        strength of the mean, or not at all.
+    rate : float or None
+        The first step size. None takes a step that would undo the loss of typical samples, or 0.05 with ``adapt``.
+    adapt : {None, "adagrad", "rmsprop", "adam"}
+        Divides the step of each weight by the size of its gradients so far.
+    average : bool, default False
+        Whether to return the average of the weights over the steps; later steps count more (for the perceptron, all
+        count the same).
+    validation_fraction : float, default 0
+        Share of the rows held out. Training then stops when their loss has not improved for ``patience`` epochs, and
+        the best point on them is returned.
+    patience : int, default 5
+        Epochs to wait for an improvement.
+    shuffle : bool, default True
+        Whether every epoch visits the samples in a new random order.
+    random_state : int or None, default 0
+        Seed of the order and of the held-out rows.
+
+    >>> er.SVM(solver=er.solvers.SGD(batch=1), tol=0.5).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).solver_
+    'sgd'
+    """
+
+    iteration_limit = 200
+    aims_at_tol = False
+
+    def __init__(
+        self,
+        batch: int = 32,
+        schedule: str = "inverse_root",
+        rate: float | None = None,
+        adapt: str | None = None,
+        average: bool = False,
+        validation_fraction: float = 0.0,
+        patience: int = 5,
+        shuffle: bool = True,
+        random_state: int | None = 0,
+    ):
+        self.batch = batch
+        self.schedule = schedule
+        self.rate = rate
+        self.adapt = adapt
+        self.average = average
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def refuses(self, problem: Problem) -> str:
+        if not problem.loss.convex:
+            return "the loss is not convex"
+        if self.schedule == "inverse_regularised" and problem.penalty.l2 == 0:
+            return "schedule='inverse_regularised' needs a penalty with an l2 part; schedule='inverse' does not"
+        return ""
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        self._check()
+        generator = np.random.default_rng(self.random_state)
+        if self._is_perceptron(problem):
+            rate = 1.0 if self.rate is None else self.rate
+            return perceptron(problem, watch, start, rate, generator if self.shuffle else None, self.average)
+        held_out, rows = self._split(len(problem.y), generator)
+        training = Training(problem, self, problem.origin() if start is None else start, len(rows))
+        judge = Judge(problem, held_out, self.patience)
+        looked = 1
+        while True:
+            training.epoch(generator.permutation(rows) if self.shuffle else rows, watch)
+            point = training.point()
+            objective = problem.primal(point)
+            judge.note(point, objective, watch)
+            if watch(point, objective=objective) or not np.isfinite(objective):
+                watch.status = watch.status or Status.STALLED
+                return judge.best
+            if watch.iterations >= 1.5 * looked:
+                looked = watch.iterations
+                if watch.proves(problem, judge.best):
+                    return judge.best
+
+    def _check(self) -> None:
+        if not (isinstance(self.batch, Integral) and self.batch >= 1):
+            raise EmpiriskError(f"batch={self.batch!r} of SGD must be a whole number, at least 1.")
+        if self.schedule not in SCHEDULES:
+            raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {sorted(SCHEDULES)}.")
+        if self.adapt not in ADAPTATIONS:
+            raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
+        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
+            raise EmpiriskError(f"rate={self.rate!r} of SGD must be a positive number, or None.")
+        if not 0 <= self.validation_fraction < 1:
+            raise EmpiriskError(f"validation_fraction={self.validation_fraction!r} of SGD must lie in [0, 1).")
+        if not self.patience >= 1:
+            raise EmpiriskError(f"patience={self.patience!r} of SGD must be at least 1 epoch.")
+
+    def _is_perceptron(self, problem: Problem) -> bool:
+        """Whether the parameters say: add y_i x_i at every mistake."""
+        plain = self.batch == 1 and self.schedule == "constant" and self.adapt is None and not self.validation_fraction
+        free = problem.penalty.l1 == 0 and problem.penalty.l2 == 0
+        return plain and free and problem.loss.corners == (Ramp(-1.0, 0.0),)
+
+    def _split(self, rows: int, generator: np.random.Generator) -> tuple[Indices, Indices]:
+        """Rows held out for validation, and rows to train on."""
+        if not self.validation_fraction:
+            return np.arange(0), np.arange(rows)
+        count = max(1, round(self.validation_fraction * rows))
+        if count >= rows:
+            raise EmpiriskError(
+                f"validation_fraction={self.validation_fraction!r} of SGD leaves none of {rows} rows to train on."
+            )
+        order = generator.permutation(rows)
+        return np.sort(order[:count]), np.sort(order[count:])
+
+
+class Training:
+    """The weights on their way, one batch at a time."""
+
+    def __init__(self, problem: Problem, solver: SGD, start: Point, rows: int):
+        self.problem, self.batch, self.averaged = problem, int(solver.batch), solver.average
+        self.rows = compiled_rows(problem.design)
+        total, penalty = float(problem.scale.sum()), problem.penalty
+        self.relative = problem.scale * (len(problem.y) / total)
+        self.schedule, self.adaptation = SCHEDULES[solver.schedule], ADAPTATIONS[solver.adapt]
+        rate = solver.rate
+        if rate is None:
+            rate = ADAPTIVE_RATE if self.adaptation.gain else usual_rate(problem, self.batch)
+        self.pace = Pace(float(rate), -(-rows // self.batch), penalty.l2 / total)
+        weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
+        self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
+        self.numbers = np.zeros(NUMBERS)
+        self.numbers[L1], self.numbers[L2] = penalty.l1 / total, penalty.l2 / total
+        self.predictions = np.empty((self.batch, len(weights)))
+        self.steps = 0
+
+    def epoch(self, order: Indices, watch: Watch) -> None:
+        """One pass over the rows in the given order, unless the watch says stop."""
+        y, relative = self.problem.y[order], self.relative[order]
+        for begin in range(0, len(order), self.batch):
+            if watch.must_stop():
+                return
+            end = min(begin + self.batch, len(order))
+            self._step(order[begin:end], y[begin:end], relative[begin:end] / (end - begin))
+
+    def _step(self, chosen: Indices, y: Array, factors: Array) -> None:
+        f = self.predictions[: len(chosen)]
+        predict_rows(self.rows, chosen, self.buffers.weights, f)
+        if self.problem.classes:
+            slopes = factors[:, None] * self.problem.loss.derivative(y, f)
+        else:
+            slopes = (factors * self.problem.loss.derivative(y, f[:, 0]))[:, None]
+        self.numbers[RATE] = self.schedule(self.pace, self.steps)
+        self.steps += 1
+        self.numbers[SHARE] = 2.0 / (self.steps + 1) if self.averaged else 0.0
+        self.adaptation.write(self.numbers, self.steps)
+        take_step(self.rows, chosen, slopes, self.buffers, self.numbers, self.problem.intercept)
+
+    def point(self) -> Point:
+        """The weights, or their average."""
+        weights = (self.buffers.average if self.averaged else self.buffers.weights).copy()
+        if self.problem.classes:
+            return Point(np.ascontiguousarray(weights[:, :-1].T), weights[:, -1])
+        return Point(weights[0, :-1], float(weights[0, -1]))
+
+
+class Judge:
+    """Keeps the best point: by the objective, or by the loss of held-out rows."""
+
+    def __init__(self, problem: Problem, held_out: Indices, patience: int):
+        self.part = None
+        if len(held_out):
+            design, weights = problem.design.rows(held_out), problem.weights[held_out]
+            self.part = replace(problem, design=design, y=problem.y[held_out], weights=weights, C=1.0, rows=None)
+        self.patience, self.waited = patience, 0
+        self.best, self.lowest = problem.origin(), np.inf
+
+    def note(self, point: Point, objective: float, watch: Watch) -> None:
+        """Look at the point of one epoch; without improvement for too long, the watch is told to stop."""
+        score = objective
+        if self.part is not None:
+            score = self.part.loss_sum(self.part.predict(point)) / float(self.part.weights.sum())
+            watch.record(validation=score)
+        if score < self.lowest:
+            self.best, self.lowest, self.waited = point, score, 0
+            return
+        self.waited += 1
+        if self.part is not None and self.waited >= self.patience and not watch.status:
+            watch.status = Status.EARLY
+
+
+def usual_rate(problem: Problem, batch: int) -> float:
+    """A step that would undo the loss of typical samples: of one, or, more boldly, of a batch at once.
+
+    One sample is stiff with the squared length of its row, all of them together with the largest eigenvalue of their
+    mean outer product; a batch lies between. A thousand rows tell both.
+    """
+    some = problem.design.rows(slice(None, None, max(1, len(problem.y) // 1000)))
+    count = some.shape[0]
+    one = 1.0 + float(some.squared_rows().mean())
+    everything = largest_eigenvalue(some, np.full(count, 1.0 / count), problem.intercept)
+    return typical_step(problem) * batch / (one + (batch - 1) * everything)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a schedule may depend on: the first rate, batches in an epoch, and the l2 strength lambda."""
+
+    rate: float
+    batches: int
+    strength: float
+
+
+#: The rate after t batches.
+SCHEDULES: dict[str, Callable[[Pace, float], float]] = {
+    "constant": lambda pace, t: pace.rate,
+    "inverse": lambda pace, t: pace.rate / (1 + t / pace.batches),
+    "inverse_root": lambda pace, t: pace.rate / (1 + t / pace.batches) ** 0.5,
+    # 1 / (lambda t), from the t on at which that is the first rate
+    "inverse_regularised": lambda pace, t: pace.rate / (1 + pace.rate * pace.strength * t),
+}
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """A running mean and mean square of the gradient: how slowly they forget, what a new square counts, corrections."""
+
+    keep_mean: float
+    keep_square: float
+    gain: float
+    corrected: bool
+    floor: float = 1e-8
+
+    def write(self, numbers: Array, t: int) -> None:
+        """Set the numbers of step t = 1, 2, ..."""
+        numbers[KEEP_MEAN], numbers[KEEP_SQUARE] = self.keep_mean, self.keep_square
+        numbers[GAIN], numbers[FLOOR] = self.gain, self.floor
+        numbers[MEAN_UP] = 1 / (1 - self.keep_mean**t) if self.corrected else 1.0
+        numbers[SQUARE_UP] = 1 / (1 - self.keep_square**t) if self.corrected else 1.0
+
+
+#: None is the plain step; the others divide by the root of the sum, or of the running mean, of squared gradients.
+ADAPTATIONS: dict[str | None, Adaptation] = {
+    None: Adaptation(0.0, 0.0, 0.0, False),
+    "adagrad": Adaptation(0.0, 1.0, 1.0, False),
+    "rmsprop": Adaptation(0.0, 0.9, 0.1, False),
+    "adam": Adaptation(0.9, 0.999, 0.001, True),
+}
+
+
+class Buffers(NamedTuple):
+    """The weights, their gradient, its running mean and mean square, and the average of the weights over the steps."""
+
+    weights: Array
+    gradient: Array
+    mean: Array
+    square: Array
+    average: Array
+
+
+@njit(cache=True, nogil=True)
+def predict_rows(rows, chosen, weights, out):
+    """out = the predictions of the chosen rows, one column per output."""
+    width = weights.shape[1] - 1
+    for k in range(len(weights)):
+        w, b = weights[k, :width], weights[k, width]
+        for r in range(len(chosen)):
+            out[r, k] = row_dot(rows, chosen[r], w) + b
+
+
+@njit(cache=True, nogil=True)
+def take_step(rows, chosen, slopes, buffers, numbers, intercept):
+    """One step along the gradient  sum_r slopes_r a_r + l2 w,  followed by the soft threshold of the l1 penalty."""
+    weights, gradient = buffers.weights, buffers.gradient
+    width = weights.shape[1] - 1
+    gradient[:, :] = 0.0
+    for k in range(len(weights)):
+        w = gradient[k, :width]
+        for r in range(len(chosen)):
+            if slopes[r, k] != 0.0:
+                row_add(rows, chosen[r], slopes[r, k], w)
+                if intercept:
+                    gradient[k, width] += slopes[r, k]
+        for j in range(width):
+            w[j] += numbers[L2] * weights[k, j]
+    move_weights(buffers, numbers)
+
+
+@njit(cache=True, nogil=True)
+def move_weights(buffers, numbers):
+    """Move every weight by its own step size, and the average towards the weights."""
+    weights, gradient, mean, square, average = buffers
+    rate, l1, share = numbers[RATE], numbers[L1], numbers[SHARE]
+    width = weights.shape[1] - 1
+    adaptive = numbers[GAIN] > 0
+    for k in range(len(weights)):
+        for j in range(width + 1):
+            direction, size = gradient[k, j], rate
+            if adaptive:
+                square[k, j] = numbers[KEEP_SQUARE] * square[k, j] + numbers[GAIN] * direction * direction
+                mean[k, j] = numbers[KEEP_MEAN] * mean[k, j] + (1 - numbers[KEEP_MEAN]) * direction
+                direction = mean[k, j] * numbers[MEAN_UP]
+                size = rate / (np.sqrt(square[k, j] * numbers[SQUARE_UP]) + numbers[FLOOR])
+            value = weights[k, j] - size * direction
+            if l1 > 0 and j < width:
+                value -= min(max(value, -size * l1), size * l1)
+            weights[k, j] = value
+            average[k, j] += share * (value - average[k, j])

@@ -1,0 +1,92 @@
+"""Newton's method on proximal steps of the dual: losses of any curvature, to the optimum, warm, and stopped in time."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from empirisk import losses, penalties
+from empirisk.certificate import Status, verify
+from empirisk.linalg.design import design_of
+from empirisk.problem import Problem
+from empirisk.solvers.base import Watch
+from empirisk.solvers.corners.dual_newton import DualNewton
+from tests.cases import KINDS, make
+from tests.truth import optimum
+
+STEEP = [losses.Power(1.1), losses.Power(1.5), losses.Power(4.0), losses.Exponential(), losses.Logistic()]
+
+
+def solve(problem, tol=1e-6, start=None, **limits):
+    watch = Watch(tol=tol, **limits)
+    return DualNewton().solve(problem, watch, start), watch
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+@pytest.mark.parametrize("loss", STEEP, ids=repr)
+def test_the_optimum_is_reached(loss, penalty, kind):
+    problem, arguments = make(loss, penalty, 0.2, "tall", kind, seed=5)
+    point, watch = solve(problem)
+    assert watch.status == Status.CONVERGED
+    certificate = verify(problem, point)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the general solver's own doubts
+        best = optimum(*arguments)
+    assert certificate.primal <= best + 1e-6 * problem.magnitude(best)
+    assert certificate.gap >= certificate.primal - best - 1e-8 * problem.magnitude(best)
+
+
+def test_an_exact_fit_is_found_at_once():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30, 4)) * [1.0, 1e3, 1e-3, 1.0]
+    y = X @ [1.0, 2.0, 3.0, 4.0] + 5.0
+    problem = Problem(losses.Power(1.3), penalties.NoPenalty(), 1.0, design_of(X, True), y, np.ones(30))
+    point, watch = solve(problem)
+    assert (watch.status, watch.iterations) == (Status.CONVERGED, 0)
+    np.testing.assert_allclose(point.w, [1.0, 2.0, 3.0, 4.0], rtol=1e-6)
+
+
+def test_targets_far_from_zero_lose_no_digits():
+    problem, _ = make(losses.Power(1.2), "l2", 0.2)
+    near = verify(problem, solve(problem)[0])
+    far = Problem(problem.loss, problem.penalty, problem.C, problem.design, problem.y + 1e6, problem.weights)
+    point, watch = solve(far)
+    assert watch.status == Status.CONVERGED
+    assert abs(verify(far, point).primal - near.primal) <= 1e-6 * near.primal
+
+
+def test_a_warm_start_saves_steps():
+    problem, _ = make(losses.Power(1.5), "l2", 0.2)
+    point, cold = solve(problem)
+    nearby = problem.with_C(0.201)
+    again, warm = solve(nearby, start=point)
+    assert warm.status == Status.CONVERGED
+    assert warm.iterations < cold.iterations
+    assert verify(nearby, again).relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("loss", STEEP[:3], ids=repr)
+def test_ends_for_lack_of_digits_at_the_best_point(loss):
+    problem, _ = make(loss, "l2", 0.2)
+    point, watch = solve(problem, tol=0.0)
+    assert watch.status == Status.STALLED
+    proven = [gap for gap in watch.history["gap"] if np.isfinite(gap)]
+    assert verify(problem, point).gap <= min(proven) * (1 + 1e-9)
+    assert verify(problem, point).relative_gap <= 1e-8
+
+
+def test_stops_when_asked():
+    problem, _ = make(losses.Power(1.5), "l2", 0.2)
+    point, watch = solve(problem, interrupted=lambda: True)
+    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
+    assert np.all(np.isfinite(point.w))
+    _, watch = solve(problem, deadline=0.0)
+    assert watch.status == Status.TIME
+    _, watch = solve(problem, max_iter=2)
+    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 2)
+
+
+def test_refusals_say_why():
+    assert "corners" in DualNewton().refuses(make("hinge", "l2", 1.0)[0])
+    assert "joint" in DualNewton().refuses(make("softmax", "l2", 1.0)[0])

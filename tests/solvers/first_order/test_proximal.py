@@ -1,0 +1,129 @@
+"""Proximal methods against a general convex solver, and by what they promise about units, steps and limits."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from empirisk import losses, penalties
+from empirisk.certificate import Status, verify
+from empirisk.linalg.design import design_of
+from empirisk.problem import Problem
+from empirisk.solvers.base import Watch
+from empirisk.solvers.first_order.proximal import Proximal
+from tests import catalog
+from tests.cases import KINDS, SHAPES, make
+from tests.truth import optimum
+
+CONVEX = [loss for loss in catalog.LOSSES if loss.convex]
+PENALTIES = ("l2", "l1", "elastic_net", "none")
+SETTINGS = [(shape, kind) for kind in KINDS for shape in SHAPES]
+# Every loss with every penalty; the kinds of data take turns.
+CASES = [
+    (loss, penalty, *SETTINGS[(3 * i + 5 * j) % len(SETTINGS)], bool((i + j) % 2))
+    for i, loss in enumerate(CONVEX)
+    for j, penalty in enumerate(PENALTIES)
+]
+
+
+def solve(problem, solver=None, start=None, **limits):
+    solver = Proximal() if solver is None else solver
+    watch = Watch(**{"max_iter": solver.iteration_limit, **limits})
+    with np.errstate(over="ignore", under="ignore"):
+        return solver.solve(problem, watch, start), watch
+
+
+@pytest.mark.row("S5")
+@pytest.mark.parametrize(("loss", "penalty", "shape", "kind", "intercept"), CASES, ids=repr)
+def test_every_loss_with_every_penalty_reaches_the_optimum(loss, penalty, shape, kind, intercept):
+    problem, arguments = make(loss, penalty, 0.05 if shape == "tall" else 2.0, shape, kind, intercept)
+    point, watch = solve(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the general solver's own doubts
+        best = optimum(*arguments)
+    assert watch.status == Status.CONVERGED
+    assert verify(problem, point).relative_gap <= 1e-6
+    assert problem.primal(point) <= best + 1e-6 * problem.magnitude(best)
+
+
+@pytest.mark.row("S5")
+def test_lasso_on_orthonormal_columns_is_the_soft_threshold():
+    random = np.random.default_rng(0)
+    Q, _ = np.linalg.qr(random.normal(size=(30, 8)))
+    y = Q @ np.array([3.0, -2.0, 0.1, 0.0, 0.4, -0.45, 1.0, -5.0]) + 0.1 * random.normal(size=30)
+    problem = Problem(losses.Squared(), penalties.L1(), 1.0, design_of(Q, False), y, np.ones(30), False)
+    point, _ = solve(problem, tol=1e-12)
+    z = Q.T @ y
+    assert point.w == pytest.approx(np.sign(z) * np.maximum(np.abs(z) - 0.5, 0), abs=1e-6)
+
+
+@pytest.mark.row("S5")
+def test_momentum_helps_and_changes_nothing_else():
+    problem, _ = make("logistic", "l1", 5.0, "wide")
+    plain, slow = solve(problem, Proximal(accelerated=False))
+    fast, quick = solve(problem)
+    assert problem.primal(plain) == pytest.approx(problem.primal(fast), rel=2e-6)
+    assert 2 * quick.iterations < slow.iterations
+    falls = np.diff(slow.history["objective"])
+    assert np.all(falls <= 1e-13 * problem.origin_value)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_units_of_the_columns_do_not_matter(loss):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(50, 4))
+    y = np.where(X[:, 0] + random.normal(size=50) > 0, 1.0, -1.0)
+    histories = []
+    for units in (np.ones(4), 2.0 ** np.array([-20, 3, 0, 17])):
+        design = design_of(X * units, True)
+        problem = Problem(losses.find(loss), penalties.NoPenalty(), 1.0, design, y, np.ones(50))
+        histories.append(solve(problem)[1].history["objective"])
+    assert histories[0] == pytest.approx(histories[1], rel=1e-9)
+
+
+def test_where_gradient_steps_crawl_the_primal_dual_method_takes_over():
+    problem, arguments = make("squared_hinge", "l2", 50.0, "wide", "badly scaled", False)
+    point, watch = solve(problem)
+    assert watch.iterations > 5000
+    assert watch.status == Status.CONVERGED
+    best = optimum(*arguments)
+    assert problem.primal(point) <= best + 1e-6 * problem.magnitude(best)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "hinge", "crammer_singer"])
+def test_a_warm_start_is_used(loss):
+    problem, _ = make(loss, "elastic_net", 1.0)
+    point, cold = solve(problem, tol=1e-8)
+    _, warm = solve(problem, start=point)
+    assert warm.status == Status.CONVERGED
+    assert warm.iterations < 0.5 * cold.iterations
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_history_limits_and_interrupts(loss):
+    problem, _ = make(loss, "l1", 1.0)
+    point, watch = solve(problem, max_iter=7, tol=0.0)
+    assert watch.status == Status.ITERATIONS
+    assert len(watch.history["objective"]) == watch.iterations == 7
+    assert problem.primal(point) == pytest.approx(min(watch.history["objective"]))
+    point, watch = solve(problem, interrupted=lambda: True)
+    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
+    assert np.isfinite(problem.primal(point))
+    _, watch = solve(problem, deadline=time.perf_counter())
+    assert watch.status == Status.TIME
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_a_tolerance_beyond_rounding_stalls(loss):
+    problem, _ = make(loss, "l2", 1.0)
+    point, watch = solve(problem, tol=0.0)
+    assert watch.status == Status.STALLED
+    assert watch.iterations < 5000
+    assert verify(problem, point).relative_gap < 1e-12
+
+
+def test_a_loss_that_is_not_convex_is_refused():
+    problem, _ = make("hinge", "l2", 1.0)
+    problem = Problem(losses.ZeroOne(), penalties.L2(), 1.0, problem.design, problem.y, problem.weights)
+    assert Proximal().refuses(problem) == "the loss is not convex"

@@ -1,0 +1,91 @@
+"""Newton steps on all classes at once: right, warm, stopped in time, and refused where the matrix would not fit."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from empirisk import losses, penalties
+from empirisk.certificate import Status, verify
+from empirisk.linalg import gradients
+from empirisk.linalg.design import design_of
+from empirisk.problem import Problem
+from empirisk.settings import config
+from empirisk.solvers.base import Watch
+from empirisk.solvers.newton.joint import JointNewton
+from tests.cases import make
+from tests.truth import optimum
+
+
+def solve(problem, tol=1e-6, start=None, **limits):
+    watch = Watch(tol=tol, **limits)
+    return JointNewton().solve(problem, watch, start), watch
+
+
+def long_problem(loss, n=20_000, d=60, classes=3):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d)) + 1.0
+    y = (X @ random.normal(size=(d, classes)) + 3 * random.normal(size=(n, classes))).argmax(axis=1).astype(float)
+    return Problem(losses.find(loss), penalties.L2(), 0.01, design_of(X, True), y, np.ones(n), True, classes)
+
+
+@pytest.mark.row("L9")
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+@pytest.mark.parametrize(
+    ("loss", "penalty"), [("softmax", "l2"), ("softmax", "l1"), ("crammer_singer", "l2"), ("crammer_singer", "l1")]
+)
+def test_the_optimum_is_reached_to_the_last_digits(loss, penalty, shape):
+    problem, arguments = make(loss, penalty, 0.5, shape, seed=3)
+    point, watch = solve(problem, tol=1e-9)
+    assert watch.status == Status.CONVERGED
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the general solver's own doubts
+        best = optimum(*arguments)
+    assert abs(verify(problem, point).primal - best) <= 1e-7 * best
+
+
+def test_a_start_on_part_of_the_rows_leaves_few_steps_on_all():
+    problem = long_problem("softmax")
+    point, watch = solve(problem)
+    assert verify(problem, point).relative_gap <= 1e-6
+    assert watch.iterations <= 4
+    again, watch = solve(problem, start=point)
+    assert watch.iterations <= 1
+    np.testing.assert_allclose(again.w, point.w, atol=1e-3 * np.abs(point.w).max())
+
+
+def test_the_diagonal_conditions_wide_data(monkeypatch):
+    problem, _ = make("softmax", "l2", 0.5, "wide")
+    expected = verify(problem, solve(problem)[0]).primal
+    monkeypatch.setattr(gradients, "WIDE", 10)
+    point, watch = solve(problem)
+    assert watch.status == Status.CONVERGED
+    assert abs(verify(problem, point).primal - expected) <= 2e-6 * expected
+
+
+@pytest.mark.parametrize(("loss", "penalty"), [("softmax", "l2"), ("crammer_singer", "l2"), ("softmax", "l1")])
+def test_ends_for_lack_of_digits_at_the_best_point(loss, penalty):
+    problem, _ = make(loss, penalty, 0.5)
+    point, watch = solve(problem, tol=0.0)
+    assert watch.status == Status.STALLED
+    assert verify(problem, point).relative_gap <= 1e-9
+
+
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer"])
+def test_stops_when_asked(loss):
+    problem = long_problem(loss, n=300, d=5)
+    point, watch = solve(problem, interrupted=lambda: True)
+    assert watch.status == Status.INTERRUPTED
+    assert np.all(np.isfinite(point.w))
+    _, watch = solve(problem, max_iter=1)
+    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 1)
+    _, watch = solve(problem, deadline=0.0)
+    assert watch.status == Status.TIME
+
+
+def test_a_matrix_that_does_not_fit_is_refused_but_smooth_problems_need_none():
+    hinge, smooth = long_problem("crammer_singer", n=300, d=50), long_problem("softmax", n=300, d=50)
+    assert JointNewton().refuses(hinge) == ""
+    with config(memory="100KB"):
+        assert "150 rows" in JointNewton().refuses(hinge)
+        assert JointNewton().refuses(smooth) == ""

@@ -1,0 +1,93 @@
+"""Newton's method: a start on part of the rows, factors that are kept, and what a watch remembers of a proof."""
+
+import numpy as np
+import pytest
+
+from empirisk import certificate, losses, penalties
+from empirisk.certificate import Status, verify
+from empirisk.linalg import factor
+from empirisk.linalg.design import design_of
+from empirisk.problem import Point, Problem
+from empirisk.solvers import base
+from empirisk.solvers.base import Watch
+from empirisk.solvers.newton import hessian
+from empirisk.solvers.newton.newton import Newton
+
+SMOOTH = [losses.Logistic(), losses.SquaredHinge(), losses.Squared(), losses.SoftHinge(0.5, 0.3)]
+
+
+def long_problem(loss, C=0.01, n=20_000, d=60, dtype=np.float64):
+    random = np.random.default_rng(0)
+    X = (random.normal(size=(n, d)) + 1.0).astype(dtype)
+    y = np.where(X @ random.normal(size=d) + 3 * random.normal(size=n) > 0, 1.0, -1.0)
+    return Problem(loss, penalties.L2(), C, design_of(X, True), y, random.uniform(0.5, 2.0, n))
+
+
+def solve(problem, tol=1e-6, start=None, **limits):
+    watch = Watch(tol=tol, **limits)
+    return Newton().solve(problem, watch, start), watch
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("C", [1e-4, 0.01, 10.0])
+@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+def test_the_hessian_of_part_of_the_rows_serves_for_all(loss, C, dtype, monkeypatch):
+    sizes = []
+    made = factor.ColumnForm.__init__
+
+    def counted(self, design, *others):
+        sizes.append(design.shape[0])
+        made(self, design, *others)
+
+    monkeypatch.setattr(factor.ColumnForm, "__init__", counted)
+    problem = long_problem(loss, C, dtype=dtype)
+    point, watch = solve(problem)
+    assert watch.status == Status.CONVERGED
+    assert verify(problem, point).relative_gap <= 1e-6
+    assert sizes.count(20_000) <= 2
+    assert sizes.count(2_500) >= 1
+    assert watch.iterations <= 10
+
+
+def test_a_bad_factor_is_replaced():
+    problem = long_problem(losses.Logistic())
+    far = hessian.Hessian(problem, factor.NormalEquations(problem.design, np.ones(20_000), np.full(60, 1e9), True))
+    watch = Watch(tol=1e-10)
+    point = Newton._descend(problem, watch, problem.origin(), far)
+    assert watch.status == Status.CONVERGED
+    assert watch.iterations <= 12
+    assert verify(problem, point).relative_gap <= 1e-10
+
+
+def test_corrections_make_a_step_follow_the_changes_seen():
+    problem = long_problem(losses.Squared(), n=500, d=3)
+    stiffness = np.ones(3)
+    model = hessian.Hessian(problem, factor.NormalEquations(problem.design, np.ones(500), stiffness, True))
+    exact = np.diag([4.0, 3.0, 2.0, 1.0])
+    for direction in np.eye(4):
+        model.learn(direction, exact @ direction)
+    gradient = np.array([1.0, 2.0, 3.0])
+    step = model.step(gradient, 4.0, np.zeros(500))
+    np.testing.assert_allclose(np.append(step.w, step.b), [-0.25, -2 / 3, -1.5, -4.0], rtol=1e-10)
+    np.testing.assert_allclose(step.decrement, 0.25 + 4 / 3 + 4.5 + 16.0)
+
+
+def test_stops_when_asked():
+    problem = long_problem(losses.Logistic())
+    point, watch = solve(problem, interrupted=lambda: True)
+    assert watch.status == Status.INTERRUPTED
+    assert np.isfinite(verify(problem, point).primal)
+    _, watch = solve(problem, deadline=0.0)
+    assert watch.status == Status.TIME
+
+
+def test_a_proof_is_remembered_for_its_own_point_only(monkeypatch):
+    problem = long_problem(losses.Squared(), n=100, d=3)
+    calls = []
+    monkeypatch.setattr(base, "verify", lambda *both: calls.append(both) or certificate.verify(*both))
+    watch, point, other = Watch(), problem.origin(), Point(np.ones(3))
+    watch.proves(problem, point)
+    assert watch.certificate(problem, point).primal == pytest.approx(problem.origin_value)
+    assert len(calls) == 1
+    assert watch.certificate(problem, other) == verify(problem, other)
+    assert len(calls) == 2

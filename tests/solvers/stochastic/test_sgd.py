@@ -1,0 +1,372 @@
+"""Stochastic gradients: each rule against a few obvious lines, the classical perceptron, and early stopping."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from empirisk import losses, penalties
+from empirisk.certificate import Status
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.design import design_of
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Watch
+from empirisk.solvers.first_order.gradient_descent import GradientDescent
+from empirisk.solvers.first_order.proximal import Proximal
+from empirisk.solvers.stochastic.sgd import SGD
+from tests.cases import make
+
+
+def solve(problem, solver, start=None, **limits):
+    watch = Watch(**{"max_iter": solver.iteration_limit, **limits})
+    with np.errstate(over="ignore"):
+        return solver.solve(problem, watch, start), watch
+
+
+def best_value(problem) -> float:
+    return problem.primal(solve(problem, Proximal(), tol=1e-9)[0])
+
+
+def separable(rows=200, columns=6, seed=0, gap=0.3):
+    """Points at least ``gap`` away from a plane that does not pass through the origin."""
+    random = np.random.default_rng(seed)
+    X, w = random.normal(size=(rows, columns)) + 1.0, random.normal(size=columns)
+    f = X @ w - 0.7 * w.sum()
+    kept = np.abs(f) > gap
+    return X[kept], np.sign(f[kept])
+
+
+def textbook_perceptron(X, y, order, epochs, intercept=True, weights=None):
+    """Rosenblatt's loop: the weights after every visit, until an epoch makes no mistake."""
+    w, b, history = np.zeros(X.shape[1]), 0.0, []
+    weights = np.ones(len(y)) if weights is None else weights
+    for epoch in range(epochs):
+        mistakes = 0
+        for i in order(epoch):
+            if y[i] * (w @ X[i] + b) <= 0:
+                w = w + weights[i] * y[i] * X[i]
+                b = b + weights[i] * y[i] if intercept else 0.0
+                mistakes += 1
+            history.append(np.append(w, b))
+        if mistakes == 0:
+            break
+    return w, b, np.array(history)
+
+
+PERCEPTRON = {"batch": 1, "schedule": "constant", "rate": 1.0}
+
+
+def perceptron_problem(X, y, intercept=True, weights=None):
+    design = design_of(X, intercept)
+    weights = np.ones(len(y)) if weights is None else weights
+    return Problem(losses.Perceptron(), penalties.NoPenalty(), 1.0, design, y, weights, intercept)
+
+
+def raw_intercept(problem, point):
+    """The intercept of the user's rows, which a dense design has shifted."""
+    return point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w
+
+
+@pytest.mark.row("L2")
+@pytest.mark.parametrize("convert", [np.asarray, np.asfortranarray, sparse.csr_matrix, sparse.csc_matrix])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rate_one_is_the_textbook_perceptron(convert, intercept):
+    X, y = separable()
+    if not intercept:
+        X, y = separable(gap=0.0)
+    problem = perceptron_problem(convert(X), y, intercept)
+    point, watch = solve(problem, SGD(**PERCEPTRON, random_state=5), max_iter=7)
+    random = np.random.default_rng(5)
+    orders = [random.permutation(len(y)) for _ in range(7)]
+    _, _, history = textbook_perceptron(X, y, lambda epoch: orders[epoch], watch.iterations, intercept)
+    # The best epoch is returned: its weights are those of the textbook at its end.
+    ends = history[len(y) - 1 :: len(y)]
+    found = np.append(point.w, raw_intercept(problem, point))
+    assert min(np.abs(ends - found).max(axis=1)) < 1e-10 * np.abs(found).max()
+
+
+@pytest.mark.row("L2")
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
+def test_the_perceptron_stops_when_it_separates(convert):
+    X, y = separable()
+    problem = perceptron_problem(convert(X), y)
+    point, watch = solve(problem, SGD(**PERCEPTRON, shuffle=False))
+    w, b, _ = textbook_perceptron(X, y, lambda _: range(len(y)), 1000)
+    assert watch.status == Status.CONVERGED
+    assert watch.history["mistakes"][-1] == 0
+    assert watch.history["objective"][-1] == 0
+    assert point.w == pytest.approx(w, rel=1e-12)
+    assert raw_intercept(problem, point) == pytest.approx(b, abs=1e-10)
+    assert np.all(y * (X @ w + b) > 0)
+
+
+@pytest.mark.row("L2")
+def test_the_perceptron_goes_on_where_nothing_separates():
+    X, y = separable(gap=0.0)
+    y[:10] *= -1
+    problem = perceptron_problem(X, y)
+    point, watch = solve(problem, SGD(**PERCEPTRON), max_iter=20)
+    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 20)
+    assert all(mistakes > 0 for mistakes in watch.history["mistakes"])
+    assert problem.primal(point) == pytest.approx(min(watch.history["objective"]))
+
+
+@pytest.mark.row("L2")
+def test_the_averaged_perceptron_and_weights():
+    X, y = separable()
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    problem = perceptron_problem(X, y, weights=weights)
+    point, watch = solve(problem, SGD(**PERCEPTRON, average=True, shuffle=False))
+    assert (watch.status, watch.history["mistakes"][-1]) == (Status.PASSES, 0)
+    relative = weights * len(y) / weights.sum()
+    _, _, history = textbook_perceptron(X, y, lambda _: range(len(y)), watch.iterations, weights=relative)
+    # The average counts the zeros before the first visit.
+    mean = np.append(history, np.zeros((1, history.shape[1])), axis=0).mean(axis=0)
+    assert point.w == pytest.approx(mean[:-1], rel=1e-10)
+    assert raw_intercept(problem, point) == pytest.approx(mean[-1], abs=1e-9)
+
+
+@pytest.mark.row("L2")
+def test_the_perceptron_is_fast():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100_000, 100))
+    y = np.sign(X[:, 0] + 0.5 * random.normal(size=100_000))
+    problem = perceptron_problem(X, y)
+    solver = SGD(**PERCEPTRON)
+    solve(problem, solver, max_iter=1)
+    _, watch = solve(problem, solver, max_iter=5)
+    assert min(np.diff(watch.history["seconds"])) < 0.25
+
+
+@pytest.mark.row("S3")
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "softmax", "squared"])
+def test_a_full_batch_is_gradient_descent(loss):
+    problem, _ = make(loss, "l2", 0.5)
+    rate = 0.05
+    point, _ = solve(problem, SGD(batch=60, schedule="constant", rate=rate), max_iter=10, tol=0.0)
+    # Both keep the best point; here every step is one.
+    same, watch = solve(problem, GradientDescent("fixed", rate=rate), max_iter=10, tol=0.0)
+    assert np.all(np.diff(watch.history["objective"]) < 0)
+    assert point.w == pytest.approx(same.w, rel=1e-9, abs=1e-12)
+    assert point.b == pytest.approx(same.b, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.row("S3")
+@pytest.mark.parametrize("schedule", ["constant", "inverse", "inverse_root", "inverse_regularised"])
+def test_batches_and_schedules_by_definition(schedule):
+    """The loss sum of a batch is rescaled by n / B; the rate is that of the mean."""
+    problem, _ = make("logistic", "l2", 0.5)
+    n, B, rate, total = 60, 25, 0.3, problem.scale.sum()
+    A = problem.design.columns(np.arange(5))
+    w, b, t = np.zeros(5), 0.0, 0
+    for epoch_order in (np.random.default_rng(3).permutation(n),):
+        for begin in range(0, n, B):
+            chosen = epoch_order[begin : begin + B]
+            u = problem.scale[chosen] * problem.loss.derivative(problem.y[chosen], A[chosen] @ w + b)
+            size = {
+                "constant": rate,
+                "inverse": rate / (1 + t / 3),
+                "inverse_root": rate / np.sqrt(1 + t / 3),
+                "inverse_regularised": 1 / (1 / rate + t / total),
+            }[schedule]
+            w = w - size / total * (n / len(chosen) * A[chosen].T @ u + w)
+            b = b - size / total * (n / len(chosen) * u.sum())
+            t += 1
+    start = Point(np.zeros(5), 0.0)
+    solver = SGD(batch=B, schedule=schedule, rate=rate, random_state=3)
+    point, _ = solve(problem, solver, start, max_iter=1, tol=0.0)
+    assert point.w == pytest.approx(w, rel=1e-10)
+    assert point.b == pytest.approx(b, rel=1e-10)
+
+
+def naive_adaptive(rule, gradients, rate):
+    """The weights after the given gradients, as the rules are written in their papers."""
+    w, mean, square = np.zeros_like(gradients[0]), 0.0, 0.0
+    for t, g in enumerate(gradients, start=1):
+        if rule == "adagrad":
+            square = square + g**2
+            w = w - rate * g / (np.sqrt(square) + 1e-8)
+        if rule == "rmsprop":
+            square = 0.9 * square + 0.1 * g**2
+            w = w - rate * g / (np.sqrt(square) + 1e-8)
+        if rule == "adam":
+            mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g**2
+            w = w - rate * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+    return w
+
+
+@pytest.mark.row("S4")
+@pytest.mark.parametrize("rule", ["adagrad", "rmsprop", "adam"])
+def test_adaptive_rules_by_definition(rule):
+    """Far from its corner the absolute loss has a gradient that does not depend on the weights."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(6, 3))
+    problem = Problem(
+        losses.Absolute(), penalties.NoPenalty(), 1.0, design_of(X, False), np.full(6, 1e4), np.ones(6), False
+    )
+    solver = SGD(batch=1, schedule="constant", rate=0.1, adapt=rule, shuffle=False)
+    point, _ = solve(problem, solver, max_iter=1, tol=0.0)
+    assert point.w == pytest.approx(naive_adaptive(rule, list(-X), 0.1), rel=1e-10)
+
+
+def larger(loss, penalty="l2") -> Problem:
+    """Fifteen hundred samples with a noisy linear rule."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1500, 8))
+    f = X @ random.normal(size=8)
+    loss = losses.find(loss)
+    y = np.where(f + random.logistic(size=1500) > 0.5, 1.0, -1.0)
+    if loss.joint:
+        y = np.digitize(f + random.normal(size=1500), [-1.0, 1.0]).astype(float)
+    classes = 3 if loss.joint else 0
+    return Problem(loss, penalties.find(penalty), 0.1, design_of(X, True), y, np.ones(1500), True, classes)
+
+
+@pytest.mark.row("S3")
+@pytest.mark.row("S4")
+@pytest.mark.parametrize(
+    ("parameters", "epochs", "accuracy"),
+    [
+        ({}, 100, 5e-3),
+        ({"average": True}, 100, 1e-3),
+        ({"batch": 1, "average": True}, 20, 2e-2),
+        ({"schedule": "inverse"}, 100, 3e-3),
+        ({"schedule": "inverse_regularised", "average": True}, 100, 2e-3),
+        ({"adapt": "adagrad", "schedule": "constant"}, 100, 5e-3),
+        ({"adapt": "rmsprop"}, 100, 2e-3),
+        ({"adapt": "adam"}, 100, 2e-3),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "softmax", "crammer_singer"])
+def test_the_optimum_is_approached(loss, parameters, epochs, accuracy):
+    problem = larger(loss)
+    point, watch = solve(problem, SGD(**parameters), max_iter=epochs)
+    assert problem.primal(point) <= best_value(problem) * (1 + accuracy)
+    assert len(watch.history["objective"]) == watch.iterations
+
+
+@pytest.mark.row("S3")
+def test_a_loose_tolerance_is_proven():
+    _, watch = solve(larger("logistic"), SGD(average=True), tol=1e-3)
+    assert watch.status == Status.CONVERGED
+    assert watch.iterations < 50
+
+
+@pytest.mark.row("S3")
+def test_the_l1_penalty_makes_exact_zeros():
+    problem, _ = make("squared", "l1", 0.05)
+    point, _ = solve(problem, SGD(batch=10), max_iter=300)
+    exact, _ = solve(problem, Proximal(), tol=1e-9)
+    assert np.array_equal(point.w == 0, exact.w == 0)
+    assert (exact.w == 0).any()
+    assert problem.primal(point) <= problem.primal(exact) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_the_seed_decides_the_bits(loss):
+    problem, _ = make(loss, "elastic_net", 0.5)
+    points = [solve(problem, SGD(random_state=seed), max_iter=3, tol=0.0)[0] for seed in (1, 1, 2)]
+    assert np.array_equal(points[0].w, points[1].w)
+    assert not np.array_equal(points[0].w, points[2].w)
+
+
+def test_sparse_dense_and_single_precision_agree():
+    dense, arguments = make("logistic", "l2", 0.5, "tall", "sparse", False)
+    X, y, weights = arguments[3:6]
+    points = []
+    for data in (X, X.toarray(), np.asfortranarray(X.toarray()), X.toarray().astype(np.float32)):
+        problem = Problem(dense.loss, dense.penalty, 0.5, design_of(data, False), y, weights, False)
+        points.append(solve(problem, SGD(batch=7), max_iter=5, tol=0.0)[0].w)
+    assert points[1] == pytest.approx(points[0], rel=1e-10)
+    assert points[2] == pytest.approx(points[0], rel=1e-10)
+    assert points[3] == pytest.approx(points[0], rel=1e-5)
+
+
+@pytest.mark.row("E8")
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_early_stopping_returns_the_best_validation_point(loss):
+    problem, _ = make(loss, "none", 1.0, "wide")
+    solver = SGD(batch=5, rate=1.0, validation_fraction=0.4, patience=4, random_state=2)
+    seen = []
+
+    def note(_, point):
+        seen.append(point)
+        return False
+
+    point, watch = solve(problem, solver, progress=note)
+    scores = watch.history["validation"]
+    assert watch.status == Status.EARLY
+    assert len(scores) == watch.iterations == np.argmin(scores) + 1 + 4
+    assert np.array_equal(point.w, seen[int(np.argmin(scores))].w)
+    held_out = np.sort(np.random.default_rng(2).permutation(20)[:8])
+    f = problem.predict(point)[held_out]
+    value = problem.weights[held_out] @ problem.loss.value(problem.y[held_out], f) / problem.weights[held_out].sum()
+    assert min(scores) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.row("E8")
+def test_held_out_rows_are_not_trained_on():
+    problem, _ = make("squared", "l2", 1.0, "tall", "plain", False)
+    held_out = np.sort(np.random.default_rng(0).permutation(60)[:15])
+    y = problem.y.copy()
+    y[held_out] = 1e6
+    spoilt = Problem(problem.loss, problem.penalty, 1.0, problem.design, y, problem.weights, False)
+    solver = SGD(validation_fraction=0.25, patience=50, rate=0.01)
+    points = [solve(one, solver, Point(np.zeros(5)), max_iter=1, tol=0.0)[0] for one in (problem, spoilt)]
+    assert np.array_equal(points[0].w, points[1].w)
+
+
+def test_a_warm_start_is_used():
+    problem, _ = make("logistic", "l2", 0.5)
+    exact, _ = solve(problem, Proximal(), tol=1e-9)
+    point, _ = solve(problem, SGD(rate=1e-6), exact, max_iter=1, tol=0.0)
+    assert point.w == pytest.approx(exact.w, rel=1e-3)
+
+
+def test_limits_and_interrupts_inside_an_epoch():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200_000, 2))
+    y = np.sign(X[:, 0])
+    problem = Problem(losses.Logistic(), penalties.L2(), 1.0, design_of(X, True), y, np.ones(len(y)))
+    begin = time.perf_counter()
+    point, watch = solve(problem, SGD(batch=1), interrupted=lambda: time.perf_counter() > begin + 0.3)
+    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
+    assert np.isfinite(problem.primal(point))
+    _, watch = solve(problem, SGD(batch=1), deadline=time.perf_counter() + 0.2)
+    assert watch.status == Status.TIME
+    separated = perceptron_problem(X, y)
+    _, watch = solve(separated, SGD(**PERCEPTRON), interrupted=lambda: True)
+    assert watch.status == Status.INTERRUPTED
+
+
+def test_a_rate_that_diverges_leaves_a_finite_point():
+    problem, _ = make("exponential", "l2", 1.0)
+    point, watch = solve(problem, SGD(batch=5, schedule="constant", rate=50.0))
+    assert watch.status == Status.STALLED
+    assert np.isfinite(problem.primal(point))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"batch": 0}, "batch=0 of SGD must be a whole number"),
+        ({"schedule": "cosine"}, "schedule='cosine' of SGD is not known"),
+        ({"adapt": "momentum"}, "adapt='momentum' of SGD is not known"),
+        ({"rate": 0.0}, "rate=0.0 of SGD must be a positive number"),
+        ({"validation_fraction": 1.5}, r"validation_fraction=1.5 of SGD must lie in \[0, 1\)"),
+        ({"validation_fraction": 0.999}, "validation_fraction=0.999 of SGD leaves none of 60 rows"),
+        ({"validation_fraction": 0.1, "patience": 0}, "patience=0 of SGD must be at least 1"),
+    ],
+)
+def test_parameters_without_meaning_are_named(parameters, message):
+    problem, _ = make("logistic", "l2", 1.0)
+    with pytest.raises(EmpiriskError, match=message):
+        solve(problem, SGD(**parameters))
+
+
+def test_refusals_say_why():
+    problem, _ = make("logistic", "l1", 1.0)
+    assert "needs a penalty with an l2 part" in SGD(schedule="inverse_regularised").refuses(problem)
+    assert SGD().refuses(problem) == ""
