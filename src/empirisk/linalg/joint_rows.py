@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram import inverse
 from empirisk.linalg.joint import Coupling, JointColumns
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 Array = NDArray[np.float64]

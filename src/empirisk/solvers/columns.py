@@ -5,8 +5,8 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import DenseDesign, Design, SparseDesign
+from empirisk.linalg.threads import in_threads
 from empirisk.solvers.coordinate_loops import add_chosen_gram, column_products
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ method of multipliers), and tau shrinks.
 import numpy as np
 
 from empirisk.certificate import Status, verify
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.corners import spread_of
