@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -67,22 +68,23 @@ class Fit:
         return self.certificate.status in (Status.TIME, Status.INTERRUPTED, Status.EARLY)
 
 
-_batch = threading.local()
+#: What tells the fits of a batch to end, whichever thread of the pool they run in.
+_batch: ContextVar[threading.Event | None] = ContextVar("batch", default=None)
 
 
 @contextmanager
-def as_batch(stop: threading.Event | None = None) -> Iterator[threading.Event]:
-    """Fits of this thread are parts of one piece of work: Ctrl-C ends it as a whole, by KeyboardInterrupt.
+def as_batch() -> Iterator[threading.Event]:
+    """Fits in here are parts of one piece of work: Ctrl-C ends it as a whole, by KeyboardInterrupt.
 
-    The event that is given, or made, tells the fits to end, whichever thread they run in; a batch within a batch
-    listens to the outer one.
+    The event tells them to end, whichever thread of the pool they run in; a batch within a batch listens to the outer
+    one.
     """
-    outer = getattr(_batch, "stop", None)
-    _batch.stop = outer or stop or threading.Event()
+    stop = _batch.get() or threading.Event()
+    before = _batch.set(stop)
     try:
-        yield _batch.stop
+        yield stop
     finally:
-        _batch.stop = outer
+        _batch.reset(before)
 
 
 @contextmanager
@@ -91,7 +93,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     The best point so far then is the result, but in a batch, which would take it for a finished fit.
     """
-    batch = getattr(_batch, "stop", None)
+    batch = _batch.get()
     pressed = batch or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield pressed.is_set

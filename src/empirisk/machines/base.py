@@ -100,7 +100,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         >>> problem.loss, problem.penalty, problem.C
         (Squared(), L2(), 2.0)
         >>> er.solve(problem).point.w.round(4)
-        array([0.6109])
+        array([0.6102])
         """
         machine = clone(self)
         problems, _ = machine._prepare(X, y, sample_weight)
