@@ -79,7 +79,7 @@ def test_l1_selects_the_columns_that_matter_again_and_again():
     assert {1, 2, 4} <= set(np.flatnonzero(found.support_))
     assert found.frequencies_[[1, 4]].min() == 1
     once = er.selection.L1Selection(n_samples=0).fit(wide, F)
-    np.testing.assert_array_equal(once.support_, once.machine_.coef_ != 0)
+    np.testing.assert_array_equal(once.support_, once.estimator_.coef_ != 0)
     assert found.support_.sum() < once.support_.sum()  # stability drops what one fit kept by chance
     strict = er.selection.L1Selection(threshold=1.0, random_state=0).fit(wide, F)
     assert set(np.flatnonzero(strict.support_)) <= set(np.flatnonzero(found.support_))

@@ -38,16 +38,16 @@ def test_probabilities_are_those_of_the_true_shares(how):
 
 @pytest.mark.row("V6")
 def test_what_the_machine_learns_from():
-    table, labels, _ = Balanced(Rows(), how="subsample", random_state=0).fit(X, Y).machine_.given_
+    table, labels, _ = Balanced(Rows(), how="subsample", random_state=0).fit(X, Y).estimator_.given_
     assert np.bincount(labels).tolist() == [Y.sum(), Y.sum()]
     kept = {tuple(row) for row in table}
     assert len(kept) == len(table)
     assert kept <= {tuple(row) for row in X}
-    table, labels, _ = Balanced(Rows(), how="upsample", random_state=0).fit(X, Y).machine_.given_
+    table, labels, _ = Balanced(Rows(), how="upsample", random_state=0).fit(X, Y).estimator_.given_
     most = (Y == 0).sum()
     assert np.bincount(labels).tolist() == [most, most]
     assert {tuple(row) for row in table} == {tuple(row) for row in X}
-    table, labels, _ = Balanced(Rows(), how="upsample", jitter=0.1, random_state=0).fit(X, Y).machine_.given_
+    table, labels, _ = Balanced(Rows(), how="upsample", jitter=0.1, random_state=0).fit(X, Y).estimator_.given_
     np.testing.assert_array_equal(table[:2000], X)
     copies = table[2000:]
     assert len({tuple(row) for row in copies}) == len(copies)
@@ -114,7 +114,7 @@ def test_predictions_agree_with_the_threshold():
         assert careful.predict(X).sum() > plain.predict(X).sum()
         assert not hasattr(careful, "predict_proba")
     given = Threshold(er.LogisticRegression(), threshold=0.2).fit(X[:500], Y[:500])
-    np.testing.assert_array_equal(given.predict(X), given.machine_.predict_proba(X)[:, 1] >= 0.2)
+    np.testing.assert_array_equal(given.predict(X), given.estimator_.predict_proba(X)[:, 1] >= 0.2)
     assert given.choice_ is None
 
 

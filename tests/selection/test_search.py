@@ -98,7 +98,7 @@ def test_weights_and_groups_reach_the_search():
     weights = np.where(np.arange(80) < 40, 1.0, 0.0) + 1e-9
     found = er.selection.search(er.Ridge(), {"C": [0.1, 1.0]}, X, F, sample_weight=weights)
     expected = er.Ridge(C=found.best_params_["C"]).fit(X[:40], F[:40])
-    np.testing.assert_allclose(found.machine_.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.estimator_.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
     er.selection.search(er.Ridge(), {"C": [0.1, 1.0]}, X, F, groups=np.arange(80) // 4)
     assert cross_val_score(er.selection.Search(er.Ridge(), {"C": [1.0]}), X, F).shape == (5,)
 

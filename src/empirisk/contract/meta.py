@@ -17,26 +17,26 @@ def inner_has(method: str) -> Callable[[Any], bool]:
     """Whether the machine inside, fitted or not, has a method; raises what it would raise."""
 
     def check(around: Any) -> bool:
-        getattr(getattr(around, "machine_", around.machine), method)
+        getattr(getattr(around, "estimator_", around.estimator), method)
         return True
 
     return check
 
 
 class Around(MetaEstimatorMixin, BaseEstimator):
-    """A machine around ``machine``; after ``fit``, ``machine_`` is the one inside."""
+    """A machine around ``estimator``; after ``fit``, ``estimator_`` is the one inside."""
 
-    machine: Any
-    machine_: Any
+    estimator: Any
+    estimator_: Any
 
     @property
     def classes_(self) -> NDArray:
         """The classes, where the machine predicts classes."""
-        return self.machine_.classes_
+        return self.estimator_.classes_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.machine)
+        inner = get_tags(self.estimator)
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags", "input_tags"):
             setattr(tags, name, getattr(inner, name))
         tags.non_deterministic = inner.non_deterministic
@@ -46,17 +46,17 @@ class Around(MetaEstimatorMixin, BaseEstimator):
 class Whole:
     """The machine inside sees the rows as they are: what it notes about columns holds outside too."""
 
-    machine_: Any
+    estimator_: Any
 
     @property
     def n_features_in_(self) -> int:
         """The columns seen in ``fit``."""
-        return self.machine_.n_features_in_
+        return self.estimator_.n_features_in_
 
     @property
     def feature_names_in_(self) -> NDArray:
         """Their names, where they have names."""
-        return self.machine_.feature_names_in_
+        return self.estimator_.feature_names_in_
 
 
 class Delegating(Around):
@@ -70,29 +70,29 @@ class Delegating(Around):
     def predict(self, X: Any) -> NDArray:
         """What the machine inside predicts."""
         table = self._table(X)
-        return self.machine_.predict(table)
+        return self.estimator_.predict(table)
 
     @available_if(inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes."""
         table = self._table(X)
-        return self.machine_.predict_proba(table)
+        return self.estimator_.predict_proba(table)
 
     @available_if(inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
         table = self._table(X)
-        return self.machine_.predict_log_proba(table)
+        return self.estimator_.predict_log_proba(table)
 
     @available_if(inner_has("decision_function"))
     def decision_function(self, X: Any) -> Array:
         """Values of the decision function."""
         table = self._table(X)
-        return self.machine_.decision_function(table)
+        return self.estimator_.decision_function(table)
 
     @available_if(inner_has("score"))
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The machine's own score: accuracy for classes, R^2 for numbers."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         table = self._table(X)
-        return self.machine_.score(table, y, **weights)
+        return self.estimator_.score(table, y, **weights)

@@ -24,7 +24,7 @@ def _parts(machine: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
     yield prefix, machine
     for name, step in getattr(machine, "steps", []):
         yield from _parts(step, f"{prefix}{name}__")
-    for name in ("machine_", "best_estimator_", "regressor_", "estimator_"):
+    for name in ("best_estimator_", "regressor_", "estimator_"):
         if hasattr(machine, name):
             yield from _parts(getattr(machine, name), prefix)
             return

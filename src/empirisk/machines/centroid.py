@@ -93,7 +93,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
             iterations=1,
         )
         self.history_ = {"objective": np.array([spread])}
-        self.n_iter_, self.solver_ = 1, "closed_form"
+        self.n_iter_, self.solver_, self.stopped_ = 1, "closed_form", Status.CONVERGED
 
     def decision_function(self, X: ArrayLike) -> Array:
         """|x - m_0|^2 - |x - m_1|^2 for two classes, else |x|^2 - |x - m_k|^2 for each, and the class weights' part."""

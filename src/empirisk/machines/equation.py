@@ -82,8 +82,8 @@ class Classifier(ClassifierMixin, Machine):
         Primal, dual, gap, status, solver and why it was chosen.
     history_ : dict of arrays
         Objective, gap and seconds over the iterations.
-    n_iter_, solver_ : int, str
-        Iterations and name of the solver.
+    n_iter_, solver_, stopped_ : int, str, str
+        Iterations and name of the solver, and why it ended.
     C_ : float
         The C used.
 

@@ -25,7 +25,7 @@ WAYS = ("weights", "subsample", "upsample")
 
 def _keeps_decisions(around: Any) -> bool:
     """Without probabilities to correct, the machine's own decisions stand."""
-    machine = getattr(around, "machine_", around.machine)
+    machine = getattr(around, "estimator_", around.estimator)
     return hasattr(machine, "decision_function") and not hasattr(machine, "predict_proba")
 
 
@@ -42,7 +42,7 @@ class Balanced(Whole, ClassifierMixin, Around):
 
     Parameters
     ----------
-    machine : classifier
+    estimator : classifier
         Of Empirisk or any that keeps scikit-learn's contract.
     how : {"upsample", "subsample", "weights"}
         Repeat rows of the smaller classes; drop rows of the larger ones; or weigh rows, changing none.
@@ -60,7 +60,7 @@ class Balanced(Whole, ClassifierMixin, Around):
         The classes.
     prior_, trained_prior_ : arrays
         Their shares in the data, and in what the machine learned from.
-    machine_ : classifier
+    estimator_ : classifier
         The machine, fitted.
 
     Examples
@@ -74,14 +74,14 @@ class Balanced(Whole, ClassifierMixin, Around):
 
     def __init__(
         self,
-        machine: Any,
+        estimator: Any,
         *,
         how: str = "upsample",
         jitter: float = 0.0,
         correct: bool = True,
         random_state: Any = None,
     ):
-        self.machine = machine
+        self.estimator = estimator
         self.how = how
         self.jitter = jitter
         self.correct = correct
@@ -94,17 +94,17 @@ class Balanced(Whole, ClassifierMixin, Around):
             raise EmpiriskError(f"how={self.how!r} is not known; use one of {WAYS}.")
         if not self.jitter >= 0 or (self.jitter > 0 and self.how != "upsample"):
             raise EmpiriskError(f"jitter={self.jitter!r} must be 0, or positive with how='upsample'.")
-        data = read_data(self.machine, X, y, sample_weight)
+        data = read_data(self.estimator, X, y, sample_weight)
         if data.classes is None:
-            raise EmpiriskError(f"Balanced needs a classifier, but {self.machine!r} predicts numbers.")
+            raise EmpiriskError(f"Balanced needs a classifier, but {self.estimator!r} predicts numbers.")
         if data.weights is not None and data.weights.min() == 0:
             data = data.rows(np.flatnonzero(data.weights > 0))
-            data = read_data(self.machine, data.X, data.y, data.weights)
+            data = read_data(self.estimator, data.X, data.y, data.weights)
         classes = np.unique(data.y)
         before = _masses(data, classes)
         even = _weighted(data, classes, before) if self.how == "weights" else self._drawn(data, classes)
         self.prior_, self.trained_prior_ = (mass / mass.sum() for mass in (before, _masses(even, classes)))
-        self.machine_ = fit(seeded(self.machine, 0), even)
+        self.estimator_ = fit(seeded(self.estimator, 0), even)
         return self
 
     def _drawn(self, data: Data, classes: NDArray) -> Data:
@@ -129,8 +129,8 @@ class Balanced(Whole, ClassifierMixin, Around):
     def predict(self, X: Any) -> NDArray:
         """The most probable class; what the machine says where it knows no probabilities."""
         check_is_fitted(self)
-        if not hasattr(self.machine_, "predict_proba"):
-            return self.machine_.predict(X)
+        if not hasattr(self.estimator_, "predict_proba"):
+            return self.estimator_.predict(X)
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
 
@@ -138,7 +138,7 @@ class Balanced(Whole, ClassifierMixin, Around):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities for classes as frequent as in the data."""
         check_is_fitted(self)
-        p = self.machine_.predict_proba(X)
+        p = self.estimator_.predict_proba(X)
         if not self.correct:
             return p
         p = p * (self.prior_ / self.trained_prior_)
@@ -148,7 +148,7 @@ class Balanced(Whole, ClassifierMixin, Around):
     def decision_function(self, X: Any) -> Array:
         """The machine's own decision function."""
         check_is_fitted(self)
-        return self.machine_.decision_function(X)
+        return self.estimator_.decision_function(X)
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,7 +64,7 @@ class GreedySelection(SelectorMixin, Delegating):
 
     Parameters
     ----------
-    machine : classifier or regressor
+    estimator : classifier or regressor
         Of Empirisk or any that keeps scikit-learn's contract.
     direction : {"forward", "backward"}
         Start from no column, or from all of them.
@@ -84,7 +84,7 @@ class GreedySelection(SelectorMixin, Delegating):
         The columns chosen.
     path_ : list of Step
         The steps with their errors, the rise at the end included.
-    machine_ : machine
+    estimator_ : machine
         The machine, fitted to the chosen columns.
 
     Examples
@@ -97,7 +97,7 @@ class GreedySelection(SelectorMixin, Delegating):
 
     def __init__(
         self,
-        machine: Any,
+        estimator: Any,
         *,
         direction: str = "forward",
         most: int | None = None,
@@ -106,7 +106,7 @@ class GreedySelection(SelectorMixin, Delegating):
         scoring: Any = None,
         random_state: Any = 0,
     ):
-        self.machine = machine
+        self.estimator = estimator
         self.direction = direction
         self.most = most
         self.least = least
@@ -121,21 +121,21 @@ class GreedySelection(SelectorMixin, Delegating):
         """Choose columns, and fit the machine to them."""
         if self.direction not in ("forward", "backward"):
             raise EmpiriskError(f"direction={self.direction!r} is not known; use 'forward' or 'backward'.")
-        data = read_data(self.machine, self._checked(X, reset=True), y, sample_weight, groups)
+        data = read_data(self.estimator, self._checked(X, reset=True), y, sample_weight, groups)
         most = self.n_features_in_ if self.most is None else self.most
         if not self.least >= 1 or (self.most is not None and self.least > self.most):
             raise EmpiriskError(f"least={self.least!r} and most={self.most!r} must satisfy 1 <= least <= most.")
         scoring = self.scoring or ("mse" if data.classes is None else "error_rate")
-        metric = find_metrics(scoring, data.classes, self.machine)[0]
+        metric = find_metrics(scoring, data.classes, self.estimator)[0]
         splits = make_splits(
             self.cv, data.y, classes=data.classes is not None, groups=data.groups, random_state=self.random_state
         )
-        trial = _Trial(seeded(self.machine, 0), data, metric, splits)
+        trial = _Trial(seeded(self.estimator, 0), data, metric, splits)
         walk = self._forward if self.direction == "forward" else self._backward
         self.path_ = walk(trial, most)
         chosen = [step for step in self.path_ if step.kept][-1].columns
         self.support_ = np.isin(np.arange(self.n_features_in_), chosen)
-        self.machine_ = fit(seeded(self.machine, 0), trial.only(np.flatnonzero(self.support_)))
+        self.estimator_ = fit(seeded(self.estimator, 0), trial.only(np.flatnonzero(self.support_)))
         return self
 
     @property
@@ -186,7 +186,7 @@ class GreedySelection(SelectorMixin, Delegating):
     def _checked(self, X: Any, reset: bool) -> Any:
         """The whole table; columns left out are checked too, so that bad rows do not pass by chance."""
         table = check_table(self, X, reset=reset)
-        if hasattr(table, "dtype") and table.dtype.kind == "f" and not get_tags(self.machine).input_tags.allow_nan:
+        if hasattr(table, "dtype") and table.dtype.kind == "f" and not get_tags(self.estimator).input_tags.allow_nan:
             assert_all_finite(table, input_name="X")
         return table
 
@@ -195,7 +195,7 @@ class GreedySelection(SelectorMixin, Delegating):
 class _Trial:
     """A machine to be tried on some of the columns."""
 
-    machine: Any
+    estimator: Any
     data: Data
     metric: Metric
     splits: list[Split]
@@ -213,7 +213,7 @@ class _Trial:
             columns, (train, test) = task
             part = self.only(np.sort(columns))
             outside = part.rows(test)
-            fitted = fit(clone(self.machine), part.rows(train))
+            fitted = fit(clone(self.estimator), part.rows(train))
             extra = {} if outside.weights is None else {"sample_weight": outside.weights}
             return -float(self.metric.scorer(fitted, outside.X, outside.y, **extra))
 
@@ -230,7 +230,7 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    machine : machine or None
+    estimator : machine or None
         One with ``coef_``, some of it zero. None takes `Lasso` for numbers and `LogisticRegression` with the l1 penalty
         for classes, with C by cross-validation.
     n_samples : int
@@ -248,7 +248,7 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         The share of the fits that kept each column.
     expected_errors_ : float
         The bound on columns selected wrongly; NaN without halves.
-    machine_ : machine
+    estimator_ : machine
         The fit to all rows.
 
     Examples
@@ -259,8 +259,8 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, machine: Any = None, *, n_samples: int = 50, threshold: float = 0.6, random_state: Any = None):
-        self.machine = machine
+    def __init__(self, estimator: Any = None, *, n_samples: int = 50, threshold: float = 0.6, random_state: Any = None):
+        self.estimator = estimator
         self.n_samples = n_samples
         self.threshold = threshold
         self.random_state = random_state
@@ -275,14 +275,14 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         table = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=np.float64)
         machine = self._machine(y)
         data = read_data(machine, table, y, sample_weight)
-        self.machine_ = fit(seeded(machine, 0), data)
-        again = clone(self.machine_)
+        self.estimator_ = fit(seeded(machine, 0), data)
+        again = clone(self.estimator_)
         if isinstance(getattr(machine, "C", None), str):
-            again.set_params(C=self.machine_.C_)
+            again.set_params(C=self.estimator_.C_)
         halves = _halves(data, self.n_samples, generator(self.random_state))
         plain = replace(data, weights=None)  # a weight has become rows
         kept = spread(lambda rows: _nonzero(fit(clone(again), plain.rows(rows))), halves)
-        self.frequencies_ = np.mean(kept, axis=0) if kept else _nonzero(self.machine_).astype(float)
+        self.frequencies_ = np.mean(kept, axis=0) if kept else _nonzero(self.estimator_).astype(float)
         floor = min(self.threshold, self.frequencies_.max())
         self.support_ = self.frequencies_ >= floor if floor > 0 else self.frequencies_.cumsum() == 0
         size = float(np.sum(kept)) / len(kept) if kept else np.nan
@@ -290,8 +290,8 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _machine(self, y: ArrayLike) -> Any:
-        if self.machine is not None:
-            return self.machine
+        if self.estimator is not None:
+            return self.estimator
         if y is not None and type_of_target(y) in ("binary", "multiclass"):
             return LogisticRegression(penalty="l1", C="cv")
         return Lasso(C="cv")

@@ -31,7 +31,7 @@ class Search(Whole, Delegating):
 
     Parameters
     ----------
-    machine : classifier or regressor
+    estimator : classifier or regressor
         Of Empirisk or any that keeps scikit-learn's contract.
     space : dict or list of dict
         Values by the name of a parameter, reaching into parts: ``{"C": [0.1, 1], "loss": ["hinge", "logistic"]}`` or
@@ -51,7 +51,7 @@ class Search(Whole, Delegating):
 
     Attributes
     ----------
-    machine_, best_estimator_ : machine
+    estimator_ : machine
         The machine with the best setting, fitted to all rows.
     best_params_, best_index_, best_score_ : dict, int, float
         The best setting, its place among the settings, and its mean score: an optimistic one, since the best was
@@ -72,7 +72,7 @@ class Search(Whole, Delegating):
 
     def __init__(
         self,
-        machine: Any,
+        estimator: Any,
         space: Any,
         *,
         cv: Any = 5,
@@ -82,7 +82,7 @@ class Search(Whole, Delegating):
         random_state: Any = 0,
         journal: Any = None,
     ):
-        self.machine = machine
+        self.estimator = estimator
         self.space = space
         self.cv = cv
         self.time = time
@@ -96,8 +96,8 @@ class Search(Whole, Delegating):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> "Search":
         """Try every setting in every split, and fit the best to all rows."""
-        data = read_data(self.machine, X, y, sample_weight, groups)
-        metric = find_metrics(self.scoring, data.classes, self.machine)[0]
+        data = read_data(self.estimator, X, y, sample_weight, groups)
+        metric = find_metrics(self.scoring, data.classes, self.estimator)[0]
         settings = self._settings()
         splits = make_splits(
             self.cv,
@@ -110,7 +110,7 @@ class Search(Whole, Delegating):
         table = self._table_of_scores(data, metric, settings, splits)
         self._keep(settings, table)
         fresh = self._with(settings[self.best_index_])
-        self.machine_ = self.best_estimator_ = fit(fresh, data)
+        self.estimator_ = fit(fresh, data)
         return self
 
     @property
@@ -137,16 +137,16 @@ class Search(Whole, Delegating):
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
         # A part of the space is cloned: a fit must not write into it.
         fresh = {name: clone(value, safe=False) for name, value in setting.items()}
-        return seeded(clone(self.machine).set_params(**fresh), int(seed))
+        return seeded(clone(self.estimator).set_params(**fresh), int(seed))
 
     def _table_of_scores(
         self, data: Data, metric: Metric, settings: list[dict[str, Any]], splits: list[Split]
     ) -> Array:
         """Scores, settings x splits, larger is better; minus infinity where a setting was refused."""
-        runs = plan(self.machine, settings)
+        runs = plan(self.estimator, settings)
         notes = Journal(
             self.journal,
-            lambda: fingerprint("search", self.machine, settings, splits, data.X, data.y, data.weights, metric.name),
+            lambda: fingerprint("search", self.estimator, settings, splits, data.X, data.y, data.weights, metric.name),
         )
         tasks = [(run, split) for run in range(len(runs)) for split in range(len(splits))]
 
@@ -258,12 +258,12 @@ def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
     return runs
 
 
-def search(machine: Any, space: Any, X: Any, y: ArrayLike, **options: Any) -> Search:
-    """Find the best setting of a machine, and fit it: ``Search(machine, space, **options).fit(X, y)``.
+def search(estimator: Any, space: Any, X: Any, y: ArrayLike, **options: Any) -> Search:
+    """Find the best setting of a machine, and fit it: ``Search(estimator, space, **options).fit(X, y)``.
 
     Parameters
     ----------
-    machine, space
+    estimator, space
         As for `Search`.
     X, y : table and targets
         As for ``machine.fit``.
@@ -283,4 +283,4 @@ def search(machine: Any, space: Any, X: Any, y: ArrayLike, **options: Any) -> Se
     ({'C': 1000.0}, array([1.]))
     """
     rows = {name: options.pop(name) for name in ("sample_weight", "groups") if name in options}
-    return Search(machine, space, **options).fit(X, y, **rows)
+    return Search(estimator, space, **options).fit(X, y, **rows)

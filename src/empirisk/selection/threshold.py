@@ -146,11 +146,11 @@ class Threshold(Whole, ClassifierMixin, Around):
     The score is the probability of the second class, or the decision function where there are no probabilities. tau is
     chosen on rows held out by cross-validation; the machine is then fitted to all rows. ``decision_function`` is
     score - tau, so that its sign is the prediction; probabilities, which know nothing of tau, are those of
-    ``machine_``.
+    ``estimator_``.
 
     Parameters
     ----------
-    machine : classifier
+    estimator : classifier
         With ``predict_proba`` or ``decision_function``.
     by : {"balanced_accuracy", "accuracy", "f1", "cost"}
         What the threshold makes best.
@@ -169,7 +169,7 @@ class Threshold(Whole, ClassifierMixin, Around):
         tau.
     choice_ : ThresholdChoice or None
         All thresholds with their results; None where it was given.
-    machine_ : classifier
+    estimator_ : classifier
         The machine, fitted to all rows.
 
     Examples
@@ -184,7 +184,7 @@ class Threshold(Whole, ClassifierMixin, Around):
 
     def __init__(
         self,
-        machine: Any,
+        estimator: Any,
         *,
         by: str = "balanced_accuracy",
         cost: tuple[float, float] | None = None,
@@ -192,7 +192,7 @@ class Threshold(Whole, ClassifierMixin, Around):
         cv: Any = 5,
         random_state: Any = 0,
     ):
-        self.machine = machine
+        self.estimator = estimator
         self.by = by
         self.cost = cost
         self.threshold = threshold
@@ -204,7 +204,7 @@ class Threshold(Whole, ClassifierMixin, Around):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> "Threshold":
         """Choose the threshold on rows held out, and fit the machine to all."""
-        data = read_data(self.machine, X, y, sample_weight, groups)
+        data = read_data(self.estimator, X, y, sample_weight, groups)
         if data.classes is None or len(data.classes) != 2:
             count = "numbers" if data.classes is None else f"{len(data.classes)} classes"
             # The second sentence is scikit-learn's, which its tools look for.
@@ -216,13 +216,13 @@ class Threshold(Whole, ClassifierMixin, Around):
             self.threshold_ = float(self.threshold)
         else:
             splits = make_splits(self.cv, data.y, classes=True, groups=data.groups, random_state=self.random_state)
-            rows, answers = held_out(self.machine, data, splits, self.random_state)
+            rows, answers = held_out(self.estimator, data, splits, self.random_state)
             scores, near = _scores(answers)
             weights = None if data.weights is None else data.weights[rows]
             rules = {"by": self.by, "cost": self.cost, "positive": data.classes[1], "near": near}
             self.choice_ = choose_threshold(data.y[rows], scores, sample_weight=weights, **rules)
             self.threshold_ = self.choice_.threshold
-        self.machine_ = fit(seeded(self.machine, 0), data)
+        self.estimator_ = fit(seeded(self.estimator, 0), data)
         return self
 
     @property
@@ -233,9 +233,9 @@ class Threshold(Whole, ClassifierMixin, Around):
     def decision_function(self, X: Any) -> Array:
         """Score minus threshold: not negative where the second class is predicted."""
         check_is_fitted(self)
-        if hasattr(self.machine_, "predict_proba"):
-            return self.machine_.predict_proba(X)[:, 1] - self.threshold_
-        return self.machine_.decision_function(X) - self.threshold_
+        if hasattr(self.estimator_, "predict_proba"):
+            return self.estimator_.predict_proba(X)[:, 1] - self.threshold_
+        return self.estimator_.decision_function(X) - self.threshold_
 
     def predict(self, X: Any) -> NDArray:
         """The second class where the score reaches the threshold."""
