@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
@@ -30,6 +31,8 @@ class Schema:
     >>> er.tables.Schema.from_json(schema.to_json()) == schema
     True
     """
+
+    _state = state.State(columns=state.several(state.part(Column)))
 
     columns: tuple[Column, ...]
 
