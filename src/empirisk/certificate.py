@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from empirisk import state
 from empirisk.dual import feasible, is_flat
 from empirisk.problem import Point, Problem
 
@@ -46,6 +47,19 @@ class Certificate:
     seconds : float
         Wall-clock time of the fit.
     """
+
+    _state = state.State(
+        primal=state.number(finite=False),
+        dual=state.number(finite=False),
+        gap=state.number(finite=False),
+        relative_gap=state.number(finite=False),
+        converged=state.flag(),
+        status=state.text(),
+        solver=state.text(),
+        reason=state.text(),
+        iterations=state.whole(),
+        seconds=state.number(finite=False),
+    )
 
     primal: float
     dual: float

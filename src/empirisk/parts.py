@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 
 
@@ -14,6 +15,8 @@ class Part(BaseEstimator):
 
     Parts have ``get_params`` and ``set_params``, so ``clone`` copies them and a grid search reaches into them.
     """
+
+    _state = state.State()
 
     @classmethod
     def name(cls) -> str:

@@ -18,6 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
     OrdinalEncoder,
@@ -47,6 +48,11 @@ def built(cls):
     }
     parameters = inspect.signature(cls).parameters.values()
     return cls(**{p.name: needed[p.name] for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD})
+
+
+def holding(value):
+    """A step that may hold any value: the arguments of a function that it does not have."""
+    return FunctionTransformer(kw_args={"value": value})
 
 
 def rows(n=60, columns=3):

@@ -5,12 +5,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.files import archive
-from tests.files.cases import rows
+from tests.files.cases import holding, rows
 from tests.files.tampering import refuses, rewrite
 
 
@@ -82,10 +81,10 @@ def test_twice_the_same_member_links_and_folders(path):
 
 
 def test_limits_count_before_anything_is_read(path):
-    er.save(StandardScaler(copy=np.zeros(10**6)), path)
+    er.save(holding(np.zeros(10**6)), path)
     refuses(path, "more than the limit of 0.001 GB", limit="1MB")
-    assert er.load(path, limit="9MB").copy.shape == (10**6,)
-    er.save(StandardScaler(copy=["x"] * 10**5), path)
+    assert er.load(path, limit="9MB").kw_args["value"].shape == (10**6,)
+    er.save(holding(["x"] * 10**5), path)
     refuses(path, "more than the limit", limit="1MB")
 
 

@@ -134,7 +134,7 @@ def test_a_time_limit_ends_the_search():
 def test_where_no_weights_can_be_learned_they_are_refused():
     several = er.maps.SeveralKernels(KERNELS)
     for machine in (er.KNNClassifier(), er.KNNRegressor(), er.NearestCentroid(), er.Perceptron()):
-        with pytest.raises(Unsuitable, match="learns together with a machine|has weights to learn"):
+        with pytest.raises(Unsuitable, match=r"learns together with a machine|has weights to learn"):
             machine.set_params(features=several).fit(X, F > 0)
     with pytest.raises(Unsuitable, match="all that features= holds"):
         er.SVM(features=several + er.kernels.Linear()).fit(X, F > 0)

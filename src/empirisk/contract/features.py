@@ -1,5 +1,6 @@
 """The slot ``features=``: data through the feature map or behind the kernel, validated on the way in."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from empirisk import kernels
+from empirisk import kernels, state
 from empirisk.contract.inputs import check_weights
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
@@ -25,8 +26,32 @@ CHUNK_BYTES = 1 << 26
 TABLES = ("vectors", "gram")
 
 
+def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
+    """What a loaded machine with a slot ``features`` got wrong: what it learned goes with what stands in the slot."""
+    learned = its.get("features_")
+    if (its["features"] is None) != (learned is None):
+        return "features_ does not go with features"
+    rows = its.get("coef_", its.get("rows_", its.get("support_vectors_")))
+    if isinstance(learned, Kernel):
+        return "coef_ has no meaning behind a kernel" if "coef_" in its else None
+    if "dual_coef_" in its and "coef_" not in its:
+        return "dual_coef_ has no meaning without a kernel"
+    if learned is not None:
+        return None if hasattr(type(learned), "transform") else "features_ is neither a map nor a kernel"
+    return None if rows.shape[-1] == its["n_features_in_"] else "n_features_in_ is not the number of weights"
+
+
 class MapsFeatures:
     """A machine with a slot ``features``: None, a transformer that is cloned and fitted inside, or a kernel."""
+
+    _state = state.State(
+        _fits_its_slot,
+        features_=state.optional(state.part(columns="columns", width="mapped")),
+        support_=state.optional(state.array("i", "support", low=0)),
+        support_vectors_=state.optional(
+            state.either(state.array("i", "support", below="columns"), state.items("support", "mapped"))
+        ),
+    )
 
     features: Any
     features_: Any

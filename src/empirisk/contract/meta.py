@@ -10,6 +10,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
+
 Array = NDArray[np.float64]
 
 
@@ -25,6 +27,8 @@ def inner_has(method: str) -> Callable[[Any], bool]:
 
 class Around(MetaEstimatorMixin, BaseEstimator):
     """A machine around ``estimator``; after ``fit``, ``estimator_`` is the one inside."""
+
+    _state = state.State(estimator_=state.part(has="predict", columns="inner", classes="classes"))
 
     estimator: Any
     estimator_: Any

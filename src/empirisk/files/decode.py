@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator
 from empirisk.errors import EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.archive import Reader, damaged
-from empirisk.files.checks import check_state
+from empirisk.files.checks import check_state, parameters_of
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
 from empirisk.files.registry import ONLY, class_of
-from empirisk.files.steps import check_object
+from empirisk.state import Scope
 
 TWISTER = 624  # words in the state of the Mersenne twister; reading beyond them would read other memory
 
@@ -30,6 +30,7 @@ class Decoder:
         self._reader = reader
         self._objects: dict[int, Any] = {}
         self._arrays: dict[int, NDArray] = {}
+        self._scopes: dict[int, Scope] = {}  # of objects built, by identity
         self._depth = 0
 
     def value(self, tree: Any) -> Any:
@@ -100,7 +101,7 @@ class Decoder:
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             array[i] = self.value(item)
-        return array.reshape(shape)
+        return _frozen(array.reshape(shape))
 
     def _texts(self, content: list) -> NDArray:
         shape, width, items = content
@@ -108,14 +109,14 @@ class Decoder:
             raise damaged("an array of texts in it is not of the size that it announces")
         if type(width) is not int or not 0 <= width * 4 * max(len(items), 1) <= self._reader.limit:
             raise damaged("an array of texts in it announces an impossible width")
-        return np.array(items, dtype=f"<U{width}").reshape(shape)
+        return _frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
 
     def _array(self, content: list) -> NDArray:
         number, kind, shape, fortran = content
         if number not in self._arrays:
             arrays.check_description(kind, shape, fortran)
             with self._reader.member(f"arrays/{_typed(number, int)}.npy") as (file, size):
-                self._arrays[number] = arrays.read(file, size, kind, shape, fortran)
+                self._arrays[number] = _frozen(arrays.read(file, size, kind, shape, fortran))
         return self._arrays[number]
 
     def _sparse(self, content: list) -> Any:
@@ -156,31 +157,38 @@ class Decoder:
         for (owner, key), allowed in ONLY.items():
             if owner == name and state.get(key) != allowed:
                 raise damaged(f"its {name} would use other files")
-        check_state(state)
+        _add_defaults(cls, state)
+        scope = check_state(cls, name, state, lambda value: self._scopes.get(id(value)))
         made = self._objects[number] = _build(cls, state)
-        check_object(name, made)
+        self._scopes[id(made)] = scope
         return made
 
 
-def _build(cls: type, state: dict[str, Any]) -> Any:
-    """An object with this state, made without its constructor; parameters that are newer than the file get defaults."""
-    made = object.__new__(cls)
+def _add_defaults(cls: type, state: dict[str, Any]) -> None:
+    """Give parameters that are newer than the file their defaults."""
     if dataclasses.is_dataclass(cls):
         for field in dataclasses.fields(cls):
-            if field.name in state:
-                object.__setattr__(made, field.name, state[field.name])
-            elif field.default is not dataclasses.MISSING:
-                object.__setattr__(made, field.name, field.default)
+            if field.default is not dataclasses.MISSING:
+                state.setdefault(field.name, field.default)
             elif field.default_factory is not dataclasses.MISSING:
-                object.__setattr__(made, field.name, field.default_factory())
-            else:
-                raise damaged(f"a {cls.__name__} in it lacks {field.name!r}")
+                state.setdefault(field.name, field.default_factory())
     elif issubclass(cls, BaseEstimator):
         parameters = inspect.signature(cls).parameters
         for name in set(cls._get_param_names()) - set(state):
-            if parameters[name].default is inspect.Parameter.empty:
-                raise damaged(f"a {cls.__name__} in it lacks {name!r}")
-            state[name] = parameters[name].default
+            if parameters[name].default is not inspect.Parameter.empty:
+                state[name] = parameters[name].default
+    for name in parameters_of(cls, state):
+        if name not in state:
+            raise damaged(f"a {cls.__name__} in it lacks {name!r}")
+
+
+def _build(cls: type, state: dict[str, Any]) -> Any:
+    """An object with this state, made without its constructor."""
+    made = object.__new__(cls)
+    if dataclasses.is_dataclass(cls):
+        for name, value in state.items():
+            object.__setattr__(made, name, value)
+    elif issubclass(cls, BaseEstimator):
         made.__setstate__(state)
     else:
         vars(made).update(state)
@@ -204,6 +212,12 @@ def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
     if "buffer_pos" in state and not 0 <= state["buffer_pos"] <= 4:
         raise damaged("a random generator in it has an impossible state")
     return state
+
+
+def _frozen(array: NDArray) -> NDArray:
+    """An array that nobody can change: what was checked stays as it is."""
+    array.flags.writeable = False
+    return array
 
 
 def _typed(value: Any, kind: type) -> Any:

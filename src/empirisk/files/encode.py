@@ -27,6 +27,8 @@ NUMPY_TYPES = {f"numpy.{name}": getattr(np, name) for name in (*_NUMBERS, "bool_
 TYPE_NAMES = {cls: name for name, cls in (PLAIN_TYPES | NUMPY_TYPES).items()}
 _SERIES = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8)
 FRAME_TYPES = {str(kind): kind for kind in (*_SERIES, pl.Boolean, pl.String)}
+#: What says nothing of a model: where an object of this process lies.
+VOLATILE = ("_stop_words_id",)
 SPARSE = {cls.__name__: cls for cls in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)}
 
 
@@ -140,7 +142,7 @@ def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
-    kept = {key: item for key, item in (state or {}).items() if "callback" not in key}
+    kept = {key: item for key, item in (state or {}).items() if "callback" not in key and key not in VOLATILE}
     for (owner, key), allowed in ONLY.items():
         if owner == name and kept.get(key) != allowed:
             raise EmpiriskError(f"{where}.{key} must be {allowed!r} in a model file, since it would use other files.")

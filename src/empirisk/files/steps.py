@@ -1,73 +1,526 @@
-"""What must hold in loaded steps that place numbers in sparse matrices: an index outside would write other memory."""
+"""What the state of scikit-learn's steps may be: they state no rules of their own, and compiled code trusts them."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from empirisk.files.archive import damaged
-from empirisk.files.checks import check_nodes
+from empirisk.state import (
+    Mismatch,
+    Rule,
+    Scope,
+    State,
+    anything,
+    array,
+    either,
+    flag,
+    labels,
+    mapping,
+    maybe,
+    number,
+    optional,
+    part,
+    several,
+    size,
+    text,
+    whole,
+)
+
+#: Columns that polynomials of a row may have: a row of more would be a gigabyte.
+MOST_MONOMIALS = 10_000_000
 
 
-def check_object(name: str, made: Any) -> None:
-    """Raise unless an object that was just built stays inside its arrays; ``name`` is that of the registry."""
-    if name in _CHECKS:
-        _CHECKS[name](made)
+def scale() -> Rule:
+    """What a column is divided by, which is never zero."""
+
+    def test(value: Any, scope: Scope) -> None:
+        array("f", "columns").test(value, scope)
+        if not np.all(value):
+            raise Mismatch("divides by zero")
+
+    return Rule(test)
 
 
-def _check_vocabulary(vectorizer: Any) -> None:
+def same_width(its: Mapping[str, Any]) -> int:
+    """The columns of a step that gives as many as it takes."""
+    return int(its["n_features_in_"])
+
+
+def categories() -> Rule:
+    """The sorted categories of each column, with a missing one at the end, perhaps."""
+    return several(array("biufUO", None, finite=False), "columns")
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def words_numbered(its: Mapping[str, Any]) -> str | None:
     """The words of a vectorizer are numbered from 0 on, none left out."""
-    words = vars(vectorizer).get("vocabulary_", {})
-    places: list[Any] = list(words.values()) if isinstance(words, dict) else [None]
-    if not all(isinstance(place, (int, np.integer)) for place in places) or sorted(places) != list(range(len(places))):
-        raise damaged("the words in it are not numbered in a row")
+    places = list(its["vocabulary_"].values())
+    return None if sorted(places) == list(range(len(places))) else "vocabulary_ is not numbered in a row"
 
 
-def _check_one_hot(encoder: Any) -> None:
-    """The widths of an encoder's blocks are those of its categories, and what it drops or merges is among them."""
-    if "_n_features_outs" not in vars(encoder):
-        return
-    counts = [len(categories) for categories in encoder.categories_]
-    dropped = encoder._drop_idx_after_grouping
-    if encoder._infrequent_enabled:
-        merged = encoder._default_to_infrequent_mappings
-        if len(merged) != len(counts) or not all(map(_merges, merged, counts)):
-            raise damaged("the categories in it are merged into others that it does not have")
-    drops = [None] * len(counts) if dropped is None else list(dropped)
-    whole = all(
-        drop is None or (type(drop) is int and 0 <= drop < count) for drop, count in zip(drops, counts, strict=True)
-    )
-    if not whole or list(encoder._n_features_outs) != encoder._compute_n_features_outs():
-        raise damaged("the categories in it do not fit their widths")
-    groups = [_groups(encoder, place, count) for place, count in enumerate(counts)]
-    widths = [group - (drop is not None) for group, drop in zip(groups, drops, strict=True)]
-    if list(encoder._n_features_outs) != widths:
-        raise damaged("the categories in it do not fit their widths")
+def ngrams() -> Rule:
+    """The lengths of runs of words: more than a few dozen would be hours of work on a long text."""
+
+    def test(value: Any, scope: Scope) -> None:
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise Mismatch("is no pair")
+        for length in value:
+            whole(1, 64).test(length, scope)
+
+    return Rule(test)
 
 
-def _groups(encoder: Any, place: int, count: int) -> int:
-    """The categories of a column after the rare ones are merged."""
-    merged = encoder._default_to_infrequent_mappings[place] if encoder._infrequent_enabled else None
-    return count if merged is None else int(np.max(merged)) + 1
+def pattern() -> Rule:
+    """A pattern of words: the one of scikit-learn, since others may take for ever on some texts."""
+    return text(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"\b\w\w+\b", r"\b\w+\b", r"\w+", r"\S+", r"[^\s]+")
 
 
-def _merges(mapping: Any, count: int) -> bool:
-    if mapping is None:
-        return True
-    return mapping.shape == (count,) and mapping.dtype.kind == "i" and bool(np.all((mapping >= 0) & (mapping < count)))
+VECTORIZER = State(
+    words_numbered,
+    input=text("content"),
+    ngram_range=ngrams(),
+    token_pattern=maybe(pattern()),
+    analyzer=text("word", "char", "char_wb"),
+    dtype=anything(),
+    stop_words=either(maybe(text("english")), several(text())),
+    fixed_vocabulary_=flag(),
+    _stop_words_id=optional(whole()),
+    vocabulary_=mapping(whole(below="words")),
+    sizes={"words": lambda its: len(its["vocabulary_"]), "width": lambda its: len(its["vocabulary_"])},
+)
+
+# --- categories -------------------------------------------------------------------------------------------------------
 
 
-def _check_words(words: Any) -> None:
-    """Each column of words has its levels and two answers of yes or no."""
-    flags = (words.others, words.missing)
-    if any(flag.dtype != np.bool_ or flag.shape != (len(words.levels),) for flag in flags):
-        raise damaged("the words in it do not fit their columns")
+def wrong_merging(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in how an encoder merges rare categories: each goes to a number below the count of categories."""
+    if not its["_infrequent_enabled"]:
+        return None
+    merged = its["_default_to_infrequent_mappings"]
+    for mapping_, found, rare in zip(merged, its["categories_"], its["_infrequent_indices"], strict=True):
+        if (mapping_ is None) != (rare is None):
+            return "_infrequent_indices does not go with the merged categories"
+        if mapping_ is not None and (mapping_.shape != (len(found),) or mapping_.max() >= len(found)):
+            return "_default_to_infrequent_mappings merges categories that are not there"
+        if rare is not None and (not len(rare) or rare.max() >= len(found)):
+            return "_infrequent_indices names categories that are not there"
+    return None
 
 
-_CHECKS: dict[str, Callable[[Any], None]] = {
-    "Nodes": check_nodes,
-    "sklearn.CountVectorizer": _check_vocabulary,
-    "sklearn.OneHotEncoder": _check_one_hot,
-    "sklearn.TfidfVectorizer": _check_vocabulary,
-    "tables.Words": _check_words,
+def wrong_widths(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in the widths of the blocks of a one-hot encoder."""
+    counts = [len(found) for found in its["categories_"]]
+    drops = [None] * len(counts) if its["_drop_idx_after_grouping"] is None else list(its["_drop_idx_after_grouping"])
+    if len(drops) != len(counts):
+        return "_drop_idx_after_grouping has not one entry for each column"
+    for column, count in enumerate(counts):
+        merged = its["_default_to_infrequent_mappings"][column] if its["_infrequent_enabled"] else None
+        groups = count if merged is None else int(merged.max()) + 1
+        drop = drops[column]
+        if drop is not None and not (isinstance(drop, (int, np.integer)) and 0 <= drop < groups):
+            return "_drop_idx_after_grouping drops a category that is not there"
+        if its["_n_features_outs"][column] != groups - (drop is not None):
+            return "_n_features_outs is not the number of categories"
+    return None
+
+
+ENCODER = State(
+    wrong_merging,
+    n_features_in_=size("columns"),
+    categories_=categories(),
+    _infrequent_enabled=flag(),
+    _infrequent_indices=optional(several(maybe(array("i", None, low=0)), "columns")),
+    _default_to_infrequent_mappings=optional(several(maybe(array("i", None, low=0)), "columns")),
+)
+ONE_HOT = ENCODER | State(
+    wrong_widths,
+    handle_unknown=text("error", "ignore", "infrequent_if_exist", "warn"),
+    sparse_output=flag(),
+    _drop_idx_after_grouping=maybe(array("O", "columns")),
+    drop_idx_=maybe(array("O", "columns")),
+    _n_features_outs=several(whole(), "columns"),
+    sizes={"width": lambda its: sum(its["_n_features_outs"])},
+)
+ORDINAL = ENCODER | State(
+    handle_unknown=text("error", "use_encoded_value"),
+    _missing_indices=mapping(whole(), keys=int),
+    sizes={"width": same_width},
+)
+
+
+def wrong_encodings(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in the means of a target encoder: one for each category, of each class where there are several."""
+    classes = len(its["classes_"]) if its["target_type_"] == "multiclass" else 1
+    counts = [len(found) for found in its["categories_"]]
+    wanted = [count for count in counts for _ in range(classes)]
+    if len(its["encodings_"]) != len(wanted) or [len(means) for means in its["encodings_"]] != wanted:
+        return "encodings_ has not one number for each category"
+    fits = np.shape(its["target_mean_"]) == ((classes,) if its["target_type_"] == "multiclass" else ())
+    return None if fits else "target_mean_ has not one number for each class"
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def monomials(columns: int, least: int, most: int, interactions: bool, constant: bool) -> int:
+    """How many monomials there are of degrees ``least`` to ``most``, those of degree 0 only if asked for."""
+    if interactions:
+        count = sum(math.comb(columns, degree) for degree in range(max(least, 1), min(most, columns) + 1))
+    else:
+        below = max(least - 1, 0)
+        count = math.comb(columns + most, most) - math.comb(columns + below, below)
+    return count + constant
+
+
+def wrong_monomials(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in how many monomials an expansion says it has."""
+    columns, least, most = its["n_features_in_"], its["_min_degree"], its["_max_degree"]
+    given = its["degree"] if isinstance(its["degree"], (tuple, list)) else (0, its["degree"])
+    if (least, most) != tuple(given) or least > most:
+        return "degree is not the one that was fitted"
+    # Beyond this the count itself would take long to work out.
+    if min(columns, most) > 64 or (its["interaction_only"] and columns > 10_000):
+        return "degree makes too many columns"
+    options = bool(its["interaction_only"]), bool(its["include_bias"])
+    found = its["n_output_features_"], its["_n_out_full"]
+    if found != (monomials(columns, least, most, *options), monomials(columns, 0, most, *options)):
+        return "n_output_features_ is not the number of monomials"
+    return None if found[1] <= MOST_MONOMIALS else "degree makes too many columns"
+
+
+def wrong_bins(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in the edges of bins."""
+    edges = its["bin_edges_"]
+    for found, bins in zip(edges, its["n_bins_"], strict=True):
+        rising = isinstance(found, np.ndarray) and found.dtype.kind == "f" and found.shape == (int(bins) + 1,)
+        if not rising or np.any(np.isnan(found)) or np.any(np.diff(found) < 0):
+            return "bin_edges_ does not rise"
+    if (its["encode"] == "ordinal") != ("_encoder" not in its):
+        return "_encoder does not go with encode"
+    if "_encoder" in its and [len(found) for found in its["_encoder"].categories_] != list(its["n_bins_"]):
+        return "_encoder has other bins"
+    return None
+
+
+def rising(name: str) -> Any:
+    """A relation: the rows of an array do not fall."""
+    return lambda its: None if np.all(np.diff(its[name], axis=0) >= 0) else f"{name} falls"
+
+
+NUMBERS = {
+    "StandardScaler": State(
+        with_mean=flag(),
+        with_std=flag(),
+        copy=flag(),
+        n_features_in_=size("columns"),
+        n_samples_seen_=either(number(0), array("iuf", "columns", low=0)),
+        mean_=maybe(array("f", "columns")),
+        var_=maybe(array("f", "columns", finite=False)),
+        scale_=maybe(scale()),
+        sizes={"width": same_width},
+    ),
+    "MinMaxScaler": State(
+        n_features_in_=size("columns"),
+        n_samples_seen_=number(0),
+        clip=flag(),
+        copy=flag(),
+        min_=array("f", "columns"),
+        scale_=scale(),
+        data_min_=array("f", "columns"),
+        data_max_=array("f", "columns"),
+        data_range_=array("f", "columns"),
+        sizes={"width": same_width},
+    ),
+    "MaxAbsScaler": State(
+        n_features_in_=size("columns"),
+        n_samples_seen_=number(0),
+        clip=flag(),
+        copy=flag(),
+        max_abs_=array("f", "columns"),
+        scale_=scale(),
+        sizes={"width": same_width},
+    ),
+    "RobustScaler": State(
+        n_features_in_=size("columns"),
+        with_centering=flag(),
+        with_scaling=flag(),
+        copy=flag(),
+        center_=maybe(array("f", "columns")),
+        scale_=maybe(scale()),
+        sizes={"width": same_width},
+    ),
+    "Normalizer": State(
+        norm=text("l1", "l2", "max"), copy=flag(), n_features_in_=size("columns"), sizes={"width": same_width}
+    ),
+    "VarianceThreshold": State(
+        lambda its: None if np.any(its["variances_"] > its["threshold"]) else "variances_ leaves no column",
+        threshold=number(0),
+        n_features_in_=size("columns"),
+        variances_=array("f", "columns"),
+        sizes={"width": lambda its: int(np.sum(its["variances_"] > its["threshold"]))},
+    ),
+    "PolynomialFeatures": State(
+        wrong_monomials,
+        degree=either(whole(), several(whole(), 2)),
+        interaction_only=flag(),
+        include_bias=flag(),
+        order=text("C", "F"),
+        n_features_in_=size("columns"),
+        _min_degree=whole(),
+        _max_degree=whole(),
+        n_output_features_=size("width"),
+        _n_out_full=whole(),
+    ),
+    "PowerTransformer": State(
+        lambda its: None if its["standardize"] == ("_scaler" in its) else "_scaler does not go with standardize",
+        method=text("box-cox", "yeo-johnson"),
+        standardize=flag(),
+        copy=flag(),
+        n_features_in_=size("columns"),
+        lambdas_=array("f", "columns"),
+        _scaler=optional(part(columns="columns")),
+        sizes={"width": same_width},
+    ),
+    "QuantileTransformer": State(
+        rising("quantiles_"),
+        rising("references_"),
+        output_distribution=text("uniform", "normal"),
+        n_features_in_=size("columns"),
+        n_quantiles_=size("quantiles"),
+        references_=array("f", "quantiles", low=0, high=1),
+        quantiles_=array("f", "quantiles", "columns"),
+        sizes={"width": same_width},
+    ),
+    "KBinsDiscretizer": State(
+        wrong_bins,
+        encode=text("onehot", "onehot-dense", "ordinal"),
+        n_features_in_=size("columns"),
+        bin_edges_=array("O", "columns"),
+        n_bins_=array("i", "columns", low=1),
+        _encoder=optional(part(columns="columns", width="width")),
+    ),
+    "SimpleImputer": State(
+        lambda its: None if its["add_indicator"] == (its["indicator_"] is not None) else "indicator_ does not fit",
+        strategy=text("mean", "median", "most_frequent", "constant"),
+        add_indicator=flag(),
+        keep_empty_features=flag(),
+        copy=flag(),
+        n_features_in_=size("columns"),
+        statistics_=array("biufUO", "columns", finite=False),
+        indicator_=maybe(part(columns="columns")),
+        _fit_dtype=anything(),
+        _fill_dtype=anything(),
+    ),
+    "MissingIndicator": State(
+        features=text("missing-only", "all"),
+        n_features_in_=size("columns"),
+        _precomputed=flag(),
+        _n_features=size("columns"),
+        features_=array("i", "width", below="columns"),
+    ),
+}
+
+# --- machines ---------------------------------------------------------------------------------------------------------
+
+
+def wrong_priors(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in a classifier that looks at no row: one probability for each class."""
+    if its["n_outputs_"] != 1 or len(its["classes_"]) != its["n_classes_"]:
+        return "n_classes_ is not the number of classes"
+    return None if abs(float(its["class_prior_"].sum()) - 1) < 1e-6 else "class_prior_ does not add up to one"
+
+
+def wrong_thresholds(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in the steps of an isotonic regression, which are looked up by halving."""
+    if not len(its["X_thresholds_"]) or np.any(np.diff(its["X_thresholds_"]) < 0):
+        return "X_thresholds_ falls"
+    return None
+
+
+def wrong_calibrators(its: Mapping[str, Any]) -> str | None:
+    """What is wrong where there is not one calibrator for two classes or for all, and one for each of several."""
+    wanted = 1 if len(its["classes"]) == 2 or its["method"] == "temperature" else len(its["classes"])
+    return None if len(its["calibrators"]) == wanted else "calibrators are not one for each class"
+
+
+MACHINES = {
+    "CalibratedClassifierCV": State(
+        lambda its: None if its["calibrated_classifiers_"] else "calibrated_classifiers_ is empty",
+        classes_=labels("classes"),
+        calibrated_classifiers_=several(part(classes="classes", columns="columns")),
+    ),
+    "_CalibratedClassifier": State(
+        wrong_calibrators,
+        estimator=part(has="predict", classes="classes", columns="columns"),
+        calibrators=several(part(has="predict")),
+        classes=labels("classes"),
+        method=text("sigmoid", "isotonic", "temperature"),
+    ),
+    "_SigmoidCalibration": State(a_=number(), b_=number()),
+    "_TemperatureScaling": State(beta_=number()),
+    "IsotonicRegression": State(
+        wrong_thresholds,
+        out_of_bounds=text("nan", "clip", "raise"),
+        increasing_=flag(),
+        X_min_=number(),
+        X_max_=number(),
+        X_thresholds_=array("f", "steps"),
+        y_thresholds_=array("f", "steps"),
+    ),
+    "DummyClassifier": State(
+        wrong_priors,
+        _strategy=text("most_frequent", "prior", "stratified", "uniform", "constant"),
+        sparse_output_=flag(),
+        n_outputs_=whole(1),
+        n_classes_=whole(1),
+        classes_=labels("classes"),
+        class_prior_=array("f", "classes", low=0),
+    ),
+    "DummyRegressor": State(n_outputs_=size("outputs"), constant_=array("f", 1, "outputs")),
+    "FrozenEstimator": State(estimator=part(columns="columns", classes="classes", width="width")),
+    "TransformedTargetRegressor": State(
+        func=maybe(text()),  # functions are refused when a model is saved
+        inverse_func=maybe(text()),
+        _training_dim=whole(1, 2),
+        transformer_=part(has="inverse_transform"),
+        regressor_=part(has="predict", columns="columns"),
+    ),
+    "LabelBinarizer": State(
+        y_type_=text("binary", "multiclass"),
+        sparse_input_=flag(),
+        classes_=labels("classes"),
+    ),
+    "LabelEncoder": State(classes_=labels("classes", least=0)),
+}
+
+# --- steps in a row and side by side ----------------------------------------------------------------------------------
+
+
+def step(columns: str, width: str) -> Rule:
+    """One step: fitted, or a word that stands for nothing to do."""
+    return either(part(columns=columns, width=width), maybe(text("passthrough", "drop")))
+
+
+def chain() -> Rule:
+    """Named steps in a row: what one gives, the next takes."""
+
+    def test(value: Any, scope: Scope) -> None:
+        if not isinstance(value, list) or not value:
+            raise Mismatch("is no list of steps")
+        given: int | None = None
+        for number_, named in enumerate(value):
+            if not isinstance(named, (tuple, list)) or len(named) != 2 or not isinstance(named[0], str):
+                raise Mismatch("holds a step without a name")
+            inner = scope.inner(named[1])
+            if inner is None:
+                maybe(text("passthrough")).test(named[1], scope)
+                continue
+            scope.fitted = inner.fitted if number_ == 0 else scope.fitted and inner.fitted
+            takes = inner.sizes.get("columns")
+            if given is not None and takes is not None and takes != given:
+                raise Mismatch(f"gives {given} columns to a step that takes {takes}")
+            if number_ == 0 and takes is not None:
+                scope.bind("columns", takes)
+            given = inner.sizes.get("width")
+            if "classes" in inner.sizes and number_ == len(value) - 1:
+                scope.bind("classes", inner.sizes["classes"])
+        if given is not None:
+            scope.bind("width", given)
+
+    return Rule(test)
+
+
+def beside() -> Rule:
+    """Named steps side by side: all take the same columns, and what they give is joined."""
+
+    def test(value: Any, scope: Scope) -> None:
+        if not isinstance(value, list) or not value:
+            raise Mismatch("is no list of steps")
+        widths: list[int | None] = []
+        for named in value:
+            if not isinstance(named, (tuple, list)) or len(named) != 2 or not isinstance(named[0], str):
+                raise Mismatch("holds a step without a name")
+            inner = scope.inner(named[1])
+            if inner is None:
+                text("passthrough", "drop").test(named[1], scope)
+                widths.append(None if named[1] == "passthrough" else 0)
+                continue
+            scope.fitted = scope.fitted and inner.fitted
+            if "columns" in inner.sizes:
+                scope.bind("columns", inner.sizes["columns"])
+            widths.append(inner.sizes.get("width"))
+        if None not in widths:
+            scope.bind("width", sum(width or 0 for width in widths))
+
+    return Rule(test)
+
+
+def chosen_columns() -> Rule:
+    """Fitted steps, each with its own columns."""
+
+    def test(value: Any, scope: Scope) -> None:
+        if not isinstance(value, list):
+            raise Mismatch("is no list of steps")
+        for named in value:
+            if not isinstance(named, (tuple, list)) or len(named) != 3 or not isinstance(named[0], str):
+                raise Mismatch("holds a step without a name or columns")
+            inner = scope.inner(named[1])
+            if inner is None:
+                text("passthrough", "drop").test(named[1], scope)
+            elif not inner.fitted and np.size(named[2]):
+                raise Mismatch("holds a step that is not fitted")
+            elif "columns" in inner.sizes and isinstance(named[2], (list, np.ndarray)):
+                scope.bind(len(named[2]), inner.sizes["columns"])
+
+    return Rule(test)
+
+
+STEPS = {
+    **NUMBERS,
+    **MACHINES,
+    "CountVectorizer": VECTORIZER,
+    "TfidfVectorizer": VECTORIZER | State(norm=maybe(text("l1", "l2")), _tfidf=part(columns="words")),
+    "TfidfTransformer": State(
+        norm=maybe(text("l1", "l2")),
+        use_idf=flag(),
+        n_features_in_=size("columns"),
+        idf_=optional(array("f", "columns")),
+        sizes={"width": same_width},
+    ),
+    "OneHotEncoder": ONE_HOT,
+    "OrdinalEncoder": ORDINAL,
+    "TargetEncoder": ENCODER
+    | State(
+        wrong_encodings,
+        target_type_=text("binary", "multiclass", "continuous"),
+        classes_=maybe(labels("classes")),
+        target_mean_=either(number(), array("f", None)),
+        encodings_=several(array("f", None)),
+    ),
+    "ColumnTransformer": State(
+        n_features_in_=size("columns"),
+        n_jobs=maybe(whole(1, 1)),
+        transformers_=chosen_columns(),
+        _columns=anything(),
+        _transformer_to_input_indices=anything(),
+        _remainder=anything(),
+        sparse_output_=flag(),
+        output_indices_=anything(),
+        _name_to_fitted_passthrough=optional(anything()),
+    ),
+    "FeatureUnion": State(n_jobs=maybe(whole(1, 1)), transformer_list=beside()),
+    "Pipeline": State(memory=maybe(text()), steps=chain()),
+    "FunctionTransformer": State(
+        func=maybe(text()),
+        inverse_func=maybe(text()),
+        n_features_in_=optional(size("columns")),
+    ),
+    **{
+        name: State(n_splits=whole(1), shuffle=flag())
+        for name in ("GroupKFold", "KFold", "StratifiedKFold", "TimeSeriesSplit")
+    },
+    "ShuffleSplit": State(n_splits=whole(1)),
 }

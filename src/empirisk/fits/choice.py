@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
+from empirisk import state
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import Fit, Run
@@ -38,6 +39,8 @@ class Choice:
     rule : str
         "best", or "1se": the smallest C whose mean is within one standard error of the best.
     """
+
+    _state = state.State(C=state.number(0, finite=False))
 
     Cs: Array
     losses: Array

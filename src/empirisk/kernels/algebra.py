@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.base import ATOM, POWER, PRODUCT, SUM, Kernel, is_number, require_whole, text, within
 from empirisk.kernels.items import Parts, as_floats
@@ -18,6 +19,10 @@ DOUBLE = 8
 
 class Composed(Kernel):
     """A kernel made of others, its children: those parameters that are kernels."""
+
+    _state = state.State(
+        kernel=state.optional(state.part(Kernel)), kernel_=state.optional(state.part(Kernel, columns="columns"))
+    )
 
     children: tuple[str, ...] = ("kernel",)
 
@@ -92,6 +97,13 @@ class Composed(Kernel):
 
 class Binary(Composed):
     """Two kernels and an operation on their blocks."""
+
+    _state = state.State(
+        left=state.part(Kernel),
+        right=state.part(Kernel),
+        left_=state.optional(state.part(Kernel, columns="columns")),
+        right_=state.optional(state.part(Kernel, columns="columns")),
+    )
 
     children = ("left", "right")
     operation: Any
@@ -173,6 +185,8 @@ class Scaled(Composed):
     0.5 * Linear()
     """
 
+    _state = state.State(factor=state.number(0))
+
     binding = PRODUCT
 
     def __init__(self, kernel: Kernel, factor: float):
@@ -205,6 +219,8 @@ class Power(Composed):
     >>> (er.kernels.Linear() ** 2)([[1.0, 2.0]])
     array([[25.]])
     """
+
+    _state = state.State(exponent=state.whole())
 
     binding = POWER
 

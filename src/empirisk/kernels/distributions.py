@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import Kernel, require_positive
@@ -80,6 +81,8 @@ class MeanEmbedding(Cosine, Composed):
            [4., 4.]])
     """
 
+    _state = state.State(kernel=state.maybe(state.part(Kernel)))
+
     def __init__(self, kernel: Kernel | None = None, *, normalise: bool = False):
         self.kernel = kernel
         self.normalise = normalise
@@ -152,6 +155,8 @@ class ExpectedLikelihood(Cosine):
     array([[1.    , 0.1078],
            [0.1078, 1.    ]])
     """
+
+    _state = state.State(ridge=state.number(0))
 
     takes = "samples"
 

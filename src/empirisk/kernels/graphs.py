@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import require_positive, require_whole
 from empirisk.kernels.counts import CountKernel, digest
@@ -19,6 +20,8 @@ from empirisk.kernels.walks import count_walks, sum_walks
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
+
+MOST_STEPS = 10_000  # of rounds and walks that a file may ask for: each goes through all edges
 
 
 class WeisfeilerLehman(CountKernel):
@@ -43,6 +46,8 @@ class WeisfeilerLehman(CountKernel):
     array([[14., 12.],
            [12., 18.]])
     """
+
+    _state = state.State(rounds=state.whole(0, MOST_STEPS))
 
     takes = "graphs"
 
@@ -97,6 +102,8 @@ class RandomWalk(Cosine):
     array([[ 4.44444444,  7.5       ],
            [ 7.5       , 15.        ]])
     """
+
+    _state = state.State(decay=state.number(0), length=state.maybe(state.whole(0, MOST_STEPS)))
 
     takes = "graphs"
 
@@ -195,6 +202,12 @@ class Diffusion(Cosine):
            [0.259, 0.482, 0.259],
            [0.067, 0.259, 0.674]])
     """
+
+    _state = state.State(
+        beta=state.number(0),
+        gram_=state.optional(state.array("f8", "nodes", "nodes")),
+        nodes_=state.optional(state.mapping(state.whole(below="nodes"), keys=Hashable)),
+    )
 
     takes = "nodes"
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import FEW_DIGITS, check, refuse
@@ -57,6 +58,10 @@ class Precomputed(Kernel):
     >>> machine.predict(np.array([[2.5]]) @ X.T)
     array([1])
     """
+
+    _state = state.State(
+        size_=state.optional(state.size("columns")), diagonal_=state.optional(state.array("f", "columns"))
+    )
 
     takes = "gram"
 

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import is_number, require_whole
 from empirisk.kernels.counts import CountKernel, number
@@ -15,6 +16,7 @@ from empirisk.kernels.tiles import mirror, result
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.threads import in_threads
 
+MOST_LETTERS = 10_000  # of a substring that a file may ask for: more would be hours of work
 CELLS = 2e7  # of the table filled by one call of the compiled loop: some hundredths of a second
 
 
@@ -48,6 +50,8 @@ class Spectrum(CountKernel):
     array([[5., 2.],
            [2., 2.]])
     """
+
+    _state = state.State(length=state.whole(1, MOST_LETTERS))
 
     takes = "strings"
 
@@ -115,6 +119,8 @@ class Subsequence(Cosine):
     array([[0.0625]])
     """
 
+    _state = state.State(length=state.whole(1, MOST_LETTERS), decay=state.number(0, 1))
+
     takes = "strings"
 
     def __init__(self, length: int = 3, decay: float = 0.5, *, blended: bool = False, normalise: bool = False):
@@ -146,7 +152,7 @@ class Subsequence(Cosine):
         return out
 
     def _row(self, word: NDArray, others: Words, start: int, stop: int, line: NDArray) -> None:
-        weights = np.ones(int(self.length)) if self.blended else np.eye(int(self.length))[-1]
+        weights = np.ones(int(self.length)) if self.blended else np.append(np.zeros(int(self.length) - 1), 1.0)
         _subsequences(word, others.codes, others.starts[start : stop + 1], float(self.decay), weights, line[start:stop])
 
     def plain_norms(self, A):

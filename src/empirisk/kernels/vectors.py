@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse import issparse
 from sklearn.base import clone
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, is_number, require_positive, require_whole, text
 from empirisk.kernels.distances import Exponents, packed, robust_centre
@@ -71,6 +72,8 @@ class Polynomial(Kernel):
     array([[16.]])
     """
 
+    _state = state.State(degree=state.whole(1), constant=state.number(0))
+
     sparse = True
 
     def __init__(self, degree: int = 2, constant: float = 1.0):
@@ -104,6 +107,12 @@ def _distinct(items: Any) -> NDArray[np.intp]:
 
 class Stationary(Kernel):
     """A kernel of a distance over a width; ``width="median"`` is learned from the data."""
+
+    _state = state.State(
+        width=state.either(state.number(0), state.text("median")),
+        width_=state.optional(state.number(0)),
+        centre_=state.optional(state.array("f", "columns")),
+    )
 
     constant_diagonal = True
     width: Any
@@ -227,6 +236,8 @@ class Laplacian(Stationary):
     array([[0.3679]])
     """
 
+    _state = state.State(norm=state.whole(1, 2))
+
     def __init__(self, width: float | str = 1.0, norm: int = 1):
         self.width = width
         self.norm = norm
@@ -299,6 +310,12 @@ class Anova(Kernel):
     array([[17.]])
     """
 
+    _state = state.State(
+        kernel=state.maybe(state.part(Kernel)),
+        order=state.whole(1),
+        kernels_=state.optional(state.several(state.part(Kernel), "columns")),
+    )
+
     def __init__(self, kernel: Kernel | None = None, order: int = 2):
         self.kernel = kernel
         self.order = order
@@ -335,11 +352,11 @@ class Anova(Kernel):
             raise EmpiriskError(f"X has {len(A.groups)} columns and Z has {len(B.groups)}.")
         others = [None] * len(blocks) if B is None else list(B)
         parts = (block(a, b) for block, a, b in zip(blocks, A, others, strict=True))
-        return _elementary(parts, int(self.order), out)
+        return _elementary(parts, min(int(self.order), len(blocks)), out)
 
     def norms(self, A):
         parts = (kernel.norms(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
-        return _elementary(parts, int(self.order), None)
+        return _elementary(parts, min(int(self.order), len(A.groups)), None)
 
     def scratch(self, rows, columns):
         return (int(self.order) + 2) * rows * columns * 8 + self._base().scratch(rows, columns)

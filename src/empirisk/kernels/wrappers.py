@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import ATOM, Kernel, text, within
@@ -101,6 +102,11 @@ class On(Composed):
     >>> er.kernels.Linear().on([1])([[1.0, 2.0]])
     array([[4.]])
     """
+
+    _state = state.State(
+        kernel_=state.optional(state.part(Kernel)),  # its columns are some of ours
+        columns_=state.optional(state.array("i", None, below="columns")),
+    )
 
     def __init__(self, kernel: Kernel, columns: Any):
         self.kernel = kernel
@@ -249,6 +255,8 @@ class Centred(Composed):
     >>> er.kernels.Centred(er.kernels.Linear()).fit([[1.0], [3.0]])([[3.0]], [[4.0]])
     array([[2.]])
     """
+
+    _state = state.State(items_=state.optional(state.items("kept", "columns")), mean_=state.optional(state.number()))
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel

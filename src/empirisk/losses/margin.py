@@ -5,6 +5,7 @@ from numbers import Real
 import numpy as np
 from scipy.special import expit, log_expit, wrightomega, xlog1py, xlogy
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Array, MarginLoss, Ramp, class_totals, log_odds, monotone_root
 
@@ -157,6 +158,8 @@ class SoftHinge(MarginLoss):
     >>> SoftHinge(margin=0.0, temperature=1.0).value(np.array([1.0]), np.array([0.0])).round(4)
     array([0.6931])
     """
+
+    _state = state.State(margin=state.number(), temperature=state.number(0))
 
     interval = (-1.0, 0.0)
     probabilistic = True

@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Array, Ramp, ResidualLoss, monotone_root
 
@@ -65,6 +66,8 @@ class EpsilonInsensitive(ResidualLoss):
     >>> EpsilonInsensitive(0.5).value(np.array([1.0, 1.0]), np.array([1.2, 3.0]))
     array([0. , 1.5])
     """
+
+    _state = state.State(epsilon=state.number(0))
 
     interval = (-1.0, 1.0)
 
@@ -143,6 +146,8 @@ class Power(ResidualLoss):
     >>> Power(3.0).value(np.array([1.0]), np.array([3.0]))
     array([8.])
     """
+
+    _state = state.State(p=state.number(1))
 
     def __init__(self, p: float = 1.5):
         self.p = p
@@ -253,6 +258,8 @@ class SquaredAbsolute(ResidualLoss):
     >>> SquaredAbsolute(weight=0.5).value(np.array([1.0]), np.array([3.0]))
     array([5.])
     """
+
+    _state = state.State(weight=state.number(0))
 
     def __init__(self, weight: float = 1.0):
         self.weight = weight

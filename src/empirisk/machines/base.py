@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from empirisk import losses, penalties
+from empirisk import losses, penalties, state
+from empirisk.certificate import Certificate
 from empirisk.contract.features import MapsFeatures, expansion
 from empirisk.contract.inputs import check_C
 from empirisk.contract.progress import Reporter
@@ -28,6 +29,17 @@ Array = NDArray[np.float64]
 
 class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
+
+    _state = state.State(
+        forms=(("coef_",), ("dual_coef_", "support_", "support_vectors_")),
+        C_=state.number(0, finite=False),
+        choice_=state.optional(state.part(choice.Choice)),
+        certificate_=state.part(Certificate),
+        history_=state.mapping(state.array("f", None, finite=False)),
+        n_iter_=state.whole(),
+        solver_=state.text(),
+        stopped_=state.optional(state.text()),  # files of version 0.1 have none
+    )
 
     task: ClassVar[str]
     loss: Any

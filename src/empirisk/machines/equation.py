@@ -1,5 +1,6 @@
 """The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
-from empirisk import losses
+from empirisk import losses, state
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.losses.base import Loss
@@ -30,6 +31,15 @@ def _has_probabilities(machine: "Classifier") -> bool:
     if machine.multiclass in ("one_vs_one", "error_correcting"):
         raise AttributeError(f"multiclass={machine.multiclass!r} gives votes, not probabilities; use 'joint'.")
     return True
+
+
+def _codes_fit(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in the coding matrix of a loaded classifier: how many machines each scheme has."""
+    outputs, classes = its["codes_"].shape
+    wanted = {"binary": 1, "one_vs_rest": classes, "joint": classes, "one_vs_one": classes * (classes - 1) // 2}
+    if outputs != wanted.get(its["scheme_"], outputs) or classes < 2 or (its["scheme_"] == "binary" and classes != 2):
+        return "codes_ has not the rows that scheme_ asks for"
+    return None
 
 
 class Classifier(ClassifierMixin, Machine):
@@ -96,6 +106,16 @@ class Classifier(ClassifierMixin, Machine):
     >>> machine.certificate_.converged
     True
     """
+
+    _state = state.State(
+        _codes_fit,
+        classes_=state.labels("classes"),
+        scheme_=state.text("joint", *SCHEMES),
+        codes_=state.array("f8", "outputs", "classes", low=-1, high=1),
+        coef_=state.array("f", "outputs", "mapped"),
+        dual_coef_=state.array("f", "outputs", "support"),
+        intercept_=state.array("f", "outputs"),
+    )
 
     task = "classification"
 
@@ -206,6 +226,13 @@ class Classifier(ClassifierMixin, Machine):
         return np.log(self.predict_proba(X))
 
 
+def _targets_fit(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in a loaded regressor: one target has no axis, several have one."""
+    weights = its["coef_"] if "coef_" in its else its["dual_coef_"]
+    axes = np.ndim(its["intercept_"]), weights.ndim
+    return None if axes == ((0, 1) if its["_single"] else (1, 2)) else "intercept_ has not the targets of the weights"
+
+
 class Regressor(RegressorMixin, MultiOutputMixin, Machine):
     """The equation for numbers:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
 
@@ -232,6 +259,14 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
     >>> machine.predict([[3.0]]).round(6)
     array([3.])
     """
+
+    _state = state.State(
+        _targets_fit,
+        _single=state.flag(),
+        coef_=state.either(state.array("f", "mapped"), state.array("f", "outputs", "mapped")),
+        dual_coef_=state.either(state.array("f", "support"), state.array("f", "outputs", "support")),
+        intercept_=state.either(state.number(), state.array("f", "outputs")),
+    )
 
     task = "regression"
 

@@ -9,9 +9,10 @@ from sklearn.base import OutlierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from empirisk import kernels, losses, penalties, scales
+from empirisk import kernels, losses, penalties, scales, state
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.kernels.base import Kernel
 from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
 from empirisk.machines.base import Machine
@@ -73,6 +74,14 @@ class OneClassSVM(OutlierMixin, Machine):
     >>> er.OneClassSVM(nu=0.3, features=er.kernels.Gaussian()).fit(X).predict([[0.0], [9.5]])
     array([ 1, -1])
     """
+
+    _state = state.State(
+        lambda its: None if "coef_" in its or isinstance(its.get("features_"), Kernel) else "coef_ is missing",
+        forms=(("dual_coef_", "support_", "support_vectors_"),),
+        coef_=state.optional(state.array("f", 1, "mapped")),
+        dual_coef_=state.array("f", 1, "support"),
+        offset_=state.number(),
+    )
 
     task = "outliers"
     loss = "perceptron"

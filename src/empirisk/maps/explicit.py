@@ -8,9 +8,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 
 FLOATS = (np.float64, np.float32)
+MOST_HARMONICS = 10_000  # that a file may ask for: each makes two columns of one
 
 
 class Polynomial(TransformerMixin, BaseEstimator):
@@ -38,6 +40,8 @@ class Polynomial(TransformerMixin, BaseEstimator):
     >>> square.predict([[3.0]]).round(6)
     array([9.])
     """
+
+    _state = state.State(expansion_=state.part(PolynomialFeatures, columns="columns", width="width"))
 
     def __init__(self, degree: int | tuple[int, int] = 2, *, interaction_only: bool = False):
         self.degree = degree
@@ -94,6 +98,13 @@ class Periodic(TransformerMixin, BaseEstimator):
     >>> er.maps.Periodic(harmonics=1).fit_transform([[0.0]])
     array([[0., 1.]])
     """
+
+    _state = state.State(
+        harmonics=state.whole(1, MOST_HARMONICS),
+        period=state.number(1e-300),
+        n_features_in_=state.size("columns"),
+        sizes={"width": lambda its: 2 * its["harmonics"] * its["n_features_in_"]},
+    )
 
     def __init__(self, harmonics: int = 3, period: float = 2 * np.pi):
         self.harmonics = harmonics

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.utils import _safe_indexing, check_random_state
 
-from empirisk import kernels
+from empirisk import kernels, state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import size, take
@@ -59,6 +59,10 @@ class Nystrom(StreamedMap):
     >>> phi.error_ < 1e-6, phi.transform(X).shape[0]
     (True, 200)
     """
+
+    _state = state.State(
+        landmarks_=state.items("landmarks", "columns"), projection_=state.array("f", "landmarks", "width")
+    )
 
     def __init__(
         self,

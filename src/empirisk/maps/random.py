@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from empirisk import kernels
+from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.maps.streamed import StreamedMap
@@ -58,6 +58,12 @@ class RandomFourier(StreamedMap):
     >>> er.maps.RandomFourier("gaussian", rank=1000, random_state=0).fit(X).error_ < 0.1
     True
     """
+
+    _state = state.State(
+        lambda its: None if its["rank"] == 2 * its["frequencies_"].shape[1] else "rank has no frequencies",
+        rank=state.size("width"),
+        frequencies_=state.array("f", "columns", None),
+    )
 
     projection_ = None
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from empirisk import kernels as families
+from empirisk import state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, size
@@ -58,6 +59,12 @@ class SeveralKernels(Kernel):
     >>> er.Ridge(features=several).fit(X, np.sin(X[:, 0])).features_.beta_.round(2)
     array([1., 0.])
     """
+
+    _state = state.State(
+        norm=state.whole(1, 2),
+        kernels_=state.optional(state.several(state.part(Kernel, columns="columns"), "kernels")),
+        beta_=state.optional(state.array("f8", "kernels", low=0)),
+    )
 
     def __init__(self, kernels: Sequence[Any] = ("linear", "gaussian"), norm: int = 1):
         self.kernels = kernels

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
 from empirisk.lazy import lazy
@@ -34,6 +35,8 @@ class StreamedMap(TransformerMixin, BaseEstimator):
     error_ : float
         |K - Phi Phi'| / |K| in the Frobenius norm, on a sample of the rows that the map was fitted on.
     """
+
+    _state = state.State(kernel_=state.part(Kernel, columns="columns"), error_=state.number(finite=False))
 
     kernel: Any
     kernel_: Kernel

@@ -2,6 +2,7 @@
 
 from numbers import Real
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.penalties.base import Penalty
 
@@ -50,6 +51,8 @@ class ElasticNet(Penalty):
     >>> ElasticNet(ratio=0.5).value(np.array([1.0, -2.0]))
     2.75
     """
+
+    _state = state.State(ratio=state.number(0, 1))
 
     def __init__(self, ratio: float = 0.5):
         self.ratio = ratio

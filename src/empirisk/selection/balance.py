@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.inputs import generator
 from empirisk.contract.meta import Around, Whole, inner_has
 from empirisk.contract.transaction import all_or_nothing
@@ -71,6 +72,12 @@ class Balanced(Whole, ClassifierMixin, Around):
     >>> bool(abs(machine.predict_proba(X)[:, 1].mean() - y.mean()) < 0.03)
     True
     """
+
+    _state = state.State(
+        correct=state.flag(),
+        prior_=state.array("f8", "classes", low=0),
+        trained_prior_=state.array("f8", "classes", low=0),
+    )
 
     def __init__(
         self,

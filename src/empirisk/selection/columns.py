@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.members import check_table
 from empirisk.contract.meta import Delegating
@@ -94,6 +95,14 @@ class GreedySelection(SelectorMixin, Delegating):
     >>> np.flatnonzero(found.support_)[:2], bool(found.path_[0].error > found.path_[1].error)
     (array([1, 4]), True)
     """
+
+    _state = state.State(
+        lambda its: None if int(its["support_"].sum()) >= 1 else "support_ has no column",
+        n_features_in_=state.size("columns"),
+        path_=state.several(state.part(Step)),
+        support_=state.array("b", "columns"),
+        sizes={"inner": lambda its: int(its["support_"].sum())},
+    )
 
     def __init__(
         self,
@@ -258,6 +267,15 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     >>> bool(found.support_[[1, 4]].all())
     True
     """
+
+    _state = state.State(
+        n_features_in_=state.size("columns"),
+        estimator_=state.part(has="predict", columns="columns"),
+        frequencies_=state.array("f8", "columns", low=0, high=1),
+        support_=state.array("b", "columns"),
+        expected_errors_=state.number(finite=False),
+        sizes={"width": lambda its: int(its["support_"].sum())},
+    )
 
     def __init__(self, estimator: Any = None, *, n_samples: int = 50, threshold: float = 0.6, random_state: Any = None):
         self.estimator = estimator

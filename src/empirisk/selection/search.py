@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from empirisk import state
 from empirisk.contract.meta import Delegating, Whole
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -69,6 +70,15 @@ class Search(Whole, Delegating):
     >>> found.best_params_
     {'C': 1.0, 'features': Polynomial()}
     """
+
+    _state = state.State(
+        refused_=state.anything(),
+        best_index_=state.whole(),
+        best_params_=state.anything(),
+        best_score_=state.number(finite=False),
+        cv_results_=state.anything(),
+        best_estimator_=state.part(has="predict"),
+    )
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.meta import Around, Whole
 from empirisk.contract.transaction import all_or_nothing
@@ -181,6 +182,13 @@ class Threshold(Whole, ClassifierMixin, Around):
     >>> bool(careful.predict(X).sum() > plain.predict(X).sum())
     True
     """
+
+    _state = state.State(
+        threshold_=state.number(finite=False),
+        choice_=state.maybe(state.part(ThresholdChoice)),
+        estimator_=state.part(has="predict", columns="columns", classes="two"),
+        sizes={"two": lambda its: 2},
+    )
 
     def __init__(
         self,

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from empirisk import state
+
 Array = NDArray[np.float64]
 
 FAR = 1e100  # what comes of numbers near the largest float is kept finite, and its square too
@@ -29,6 +31,13 @@ class Numbers:
     flagged : array of int
         The columns that had missing values there.
     """
+
+    _state = state.State(
+        middle=state.array("f8", "columns"),
+        mean=state.array("f8", "columns"),
+        scale=state.array("f8", "columns"),
+        flagged=state.array("i", "flagged", below="columns"),
+    )
 
     middle: Array
     mean: Array
@@ -99,6 +108,8 @@ class Texts:
     vectorizer : TfidfVectorizer or None
         Fitted on the training rows; None where they held no word worth keeping.
     """
+
+    _state = state.State(vectorizer=state.maybe(state.part(TfidfVectorizer, width="width")))
 
     vectorizer: Any
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 
 #: Text that stands for "missing" wherever it is met.
@@ -70,6 +71,8 @@ class Column:
     >>> column.used, str(column)
     (True, 'age: number from 18 to 90')
     """
+
+    _state = state.State(name=state.text(), kind=state.text(*CANONICAL, *UNUSED), form=state.text())
 
     name: str
     kind: str

@@ -1,5 +1,6 @@
 """The encoder: a table in, numbers out, everything learned from the training rows alone."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.blocks import DATE_PARTS, WEEKDAYS, Numbers, Texts, date_parts
 from empirisk.tables.schema import Schema
@@ -16,6 +18,22 @@ from empirisk.tables.words import Means, Words
 
 MOST_OUTPUTS = 10  # classes up to which mean targets of words are used
 WIDE, THIN = 200, 0.2  # a table with more columns, of which fewer are filled, is kept sparse
+
+
+def _wrong_blocks(its: Mapping[str, Any]) -> str | None:
+    """What is wrong where the blocks of a loaded encoder do not go with its schema."""
+    schema, numbers, words, texts = (its[name] for name in ("schema", "numbers_", "words_", "texts_"))
+    dates, categories = len(schema.of_kind("date")), schema.of_kind("category")
+    plain = len(schema.of_kind("number", "boolean")) + dates * len(DATE_PARTS)
+    found = len(numbers.middle), len(words.levels), len(texts), its["n_features_in_"]
+    if found != (plain, len(categories), len(schema.of_kind("text")), len(schema.used)):
+        return "schema has other columns than the blocks"
+    if not set(its["many_"]) <= set(categories):
+        return "many_ names no column of words"
+    means = sum(table.shape[1] for table in its["means_"].means)
+    width = plain + len(numbers.flagged) + means + dates * len(WEEKDAYS) + int(words.widths.sum())
+    width += sum(len(block.names()) for block in texts)
+    return None if width == len(its["names_"]) else "names_ has not one name for each number"
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -60,6 +78,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     >>> encoder.get_feature_names_out().tolist()
     ['age', 'age missing', 'town=Ulm', 'town=Bonn', 'town=(missing)']
     """
+
+    _state = state.State(
+        _wrong_blocks,
+        schema=state.part(Schema),
+        n_features_in_=state.size("columns"),
+        numbers_=state.part(Numbers),
+        words_=state.part(Words),
+        texts_=state.several(state.part(Texts)),
+        many_=state.names("many"),
+        means_=state.part(Means, columns="many"),
+        names_=state.names("width"),
+        sources_=state.array("i", "width", below="columns"),
+        sparse_=state.flag(),
+    )
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.frames import as_frame
 from empirisk.tables.schema import Schema
@@ -41,6 +42,13 @@ class TableModel:
     >>> model.predict([{"sepal_length": 5, "sepal_width": 3.4, "petal_length": "1.5", "petal_width": 0.2}])
     array(['setosa'], dtype='<U10')
     """
+
+    _state = state.State(
+        schema=state.part(Schema),
+        pipeline=state.part(has="predict"),
+        target=state.part(Target),
+        scores=state.mapping(state.anything()),
+    )
 
     schema: Schema
     pipeline: Any

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.lazy import lazy
 from empirisk.tables.columns import Column
@@ -30,6 +31,8 @@ class Schema:
     >>> er.tables.Schema.from_json(schema.to_json()) == schema
     True
     """
+
+    _state = state.State(columns=state.several(state.part(Column)))
 
     columns: tuple[Column, ...]
 

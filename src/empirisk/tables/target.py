@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
@@ -44,6 +45,8 @@ class Target:
     >>> target.values({"spam": ["no", "yes"]})
     array(['no', 'yes'], dtype='<U3')
     """
+
+    _state = state.State(name=state.text(), task=state.text(*TASKS), column=state.part(Column))
 
     name: str
     task: str

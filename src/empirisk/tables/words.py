@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from empirisk import state
 from empirisk.tables.columns import FEW
 
 Array = NDArray[np.float64]
@@ -27,6 +28,12 @@ class Words:
     others, missing : arrays of bool
         Whether a column has an indicator for other words, and for missing values.
     """
+
+    _state = state.State(
+        levels=state.several(state.names(None), "columns"),
+        others=state.array("b", "columns"),
+        missing=state.array("b", "columns"),
+    )
 
     levels: tuple[tuple[str, ...], ...]
     others: NDArray[np.bool_]
@@ -111,6 +118,16 @@ class Means:
     means : tuple of arrays
         For each column, words x outputs; the last row is for words not met.
     """
+
+    _state = state.State(
+        lambda its: (
+            None
+            if all(len(means) == len(kept) + 1 for means, kept in zip(its["means"], its["levels"], strict=True))
+            else "means has not one row for each word"
+        ),
+        levels=state.several(state.names(None), "columns"),
+        means=state.several(state.array("f8", None, "outputs"), "columns"),
+    )
 
     levels: tuple[tuple[str, ...], ...]
     means: tuple[Array, ...]

@@ -1,6 +1,6 @@
 """AdaBoost: each weak learner is fitted to the rows that those before it got wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
@@ -20,7 +21,7 @@ from empirisk.contract.members import check_table, check_target, take_rows
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
-from empirisk.trees.categories import read_new, read_training
+from empirisk.trees.categories import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.tree import TreeClassifier, numbered
 from empirisk.trees.weak import AnyLearner, Learner, TreeLearner, said_by_nodes, shares_columns
 
@@ -40,6 +41,18 @@ def add_votes(scores, said, labels, alpha, weights):
         if best != labels[row]:
             wrong += weights[row]
     return wrong
+
+
+def _wrong_members(its: Mapping[str, Any]) -> str | None:
+    """What is wrong in loaded members: trees that read the rows without a check need the columns of the whole."""
+    if not its["estimators_"]:
+        return "estimators_ is empty"
+    if not its["_trees"]:
+        return None
+    if "columns_" not in its or not all(type(member) is TreeClassifier for member in its["estimators_"]):
+        return "estimators_ are not the trees that they should be"
+    wrong = (wrong_categories(its["columns_"], member.nodes_.category_counts) for member in its["estimators_"])
+    return next((found for found in wrong if found), None)
 
 
 class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, BaseEstimator):
@@ -99,6 +112,22 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
     >>> bool((boost.training_errors_ <= boost.bound_).all()), boost.score(X, y)
     (True, 1.0)
     """
+
+    _state = state.State(
+        _wrong_members,
+        n_features_in_=state.size("columns"),
+        columns_=state.optional(state.part(Columns, columns="columns")),
+        _trees=state.flag(),
+        classes_=state.labels("classes"),
+        stopped_=state.text(),
+        estimators_=state.several(
+            state.part(has="predict", columns="columns", classes="classes", outputs="classes"), "members"
+        ),
+        alphas_=state.array("f8", "members"),
+        edges_=state.array("f8", "members", finite=False),
+        training_errors_=state.array("f8", "members", finite=False),
+        bound_=state.array("f8", "members", finite=False),
+    )
 
     def __init__(
         self,

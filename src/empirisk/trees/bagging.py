@@ -9,6 +9,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
+from empirisk import state
 from empirisk.contract.inputs import check_weights, class_weights
 from empirisk.contract.members import check_table, check_target
 from empirisk.contract.transaction import all_or_nothing
@@ -68,6 +69,12 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     >>> bag.predict([[3.0], [15.0]])
     array([False,  True])
     """
+
+    _state = state.State(
+        vote=state.text("majority", "mean"),
+        classes_=state.labels("classes"),
+        oob_decision_function_=state.array("f8", None, "classes", finite=False),
+    )
 
     def __init__(
         self,
@@ -173,6 +180,8 @@ class BaggingRegressor(RegressorMixin, Bagging):
     >>> bag.predict([[0.5]]).round(1)
     array([0.2])
     """
+
+    _state = state.State(oob_prediction_=state.array("f8", None, finite=False))
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
@@ -36,6 +37,14 @@ class Member(NamedTuple):
 
 class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two bagging machines share; see `BaggingClassifier` and `BaggingRegressor`."""
+
+    _state = state.State(
+        n_features_in_=state.size("columns"),
+        estimators_=state.several(state.part(has="predict", columns="columns"), "members"),
+        feature_importances_=state.optional(state.array("f8", "columns", finite=False)),
+        oob_error_=state.number(finite=False),
+        oob_score_=state.number(finite=False),
+    )
 
     estimator: Any
     n_estimators: int

@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
-from empirisk import losses
+from empirisk import losses, state
 from empirisk.contract.arguments import weigh_classes
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
@@ -107,6 +107,15 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     >>> machine.predict([[3.0], [70.0]])
     array(['low', 'high'], dtype='<U4')
     """
+
+    _state = state.State(
+        lambda its: (
+            None
+            if len(its["baseline_"]) == (len(its["classes_"]) if len(its["classes_"]) > 2 else 1)
+            else "baseline_ has not one number for each class"
+        ),
+        classes_=state.labels("classes"),
+    )
 
     def __init__(
         self,
@@ -234,6 +243,8 @@ random_state
     >>> machine.predict([[100.0]]).round(0)
     array([10.])
     """
+
+    _state = state.State(lambda its: None if len(its["baseline_"]) == 1 else "baseline_ has several numbers")
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.arguments import (
     check_count,
     check_monotone,
@@ -28,7 +29,7 @@ from empirisk.trees.boost_fit import Held, boost
 from empirisk.trees.boost_loss import Objective
 from empirisk.trees.boost_rounds import Plan, Rounds
 from empirisk.trees.categories import Columns, read_new
-from empirisk.trees.ensemble_predict import PackedTrees
+from empirisk.trees.ensemble_predict import PackedTrees, wrong_outputs
 from empirisk.trees.resample import equal_rows, split_groups
 
 Array = NDArray[np.float64]
@@ -38,6 +39,13 @@ MOST_ROWS = 1 << 28  # rows that whole weights may count
 
 class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two boosting machines share; see `BoostingClassifier` and `BoostingRegressor`."""
+
+    _state = state.State(
+        lambda its: wrong_outputs(its["packed_"], 1, its["n_estimators_"] * len(its["baseline_"])),
+        baseline_=state.array("f8", "outputs"),
+        history_=state.mapping(state.array("f", None, finite=False)),
+        stopped_by_=state.text(),
+    )
 
     loss: str | Loss
     learning_rate: float

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import check_array, validate_data
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.settings import require
 
@@ -40,6 +41,12 @@ class Columns:
         Which columns had missing values in training.
     """
 
+    _state = state.State(
+        names=state.names("columns"),
+        categories=state.several(state.maybe(state.labels(None, least=0)), "columns"),
+        missing=state.array("b", "columns"),
+    )
+
     names: tuple[str, ...]
     categories: tuple[NDArray | None, ...]
     missing: NDArray[np.bool_]
@@ -53,6 +60,11 @@ class Columns:
         """The categories of a column that the codes stand for."""
         found = self.categories[column]
         return [str(found[code]) for code in codes] if found is not None else []
+
+
+def wrong_categories(columns: Columns, counts: NDArray) -> str | None:
+    """What is wrong where trees from a file were grown on other categories than those of the columns beside them."""
+    return None if np.array_equal(columns.counts, counts) else "columns_ has other categories than the trees"
 
 
 def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **target) -> tuple[Array, NDArray]:

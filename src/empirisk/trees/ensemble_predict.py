@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.nodes import Nodes
+from empirisk.trees.categories import Columns, wrong_categories
+from empirisk.trees.nodes import Nodes, wrong_trees
 from empirisk.trees.predict_loops import LARGEST, RECORD, RIGHT, Flat, add_by_masks, add_by_walking, make_masks
 
 Array = NDArray[np.float64]
@@ -69,8 +71,56 @@ class Ensemble:
 _READY: WeakKeyDictionary[Any, tuple[Any, Ensemble]] = WeakKeyDictionary()
 
 
+def _wrong_packing(packed: Mapping[str, NDArray]) -> str | None:
+    """What is wrong in packed trees from a file; compiled code looks at none of it again."""
+    feature, slot, table = packed["feature"], packed["slot"], packed["leaf_values"]
+    leaf, count = feature < 0, len(feature)
+    bits = [packed[name] for name in ("missing_left", "categorical") if name in packed]
+    if any(len(part) != (count + 7) // 8 for part in bits):
+        return "packed_ has not one bit for each node"
+    categorical = np.zeros(count, dtype=bool)
+    if "categorical" in packed:
+        categorical = np.unpackbits(packed["categorical"], count=count).astype(bool) & ~leaf
+    points = categorical | (leaf if len(table) else False)
+    ends = np.where(categorical, len(packed["category_bits"]) + 1, max(len(table), 1))
+    with np.errstate(invalid="ignore"):
+        inside = (slot >= 0) & (slot < ends) & (slot == np.floor(slot))
+    if not np.all(np.where(points, inside, np.where(leaf, np.isfinite(slot), ~np.isnan(slot)))):
+        return "packed_ has a slot that points nowhere"
+    start = np.where(categorical, slot, -1).astype(np.int64)
+    named = packed["roots"], feature, packed["left"], start, packed["category_counts"]
+    return wrong_trees(*named, len(packed["category_bits"]))
+
+
+def wrong_outputs(packed: Mapping[str, NDArray], outputs: int, trees: int) -> str | None:
+    """What is wrong where the leaves from a file have not the numbers that are read from them."""
+    table = packed["leaf_values"]
+    if len(packed["roots"]) != trees:
+        return "packed_ has not the trees that it should have"
+    return None if table.shape[1] == outputs and (outputs == 1 or len(table)) else "packed_ has leaves of another width"
+
+
 class PackedTrees:
     """What machines of packed trees share: a machine holds ``packed_``, about 15 bytes a node, and predicts from it."""
+
+    _state = state.State(
+        lambda its: wrong_categories(its["columns_"], its["packed_"]["category_counts"]),
+        lambda its: _wrong_packing(its["packed_"]),
+        n_features_in_=state.size("columns"),
+        columns_=state.part(Columns, columns="columns"),
+        n_estimators_=state.whole(),
+        packed_=state.record(
+            roots=state.array("i4", "trees"),
+            feature=state.either(*(state.array(kind, "nodes", low=-1, below="columns") for kind in ("i2", "i4"))),
+            left=state.array("i4", "nodes", low=-1, below="nodes"),
+            slot=state.array("f8", "nodes", finite=False),
+            missing_left=state.array("u1", None),
+            category_bits=state.array("u8", None),
+            category_counts=state.array("i4", "columns", low=0),
+            leaf_values=state.array("f8", None, None),
+            categorical=state.optional(state.array("u1", None)),
+        ),
+    )
 
     packed_: dict[str, NDArray]
 

@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.arguments import weigh_classes
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
@@ -15,6 +16,7 @@ from empirisk.trees.bins import MAX_BINS
 from empirisk.trees.categories import read_training
 from empirisk.trees.criteria import CLASSIFICATION, ENTROPY
 from empirisk.trees.criteria import find as find_criterion
+from empirisk.trees.ensemble_predict import wrong_outputs
 from empirisk.trees.forest_base import Forest
 from empirisk.trees.forest_grow import Target
 from empirisk.trees.resample import Groups
@@ -22,6 +24,11 @@ from empirisk.trees.resample import Groups
 Array = NDArray[np.float64]
 
 CRITERIA = {name: code for name, code in CLASSIFICATION.items() if name != "error"}
+
+
+def _width(classes: NDArray) -> int:
+    """The numbers in a leaf: one share of two classes tells the other."""
+    return len(classes) if len(classes) > 2 else 1
 
 
 class ForestClassifier(ClassifierMixin, Forest):
@@ -87,6 +94,14 @@ class ForestClassifier(ClassifierMixin, Forest):
     >>> forest.oob_score_ > 0.9
     True
     """
+
+    _state = state.State(
+        lambda its: wrong_outputs(its["packed_"], _width(its["classes_"]), its["n_estimators_"]),
+        classes_=state.labels("classes"),
+        oob_error_=state.number(finite=False),
+        oob_score_=state.number(finite=False),
+        oob_decision_function_=state.array("f8", None, "classes", finite=False),
+    )
 
     def __init__(
         self,
@@ -164,7 +179,7 @@ class ForestClassifier(ClassifierMixin, Forest):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes: the mean of the class shares in the leaves."""
         check_is_fitted(self)
-        shares = self._shares(self._mean(X, len(self.classes_) if len(self.classes_) > 2 else 1))
+        shares = self._shares(self._mean(X, _width(self.classes_)))
         return shares / shares.sum(axis=1, keepdims=True)
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
@@ -208,6 +223,13 @@ categorical_features, max_time, random_state
     >>> forest.predict([[49.0]]).round(0)
     array([7.])
     """
+
+    _state = state.State(
+        lambda its: wrong_outputs(its["packed_"], 1, its["n_estimators_"]),
+        oob_error_=state.number(finite=False),
+        oob_score_=state.number(finite=False),
+        oob_prediction_=state.array("f8", None, finite=False),
+    )
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
@@ -32,6 +33,8 @@ UNLIMITED = np.iinfo(np.int32).max
 
 class Forest(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
+
+    _state = state.State(_importances=state.maybe(state.array("f8", "columns", finite=False)))
 
     n_estimators: int
     max_features: Any

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from empirisk import state
 from empirisk.errors import EmpiriskError
 
 Array = NDArray[np.float64]
@@ -26,6 +27,42 @@ class Splits(NamedTuple):
     category_start: NDArray[np.int32]
     category_bits: NDArray[np.uint64]
     category_counts: NDArray[np.int32]
+
+
+def wrong_trees(roots, feature, left, category_start, category_counts, words: int) -> str | None:
+    """What is wrong in trees from a file: every path must end at a leaf and stay inside the arrays."""
+    count = len(feature)
+    starts_well = len(roots) == 0 if count == 0 else len(roots) > 0 and roots[0] == 0
+    if not starts_well or np.any(np.diff(roots) <= 0) or np.any(roots >= count):
+        return "roots are not where trees start"
+    splits = np.flatnonzero(feature >= 0)
+    children = left[splits].astype(np.int64)
+    ends = np.append(roots[1:], count)[np.searchsorted(roots, splits, side="right") - 1] if len(splits) else splits
+    if np.any(children <= splits) or np.any(children + 1 >= ends):
+        return "left points outside its tree"
+    parents = np.bincount(np.concatenate([children, children + 1]), minlength=count)
+    parents[roots] += 1
+    if np.any(parents != 1):
+        return "left makes no trees"
+    with_sets = splits[category_start[splits] >= 0]
+    needed = (category_counts[feature[with_sets]].astype(np.int64) + WORD - 1) // WORD
+    if np.any(category_start[with_sets] + needed > words):
+        return "category_start points outside category_bits"
+    return None
+
+
+def _wrong_nodes(its: Mapping[str, Any]) -> str | None:
+    leaf = its["feature"] < 0
+    if not np.all(np.isfinite(its["value"][leaf])):
+        return "value is not finite in a leaf"
+    if np.any(np.isnan(its["threshold"]) & ~leaf & (its["category_start"] < 0)):
+        return "threshold is missing in a split"
+    start, counts = its["category_start"], its["category_counts"]
+    return wrong_trees(its["roots"], its["feature"], its["left"], start, counts, len(its["category_bits"]))
+
+
+def _by_node_or_none() -> state.Rule:
+    return state.either(state.array("f8", "nodes"), state.array("f8", 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +108,22 @@ class Nodes:
     >>> stump.predict(np.array([[0.0], [1.0]])).ravel()
     array([-1.,  1.])
     """
+
+    _state = state.State(
+        _wrong_nodes,
+        roots=state.array("i4", "trees"),
+        feature=state.array("i4", "nodes", low=-1, below="columns"),
+        threshold=state.array("f8", "nodes", finite=False),
+        left=state.array("i4", "nodes", low=-1, below="nodes"),
+        missing_left=state.array("b", "nodes"),
+        category_start=state.array("i4", "nodes", low=-1),
+        category_bits=state.array("u8", "words"),
+        category_counts=state.array("i4", "columns", low=0),
+        value=state.array("f8", "nodes", "outputs", finite=False),
+        weight=_by_node_or_none(),
+        impurity=_by_node_or_none(),
+        gain=_by_node_or_none(),
+    )
 
     roots: NDArray[np.int32]
     feature: NDArray[np.int32]

@@ -8,6 +8,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from empirisk import state
 from empirisk.trees.criteria import ERROR, SQUARED
 from empirisk.trees.nodes import Nodes, goes_left
 from empirisk.trees.views import Labels
@@ -35,6 +36,8 @@ class Pruned:
     removed : polars.DataFrame
         One row for each split that went: its node in the tree before, its condition, weight and gain.
     """
+
+    _state = state.State(method=state.text(), leaves_before=state.whole(), leaves_after=state.whole())
 
     method: str
     leaves_before: int

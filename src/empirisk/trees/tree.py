@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from empirisk import state
 from empirisk.contract.inputs import check_weights, class_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -85,6 +86,8 @@ class TreeClassifier(ClassifierMixin, Tree):
     ├─ yes: no (1)  weight 2
     └─ no:  yes (1)  weight 2
     """
+
+    _state = state.State(classes_=state.labels("outputs"))
 
     def __init__(
         self,
@@ -180,6 +183,11 @@ class TreeRegressor(RegressorMixin, Tree):
     >>> tree.predict([[0.0], [3.5], [np.nan]])
     array([0., 6., 0.])
     """
+
+    _state = state.State(
+        lambda its: None if its["_several"] or its["nodes_"].value.shape[1] == 1 else "nodes_ has several outputs",
+        _several=state.flag(),
+    )
 
     def __init__(
         self,

@@ -15,13 +15,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, count_features
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.trees import prune, views
-from empirisk.trees.categories import Columns, read_new
+from empirisk.trees.categories import Columns, read_new, wrong_categories
 from empirisk.trees.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
 
@@ -30,6 +31,17 @@ Array = NDArray[np.float64]
 
 class Tree(Importances, BaseEstimator, ABC):
     """What the two trees share; see `TreeClassifier` and `TreeRegressor`."""
+
+    _state = state.State(
+        lambda its: wrong_categories(its["columns_"], its["nodes_"].category_counts),
+        lambda its: None if its["nodes_"].n_trees == 1 else "nodes_ is not one tree",
+        n_features_in_=state.size("columns"),
+        columns_=state.part(Columns, columns="columns"),
+        nodes_=state.part(Nodes, columns="columns", outputs="outputs"),
+        ccp_alpha_=state.optional(state.number(0)),
+        cv_results_=state.optional(state.anything()),
+        pruned_=state.optional(state.maybe(state.part(prune.Pruned))),
+    )
 
     criterion: str
     max_depth: int | None

@@ -8,11 +8,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from empirisk import state
 from empirisk.contract.features import MapsFeatures
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.base import require_whole
+from empirisk.kernels.base import Kernel, require_whole
 from empirisk.machines.neighbors.loops import add_votes, shares
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch
 
@@ -22,6 +23,23 @@ WEIGHTS = ("uniform", "distance")
 
 class Neighbors(MapsFeatures, BaseEstimator):
     """What the two machines share: the rows kept, the search, and the choice of k."""
+
+    _state = state.State(
+        lambda its: (
+            None
+            if (its["norms_"] is not None) == isinstance(its.get("features_"), Kernel)
+            else "norms_ go with a kernel"
+        ),
+        forms=(("rows_",),),
+        weights=state.text(*WEIGHTS),
+        positions_=state.array("i", "kept", low=0),
+        weights_=state.array("f8", "kept", low=0),
+        rows_=state.either(state.array("i", "kept", below="columns"), state.items("kept", "mapped")),
+        norms_=state.maybe(state.array("f", "kept")),
+        k_=state.whole(1),
+        ks_=state.optional(state.array("i", "ks", low=1)),
+        losses_=state.optional(state.array("f8", "ks")),
+    )
 
     k: Any
     weights: str
@@ -155,6 +173,12 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     array(['a', 'b'], dtype='<U1')
     """
 
+    _state = state.State(
+        classes_=state.labels("classes"),
+        codes_=state.array("i8", "kept", below="classes"),
+        class_factors_=state.array("f8", "classes", low=0),
+    )
+
     def __init__(
         self,
         k: int | str = 5,
@@ -222,6 +246,8 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
     >>> er.KNNRegressor(k=2).fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
     array([1.])
     """
+
+    _state = state.State(targets_=state.either(state.array("f8", "kept"), state.array("f8", "kept", "outputs")))
 
     def __init__(
         self,
