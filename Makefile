@@ -1,6 +1,7 @@
 # make learn   the whole job on a bundled table: installs into .venv, writes a model and a report
 # make test    check and test everything, from a bare machine with Python 3.11 or newer
 # make check   style, types and the direction of imports
+# make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
 PYTHON ?= python3
@@ -13,8 +14,9 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 TABLE ?= breast_cancer
+MINUTES ?= 10
 
-.PHONY: learn test check browser format bench clean
+.PHONY: learn test check fuzz browser format bench clean
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE)
@@ -27,6 +29,9 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+fuzz: $(INSTALLED)
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 # The report is read in a real browser: Chromium and its driver, from the system's packages where they are missing.
 browser:

@@ -49,6 +49,16 @@ def _joint_terms(loss, y, F):
 
 def optimum(loss, penalty, C, X, y, weights, intercept, classes=0) -> float:
     """The smallest value of R(w) + C sum_i c_i loss(y_i, f_i)."""
+    return float(_solved(loss, penalty, C, X, y, weights, intercept, classes)[0])
+
+
+def minimiser(loss, penalty, C, X, y, weights, intercept, classes=0) -> tuple[np.ndarray, np.ndarray] | None:
+    """w and b where that value is attained, as far as the general solver can tell; None where it has none."""
+    _, w, b = _solved(loss, penalty, C, X, y, weights, intercept, classes)
+    return None if w is None or b is None else (w, b)
+
+
+def _solved(loss, penalty, C, X, y, weights, intercept, classes):
     loss, penalty = losses.find(loss), penalties.find(penalty)
     X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
     # Columns of size one help the solver; the penalty sees the true weights.
@@ -67,4 +77,8 @@ def optimum(loss, penalty, C, X, y, weights, intercept, classes=0) -> float:
         terms = _margin_terms(loss, cp.multiply(y, f))
     value = penalty.l1 * cp.sum(cp.abs(true)) + 0.5 * penalty.l2 * cp.sum_squares(true)
     problem = cp.Problem(cp.Minimize(value + C * cp.sum(cp.multiply(weights, terms))))
-    return float(problem.solve(solver=cp.CLARABEL, **ACCURACY))
+    best = problem.solve(solver=cp.CLARABEL, **ACCURACY)
+    if w.value is None:
+        return best, None, None
+    constant = b.value if intercept else np.zeros(classes or ())
+    return best, true.value, constant - (centre / sizes) @ w.value

@@ -7,6 +7,7 @@ from empirisk.theory.margins import (
     adaboost_margin_bound,
     cover_hart,
     majority_vote,
+    majority_vote_bound,
     margin_bound,
     margin_dimension,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "finite_class_bound",
     "luck",
     "majority_vote",
+    "majority_vote_bound",
     "margin_bound",
     "margin_dimension",
     "sample_size",

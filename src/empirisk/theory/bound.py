@@ -54,15 +54,19 @@ def percent(rate: float) -> str:
 
 
 def _number(value: Any) -> float:
-    """The value as a float; NaN where it is no number."""
-    return float(value) if isinstance(value, Real) else math.nan
+    """The value as a float, infinite for a whole number beyond all floats; NaN where it is no number."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:
     """A whole number of at least ``least``."""
     number = _number(value)
     if isinstance(value, bool) or not number.is_integer() or number < least:
-        raise EmpiriskError(f"{name}={value!r} must be a whole number of at least {least}.")
+        shown = f"{value!r}" if math.isfinite(number) or not isinstance(value, int) else "a number beyond all floats"
+        raise EmpiriskError(f"{name}={shown} must be a whole number of at least {least}.")
     return int(number)
 
 
@@ -90,6 +94,7 @@ def check_rate(name: str, value: Any) -> float:
 
 def check_above_zero(name: str, value: Any) -> float:
     """A positive number, which may be infinite."""
-    if not _number(value) > 0:
+    number = _number(value)
+    if not number > 0:
         raise EmpiriskError(f"{name}={value!r} must be a positive number.")
-    return float(value)
+    return number

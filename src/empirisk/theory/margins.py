@@ -22,6 +22,7 @@ from empirisk.theory.bound import (
 from empirisk.theory.vc import kernel_features, vc_bound, vc_dimension
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-6
 
 
 def margin_dimension(radius: float, margin: float, features: float = math.inf) -> Bound:
@@ -61,8 +62,10 @@ def margin_dimension(radius: float, margin: float, features: float = math.inf) -
 def margin_bound(machine: Any, X: ArrayLike, y: ArrayLike, delta: float = 0.05) -> Bound:
     """The true error of a fitted SVM, from its margin on the training rows.
 
-        share of rows with y f(x) < 1  +  sqrt( (h (log(2n / h) + 1) + log(4 / delta)) / n ),
-        h = min(R^2 / margin^2, d) + 1,    margin = 1 / |w|
+        share of rows with y f(x) < 1  +  sqrt( (h (log(2n / h) + 1) + log(4 h (h + 1) / delta)) / n ),
+        h = ceil(min(R^2 / margin^2, d)) + 1,    margin = 1 / |w|
+
+    The data chose the margin, and with it h; h (h + 1) pays for that, so that the bound holds for all h at once.
 
     Parameters
     ----------
@@ -93,8 +96,10 @@ def margin_bound(machine: Any, X: ArrayLike, y: ArrayLike, delta: float = 0.05) 
     signs = np.where(np.asarray(y) == machine.classes_[1], 1.0, -1.0)
     # Rows on the margin itself are kept by it, up to the accuracy of the fit.
     missed = float(np.mean(signs * machine.decision_function(X) < 1 - 1e-6))
-    dimension = min((radius * length) ** 2, features) + 1
-    found = vc_bound(dimension, len(signs), missed, delta)
+    reach = min((radius * length) ** 2, features)
+    # A reach that is whole but for rounding counts as that number.
+    dimension = math.ceil(reach * (1 - ROUNDING)) + 1 if math.isfinite(reach) else reach
+    found = vc_bound(dimension, len(signs), missed, check_open("delta", delta) / (dimension * (dimension + 1)))
     return error_bound_of(
         found.value,
         f"A margin of {1 / length:.4g} among rows within {radius:.4g} of one point stands for a VC dimension of "
@@ -218,6 +223,8 @@ def majority_vote(error: float | Sequence[float], voters: int | None = None) -> 
 
         P[more than half are wrong] = sum_{k > T/2} binomial(T, k) e^k (1 - e)^(T - k),  a tie counting half
 
+    For e < 1/2 that is at most exp(-T (1/2 - e)^2); see `majority_vote_bound`.
+
     Parameters
     ----------
     error : float or array
@@ -258,6 +265,39 @@ def majority_vote(error: float | Sequence[float], voters: int | None = None) -> 
         vacuous,
         f"A majority of {count} independent voters with an error of {percent(float(rates.mean()))} is wrong with "
         f"probability {percent(value)}{note}.",
+    )
+
+
+def majority_vote_bound(error: float, voters: int) -> Bound:
+    """How fast the error of a majority of independent voters falls with their number.
+
+        P[more than half are wrong] <= exp(-T (1/2 - e)^2),     e < 1/2
+
+    `majority_vote` is the probability itself.
+
+    Parameters
+    ----------
+    error : float
+        The error rate e of each voter.
+    voters : int
+        Their number T.
+
+    Returns
+    -------
+    Bound
+        Vacuous where the voters are wrong at least every other time.
+
+    Examples
+    --------
+    >>> round(er.theory.majority_vote_bound(0.3, voters=101).value, 4)
+    0.0176
+    """
+    error, voters = check_rate("error", error), check_whole("voters", voters)
+    value = math.exp(-voters * max(0.5 - error, 0.0) ** 2)
+    return error_bound_of(
+        value,
+        f"A majority of {voters} independent voters with an error of {percent(error)} is wrong with probability at "
+        f"most {percent(value)}",
     )
 
 

@@ -1,9 +1,13 @@
 """Probably approximately correct: what a finite class of hypotheses can be trusted with."""
 
 import math
+import sys
 
 from empirisk.errors import EmpiriskError
 from empirisk.theory.bound import Bound, check_above_zero, check_open, check_rate, check_whole, error_bound_of, percent
+
+#: Logarithm of the largest float.
+LARGEST_LOG = math.log(sys.float_info.max)
 
 
 def sample_size(hypotheses: float, epsilon: float, delta: float) -> Bound:
@@ -13,8 +17,8 @@ def sample_size(hypotheses: float, epsilon: float, delta: float) -> Bound:
 
     Parameters
     ----------
-    hypotheses : float
-        How many hypotheses there are to choose from, |H|.
+    hypotheses : float or int
+        How many hypotheses there are to choose from, |H|; a whole number of any size.
     epsilon : float
         The true error that is acceptable.
     delta : float
@@ -30,13 +34,13 @@ def sample_size(hypotheses: float, epsilon: float, delta: float) -> Bound:
     >>> print(er.theory.sample_size(hypotheses=2**20, epsilon=0.05, delta=0.01))
     With 370 rows, a hypothesis out of 1.05e+06 that makes no training error has a true error of at most 5 %, except with probability 1 %.
     """  # noqa: E501
-    hypotheses = _check_hypotheses(hypotheses)
+    log_count, shown = _counted(hypotheses)
     epsilon, delta = check_open("epsilon", epsilon), check_open("delta", delta)
-    rows = math.ceil(math.log(hypotheses / delta) / epsilon)
+    rows = math.ceil((log_count - math.log(delta)) / epsilon)
     return Bound(
         rows,
         False,
-        f"With {rows} rows, a hypothesis out of {hypotheses:.3g} that makes no training error has a true error of at "
+        f"With {rows} rows, a hypothesis out of {shown} that makes no training error has a true error of at "
         f"most {percent(epsilon)}, except with probability {percent(delta)}.",
     )
 
@@ -69,14 +73,14 @@ def finite_class_bound(hypotheses: float, n: int, delta: float = 0.05, training_
     >>> er.theory.finite_class_bound(1000, n=5, training_error=0.1).vacuous
     True
     """
-    hypotheses = _check_hypotheses(hypotheses)
+    log_count, shown = _counted(hypotheses)
     n, delta = check_whole("n", n), check_open("delta", delta)
     training_error = check_rate("training_error", training_error)
-    size = math.log(hypotheses / delta) / n
+    size = (log_count - math.log(delta)) / n
     value = size if training_error == 0 else training_error + math.sqrt(size / 2)
     return error_bound_of(
         value,
-        f"The best of {hypotheses:.3g} hypotheses on {n} rows, with a training error of {percent(training_error)}, has "
+        f"The best of {shown} hypotheses on {n} rows, with a training error of {percent(training_error)}, has "
         f"a true error of at most {percent(value)}, except with probability {percent(delta)}",
     )
 
@@ -116,7 +120,9 @@ def description_bound(bits: float, n: int, delta: float = 0.05, training_error: 
     )
 
 
-def _check_hypotheses(hypotheses: float) -> float:
+def _counted(hypotheses: float) -> tuple[float, str]:
+    """The logarithm of the number of hypotheses, which may be beyond every float, and the number as text."""
     if check_above_zero("hypotheses", hypotheses) < 1:
         raise EmpiriskError(f"hypotheses={hypotheses!r} must be at least 1: the number of hypotheses to choose from.")
-    return float(hypotheses)
+    size = math.log(hypotheses)
+    return size, f"{hypotheses:.3g}" if size < LARGEST_LOG else f"10^{size / math.log(10):.0f}"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
@@ -17,6 +18,8 @@ from empirisk.theory.bound import (
     error_bound_of,
     percent,
 )
+
+CLASSES = ("linear", "polynomial", "rectangle", "tree", "boolean_tree")
 
 
 def vc_bound(dimension: float, n: int, training_error: float = 0.0, delta: float = 0.05) -> Bound:
@@ -73,26 +76,29 @@ def vc_dimension(
 ) -> Bound:
     """The most rows that a class of machines can label in every way.
 
-    ========== ============================================== =======================
-    class      machines                                       VC dimension
-    ========== ============================================== =======================
-    linear     hyperplanes in d columns                       d + 1, or d through 0
-    polynomial polynomials of degree p in d columns           binomial(d + p, p)
-    tree       trees of L leaves, one column at each split    at most the largest m with
-                                                              2^m <= Catalan(L-1) (d m)^(L-1) 2^L
-    ========== ============================================== =======================
+    ============ ============================================== =======================
+    class        machines                                       VC dimension
+    ============ ============================================== =======================
+    linear       hyperplanes in d columns                       d + 1, or d through 0
+    polynomial   polynomials of degree p in d columns           binomial(d + p, p)
+    rectangle    boxes along the axes, positive inside          2 d
+    tree         trees of L leaves, one column at each split    at most the largest m with
+                                                                2^m <= Catalan(L-1) (d m)^(L-1) 2^L
+    boolean_tree trees on d columns of 0 and 1                  2^d; of L leaves at most
+                                                                log2(Catalan(L-1) d^(L-1) 2^L)
+    ============ ============================================== =======================
 
     Parameters
     ----------
     machine : str or fitted machine
-        "linear", "polynomial", "tree", or a fitted linear machine, kernel machine or tree. A feature map counts by its
+        One of these classes, or a fitted linear machine, kernel machine or tree. A feature map counts by its
         columns; a kernel without a finite number of features has no finite dimension.
     features : int
         The columns d; known where a fitted machine is given.
     degree : int
         The degree p of "polynomial".
     leaves : int
-        The leaves L of "tree".
+        The leaves L of "tree"; of "boolean_tree", if they are limited.
     constant : bool
         Whether the machine has an intercept, and a polynomial its lower powers: the polynomial without them has
         binomial(d + p - 1, p) + 1.
@@ -113,15 +119,28 @@ def vc_dimension(
     """
     if not isinstance(machine, str):
         return _of_machine(machine)
-    if machine not in ("linear", "polynomial", "tree"):
-        raise EmpiriskError(f"machine={machine!r} is no class known here; use 'linear', 'polynomial' or 'tree'.")
+    if machine not in CLASSES:
+        raise EmpiriskError(f"machine={machine!r} is no class known here; use one of {CLASSES}.")
     d = check_whole("features", features)
+    if machine == "rectangle":
+        return _dimension(2 * d, "Boxes along the axes")
+    if machine == "boolean_tree":
+        return _boolean_trees(d, leaves)
     if machine == "linear":
         return _dimension(d + bool(constant), "Hyperplanes")
     if machine == "tree":
         return _dimension(_tree_dimension(check_whole("leaves", leaves), d), f"Trees of {leaves} leaves", "at most ")
     p = check_whole("degree", degree)
     return _dimension(polynomial_dimension(d, p, constant), f"Polynomials of degree {p}")
+
+
+def _boolean_trees(features: int, leaves: int | None) -> Bound:
+    """Trees on columns of 0 and 1, of any size or of so many leaves."""
+    if leaves is None or check_whole("leaves", leaves) >= 2**features:
+        return _dimension(2**features, "Trees on columns of 0 and 1")  # a leaf for every row there can be
+    # Splits have no thresholds to choose: a tree is its shape, a column at each split, and the answers.
+    count = math.floor(log_tree_growth(leaves, features, rows=1) / math.log(2))
+    return _dimension(min(count, 2**features), f"Trees of {leaves} leaves on columns of 0 and 1", "at most ")
 
 
 def polynomial_dimension(features: int, degree: int, constant: bool) -> int:
@@ -146,13 +165,19 @@ def tree_bound(
     training_error: float | None = None,
     classes: int = 2,
     delta: float = 0.05,
+    theorem: str = "growth",
 ) -> Bound:
     """The true error of a tree, whose number of leaves L the data may have chosen.
 
-        training error + sqrt( (log G + log(4 L (L + 1) / delta)) / n ),    G = Catalan(L-1) (2 d n)^(L-1) K^L
+        "growth"        training error + sqrt( (log G + log(4 L (L + 1) / delta)) / n ),
+                        G = Catalan(L-1) (2 d n)^(L-1) K^L
+        "description"   training error + sqrt( ((N + 1) log2(d + 1 + K) + log(2 / delta)) / (2 n) ),
+                        N = 2 L - 1 nodes
 
-    G counts the labellings of 2n rows by trees of L leaves, each split at one value of one of d columns, for K classes;
-    L (L + 1) pays for the choice of L.
+    The first is Vapnik's theorem on the growth function: G counts the labellings of 2n rows by trees of L leaves, each
+    split at one value of one of d columns, for K classes; L (L + 1) pays for the choice of L. The second is the
+    theorem of the texts, for columns of 0 and 1 alone: a tree is written down node by node, each in log2(d + 1 + K)
+    bits that name a column, an answer or the end, and few bits mean little overfitting.
 
     Parameters
     ----------
@@ -169,6 +194,8 @@ def tree_bound(
         Number of classes K.
     delta : float
         The probability with which the bound may fail.
+    theorem : {"growth", "description"}
+        The theorem; "description" holds where every column is 0 or 1.
 
     Returns
     -------
@@ -178,21 +205,37 @@ def tree_bound(
     --------
     >>> round(er.theory.tree_bound(4, n=10_000, features=5, training_error=0.1).value, 4)
     0.168
+    >>> round(er.theory.tree_bound(4, n=10_000, features=5, training_error=0.1, theorem="description").value, 4)
+    0.1372
     >>> X = np.arange(100.0)[:, None]
     >>> tree = er.TreeClassifier(max_leaves=2).fit(X, X[:, 0] > 30)
     >>> er.theory.tree_bound(tree, X, X[:, 0] > 30).value < 0.5
     True
     """
+    if theorem not in ("growth", "description"):
+        raise EmpiriskError(f"theorem={theorem!r} is not known; use 'growth' or 'description'.")
     if _is_tree(tree):
         if X is None or y is None or not hasattr(tree, "classes_"):
             raise EmpiriskError("tree_bound of a machine needs a classification tree and its training rows X and y.")
         training_error, n = 1 - float(tree.score(X, y)), len(y)
         leaves, features, classes = _leaves(tree), tree.n_features_in_, max(2, len(tree.classes_))
+        if theorem == "description" and not np.isin(np.asarray(X), (0, 1)).all():
+            raise EmpiriskError("theorem='description' is for columns of 0 and 1; use theorem='growth'.")
     else:
         leaves = check_whole("tree", tree)
     n, features, classes = check_whole("n", n), check_whole("features", features), check_whole("classes", classes, 2)
-    size = log_tree_growth(leaves, features, 2 * n, classes) + math.log(leaves * (leaves + 1))
-    return growth_bound(size, n, check_rate("training_error", training_error), delta, f"{leaves} leaves")
+    training_error = check_rate("training_error", training_error)
+    if theorem == "growth":
+        size = log_tree_growth(leaves, features, 2 * n, classes) + math.log(leaves * (leaves + 1))
+        return growth_bound(size, n, training_error, delta, f"{leaves} leaves")
+    bits = 2 * leaves * math.log2(features + 1 + classes)
+    value = training_error + math.sqrt((bits + math.log(2 / check_open("delta", delta))) / (2 * n))
+    return error_bound_of(
+        value,
+        f"A tree of {leaves} leaves, written down in {bits:.4g} bits, with a training error of "
+        f"{percent(training_error)} on {n} rows has a true error of at most {percent(value)}, except with probability "
+        f"{percent(delta)}",
+    )
 
 
 def _of_machine(machine: Any) -> Bound:

@@ -1,0 +1,1 @@
+"""Nasty small problems for every machine, and what must be true of every fit."""

@@ -1,0 +1,189 @@
+"""A seed stands for a case: a machine with some parameters, and nasty small data for it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+import empirisk as er
+from tests.fuzz import data
+
+Random = np.random.Generator
+CLASS_LOSSES = (
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "exponential",
+    "soft_hinge",
+    "squared",
+    "perceptron",
+    "softmax",
+    "crammer_singer",
+)
+NUMBER_LOSSES = ("squared", "absolute", "epsilon_insensitive", "squared_absolute", "power")
+PENALTIES = ("l2", "l2", "l1", "elastic_net", "none")
+SOLVERS = (
+    "closed_form",
+    "coordinate_descent",
+    "dual_ascent",
+    "gradient_descent",
+    "newton",
+    "proximal",
+    "sgd",
+    "decomposition",
+    "interior_point",
+)
+#: A class of machines is fuzzed as often as it has entries here: the equation has most to go wrong.
+KINDS = ("classifier",) * 6 + ("regressor",) * 6 + ("one_class", "perceptron", "centroid", "knn", "tree", "ensemble")
+
+
+@dataclass
+class Case:
+    """A machine and its data; ``words`` tell what is odd about them."""
+
+    seed: int
+    machine: Any
+    X: Any
+    y: Any
+    weights: Any
+    words: str
+
+    def __str__(self) -> str:
+        shape = np.shape(self.X) or self.X.shape
+        return f"seed {self.seed}: {self.machine!r} on {self.words}, {shape[0]} x {shape[1]}"
+
+
+def make(seed: int) -> Case:
+    """The case of a seed."""
+    random = np.random.default_rng([7, seed])
+    kind = str(random.choice(KINDS))
+    X, rows = data.rows(random)
+    machine, task = _MAKERS[kind](random)
+    y, targets = data.numbers(random, X) if task == "regression" else data.labels(random, X)
+    if targets == "two" and task == "regression" and kind in ("tree", "ensemble", "knn"):
+        y = y[:, 0]
+    weights, amounts = data.weights(random, len(X))
+    X, form = data.formatted(random, X)
+    if random.random() < 0.5 and "max_time" in machine.get_params():
+        machine.set_params(max_time=1.0)
+    return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
+
+
+def _C(random: Random) -> Any:
+    if random.random() < 0.08:
+        return str(random.choice(["cv", "loo"]))
+    return float(10.0 ** random.choice([-12, -4, -1, 0, 1, 2, 4, 8], p=[0.03, 0.12, 0.15, 0.25, 0.15, 0.15, 0.1, 0.05]))
+
+
+def _features(random: Random) -> Any:
+    share = random.random()
+    if share < 0.5:
+        return None
+    kernels, maps = er.kernels, er.maps
+    choices = (
+        kernels.Linear(),
+        kernels.Gaussian(1.0),
+        kernels.Gaussian("median"),
+        kernels.Laplacian(2.0),
+        kernels.Polynomial(3),
+        kernels.Anova(),
+        kernels.Gaussian(1.0) + kernels.Linear(),
+        kernels.Linear().normalised(),
+        StandardScaler(with_mean=False),
+        maps.Polynomial(2),
+        maps.Periodic(),
+        maps.Nystrom(kernels.Gaussian(1.0), rank=4, random_state=0),
+        maps.RandomFourier(kernels.Gaussian(1.0), rank=8, random_state=0),
+        maps.SeveralKernels([kernels.Gaussian(1.0), kernels.Linear()]),
+    )
+    return choices[random.integers(len(choices))]
+
+
+def _common(random: Random) -> dict[str, Any]:
+    return {
+        "features": _features(random),
+        "C": _C(random),
+        "fit_intercept": bool(random.random() < 0.7),
+        "solver": "auto" if random.random() < 0.8 else str(random.choice(SOLVERS)),
+        "tol": float(random.choice([1e-6, 1e-6, 1e-3, 1e-10])),
+    }
+
+
+def _classifier(random: Random) -> tuple[Any, str]:
+    options = _common(random)
+    name = str(random.choice(["Classifier", "Classifier", "SVM", "LogisticRegression", "LeastSquaresClassifier"]))
+    options["class_weight"] = "balanced" if random.random() < 0.15 else None
+    options["penalty"] = str(random.choice(PENALTIES))
+    options["multiclass"] = str(
+        random.choice(["auto", "auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"])
+    )
+    if name == "SVM" and random.random() < 0.15:
+        options["C"] = np.inf
+    if name == "Classifier":
+        options["loss"] = str(random.choice(CLASS_LOSSES))
+    return getattr(er, name)(**options, random_state=0), "classification"
+
+
+def _regressor(random: Random) -> tuple[Any, str]:
+    options = _common(random)
+    name = str(
+        random.choice(
+            ["Regressor", "Regressor", "LeastSquares", "Ridge", "Lasso", "ElasticNet", "LeastAbsolute", "SVR"]
+        )
+    )
+    if name in ("Regressor", "LeastAbsolute", "SVR"):
+        options["penalty"] = str(random.choice(PENALTIES))
+    if name == "Regressor":
+        options["loss"] = str(random.choice(NUMBER_LOSSES))
+    if name == "LeastSquares":
+        del options["C"]
+    return getattr(er, name)(**options, random_state=0), "regression"
+
+
+def _one_class(random: Random) -> tuple[Any, str]:
+    return er.OneClassSVM(nu=float(random.choice([1e-3, 0.1, 0.5, 1.0])), features=_features(random)), "regression"
+
+
+def _perceptron(random: Random) -> tuple[Any, str]:
+    features, average = _features(random), bool(random.random() < 0.5)
+    return er.Perceptron(features=features, average=average, max_iter=50), "classification"
+
+
+def _centroid(random: Random) -> tuple[Any, str]:
+    weight = "balanced" if random.random() < 0.3 else None
+    return er.NearestCentroid(features=_features(random), class_weight=weight), "classification"
+
+
+def _knn(random: Random) -> tuple[Any, str]:
+    k = "cv" if random.random() < 0.2 else int(random.choice([1, 2, 3, 5]))
+    options = {"k": k, "weights": str(random.choice(["uniform", "distance"])), "features": _features(random)}
+    if random.random() < 0.5:
+        return er.KNNClassifier(**options), "classification"
+    return er.KNNRegressor(**options), "regression"
+
+
+def _tree(random: Random) -> tuple[Any, str]:
+    options = {"max_depth": None if random.random() < 0.5 else 2, "ccp_alpha": float(random.choice([0.0, 0.0, 0.01]))}
+    if random.random() < 0.5:
+        return er.TreeClassifier(str(random.choice(["gini", "entropy"])), **options, random_state=0), "classification"
+    return er.TreeRegressor(str(random.choice(["squared", "absolute"])), **options, random_state=0), "regression"
+
+
+def _ensemble(random: Random) -> tuple[Any, str]:
+    name = str(random.choice(["Forest", "Bagging", "Boosting", "AdaBoost"]))
+    classes = name == "AdaBoost" or random.random() < 0.5
+    machine = getattr(er, name + ("Classifier" if classes else "Regressor"))(n_estimators=5, random_state=0)
+    return machine, "classification" if classes else "regression"
+
+
+_MAKERS = {
+    "classifier": _classifier,
+    "regressor": _regressor,
+    "one_class": _one_class,
+    "perceptron": _perceptron,
+    "centroid": _centroid,
+    "knn": _knn,
+    "tree": _tree,
+    "ensemble": _ensemble,
+}

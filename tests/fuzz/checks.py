@@ -1,0 +1,266 @@
+"""What must be true of every fit; each check tells what it found wrong, in a word and a sentence."""
+
+import io
+import pickle
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+from tests.fuzz import equation
+from tests.fuzz.cases import Case
+
+Finding = tuple[str, str]
+MANY_WARNINGS = 3
+#: Seconds that a fit may take beyond ``max_time``.
+GRACE = 1.0
+CLOSE = 1e-6
+#: Other people's transformers know no weights, and landmarks are drawn from the rows as they stand.
+LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler)
+#: What the random machines draw depends on the order and the number of the rows.
+DRAWN = (er.ForestClassifier, er.ForestRegressor, er.BaggingClassifier, er.BaggingRegressor)
+
+
+class Outcome:
+    """How a fit of a case went: the machine, or the error; the warnings; the seconds."""
+
+    def __init__(self, machine: Any, X: Any, y: Any, weights: Any):
+        self.machine, self.error, self.trace = machine, None, ""
+        begin = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                machine.fit(X, y) if weights is None else machine.fit(X, y, sample_weight=weights)
+            except Exception as error:  # noqa: BLE001 - which ones are allowed is what is being tested
+                self.error, self.trace = error, traceback.format_exc()
+        self.seconds = time.perf_counter() - begin
+        self.warnings = caught
+
+    @property
+    def fitted(self) -> bool:
+        return self.error is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether another fit of the same data must come to the same end: no clock has ended this one."""
+        return self.fitted and not any("max_time" in str(warning.message) for warning in self.warnings)
+
+    @property
+    def exact(self) -> bool:
+        certificate = getattr(self.machine, "certificate_", None)
+        return self.settled and (certificate is None or certificate.converged)
+
+
+def fit(case: Case, **changes: Any) -> Outcome:
+    """Fit a clone of the machine to the data of the case, or to others."""
+    given = {"X": case.X, "y": case.y, "weights": case.weights} | changes
+    return Outcome(clone(case.machine), **given)
+
+
+def run(case: Case, timed: bool = False) -> tuple[str, list[Finding]]:
+    """How the fit of a case ended ("fitted" or "refused"), and everything that is wrong with it."""
+    outcome = fit(case)
+    found = list(_ends(case, outcome, timed))
+    if not outcome.fitted:
+        return "refused", found + list(_says_why(outcome))
+    found += _speaks_little(outcome)
+    # Each seed looks at the certificate and at some of the rest: many seeds see everything.
+    random = np.random.default_rng([11, case.seed])
+    chosen = random.permutation(len(EXTRA))[:3]
+    for check in (_is_finite, _is_certified, *(EXTRA[number] for number in chosen)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                found += check(case, outcome)
+        except Exception as error:  # noqa: BLE001 - an error in what follows a fit is a finding
+            if not _is_sentence(error):
+                found.append(("unclear", f"{check.__name__.strip('_')}: {_last_line(traceback.format_exc())}"))
+    return "fitted", found
+
+
+def _ends(case: Case, outcome: Outcome, timed: bool) -> Iterator[Finding]:
+    limit = case.machine.get_params().get("max_time")
+    if timed and limit and outcome.seconds > limit + GRACE:
+        # The first fit may have compiled its loops.
+        again = fit(case)
+        if again.seconds > limit + GRACE:
+            yield "late", f"max_time={limit} and {again.seconds:.1f} s"
+
+
+def _is_sentence(error: Exception) -> bool:
+    """Whether an error is a sentence for the user: ours, or scikit-learn's check of what it was given."""
+    if isinstance(error, EmpiriskError):
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    checks = any("sklearn/utils" in frame.filename for frame in frames[-3:])
+    return checks and isinstance(error, (ValueError, TypeError))
+
+
+def _last_line(trace: str) -> str:
+    lines = [line.strip() for line in trace.strip().splitlines()]
+    places = [line for line in lines if line.startswith("File") and "empirisk" in line]
+    return f"{lines[-1][:200]} [{places[-1][-90:] if places else ''}]"
+
+
+def _says_why(outcome: Outcome) -> Iterator[Finding]:
+    if not _is_sentence(outcome.error):
+        yield "unclear", _last_line(outcome.trace)
+    if any(name.endswith("_") and not name.startswith("_") for name in vars(outcome.machine)):
+        yield "damaged", "a refused fit left attributes behind"
+
+
+def _speaks_little(outcome: Outcome) -> Iterator[Finding]:
+    own = [w for w in outcome.warnings if issubclass(w.category, (ConvergenceWarning, UserWarning))]
+    foreign = [w for w in outcome.warnings if w not in own]
+    if foreign:
+        where = foreign[0]
+        yield "warning", f"{where.category.__name__}: {where.message} [{where.filename[-60:]}:{where.lineno}]"
+    elif len(own) > MANY_WARNINGS:
+        yield "flood", f"{len(own)} warnings such as {own[0].message}"
+
+
+def _answers(machine: Any, X: Any) -> np.ndarray:
+    """What a machine says of rows: scores where it has them, else predictions."""
+    for name in ("decision_function", "predict_proba", "predict"):
+        if hasattr(machine, name):
+            return np.asarray(getattr(machine, name)(X))
+    raise AssertionError(machine)
+
+
+def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    answers = _answers(outcome.machine, case.X)
+    if answers.dtype.kind == "f" and not np.all(np.isfinite(answers)):
+        yield "not finite", f"answers such as {answers[~np.isfinite(answers)].flat[0]}"
+    for name in ("coef_", "intercept_", "dual_coef_"):
+        if not np.all(np.isfinite(getattr(outcome.machine, name, 0.0))):
+            yield "not finite", name
+    certificate = getattr(outcome.machine, "certificate_", None)
+    claimed = certificate is not None and certificate.converged
+    if claimed and not np.all(np.isfinite([certificate.primal, certificate.dual, certificate.gap])):
+        yield "false certificate", f"converged with {certificate}"
+
+
+def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    parts = equation.pieces(outcome.machine, case.X, case.y, case.weights)
+    if parts is None:
+        return
+    certificate = outcome.machine.certificate_
+    if not np.isfinite(certificate.gap):
+        return
+    stored = [part.value(part.found) for part in parts]
+    best = [min(part.value(point) for point in part.rivals()) for part in parts]
+    rounding = equation.DIGITS * sum(part.magnitude(value) for part, value in zip(parts, stored, strict=True))
+    if sum(stored) > certificate.primal + certificate.gap + rounding:
+        yield "false certificate", f"stored {sum(stored):.10g} where {certificate}"
+    if sum(min(pair) for pair in zip(best, stored, strict=True)) < certificate.primal - certificate.gap - rounding:
+        yield "false certificate", f"{sum(best):.10g} is attained where {certificate}"
+
+
+def _objective_is_that_of(case: Case, outcome: Outcome, other: Outcome, word: str) -> Iterator[Finding]:
+    """Compare two fits that stand for the same data by what their certificates say, or by their answers."""
+    if other.fitted != outcome.fitted:
+        yield word, f"refused: {other.error}"
+        return
+    if not (outcome.exact and other.exact) or case.machine.get_params().get("C") in ("cv", "loo"):
+        return
+    first, second = getattr(outcome.machine, "certificate_", None), getattr(other.machine, "certificate_", None)
+    if first is not None and second is not None:
+        allowed = first.gap + second.gap + CLOSE * max(abs(first.primal), abs(second.primal))
+        if not abs(first.primal - second.primal) <= allowed:
+            yield word, f"primal {first.primal:.10g} and {second.primal:.10g}"
+    elif not isinstance(outcome.machine, DRAWN):
+        one, two = _answers(outcome.machine, case.X), _answers(other.machine, case.X)
+        same = (
+            np.allclose(one, two, rtol=CLOSE, atol=CLOSE * np.abs(one).max())
+            if one.dtype.kind == "f"
+            else np.array_equal(one, two)
+        )
+        if not same:
+            yield word, f"{one.ravel()[:4]} and {two.ravel()[:4]}"
+
+
+def _taken(X: Any, rows: np.ndarray) -> Any:
+    return X.tocsr()[rows] if sparse.issparse(X) else np.asarray(X)[rows]
+
+
+def _weights_count_rows(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    if isinstance(case.machine.get_params().get("features"), LEARNS_FROM_ROWS):
+        return
+    times = np.random.default_rng([13, case.seed]).integers(1, 4, len(case.y))
+    rows = np.repeat(np.arange(len(case.y)), times)
+    y = np.asarray(case.y)
+    weighted, repeated = fit(case, weights=times), fit(case, X=_taken(case.X, rows), y=y[rows], weights=None)
+    if weighted.fitted or _is_sentence(weighted.error):
+        yield from _objective_is_that_of(case, weighted, repeated, "weights")
+
+
+def _order_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    if isinstance(case.machine.get_params().get("features"), LEARNS_FROM_ROWS):
+        return
+    order = np.random.default_rng([17, case.seed]).permutation(len(case.y))
+    weights = None if case.weights is None else case.weights[order]
+    other = fit(case, X=_taken(case.X, order), y=np.asarray(case.y)[order], weights=weights)
+    yield from _objective_is_that_of(case, outcome, other, "order")
+
+
+def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    X = equation.dense(case.X)
+    other = fit(case, X=sparse.csr_matrix(X) if X is case.X else X)
+    refused = not other.fitted and _is_sentence(other.error) and "parse" in str(other.error)
+    # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
+    if not refused and X.dtype != np.float32:
+        yield from _objective_is_that_of(case, outcome, other, "format")
+
+
+def _same_bits(case: Case, outcome: Outcome, other: Any, word: str) -> Iterator[Finding]:
+    one, two = _answers(outcome.machine, case.X), _answers(other, case.X)
+    if not np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
+        yield word, "other answers"
+
+
+def _clones_alike(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    again = fit(case)
+    if outcome.settled and again.settled:
+        yield from _same_bits(case, outcome, again.machine, "clone")
+
+
+def _pickles(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    yield from _same_bits(case, outcome, pickle.load(io.BytesIO(pickle.dumps(outcome.machine))), "pickle")
+
+
+def _saves(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    if np.asarray(case.y).dtype == object or hasattr(outcome.machine.get_params().get("features"), "with_mean"):
+        return  # labels of any Python type, and transformers of others, have no place in a model file
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "machine.model"
+        er.save(outcome.machine, path)
+        yield from _same_bits(case, outcome, er.load(path), "save")
+
+
+def _threads_agree(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    with er.config(threads=3):
+        other = fit(case)
+    if outcome.settled and other.settled:
+        yield from _same_bits(case, outcome, other.machine, "threads")
+
+
+EXTRA: tuple[Callable[[Case, Outcome], Iterator[Finding]], ...] = (
+    _weights_count_rows,
+    _order_does_not_matter,
+    _format_does_not_matter,
+    _clones_alike,
+    _pickles,
+    _saves,
+    _threads_agree,
+)

@@ -1,0 +1,180 @@
+"""The equation that a fitted machine claims to have minimised, written out in extended precision, and rival points.
+
+Nothing here uses the code under test: targets, weights and objectives are taken from the definitions.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+import empirisk as er
+from empirisk import losses, penalties
+from empirisk.kernels.base import Kernel
+from tests import naive, truth
+
+Long = np.longdouble
+Point = tuple[np.ndarray, np.ndarray]
+#: Rounding of a value that is summed from parts of this size.
+DIGITS = 1e-9
+
+
+@dataclass
+class Piece:
+    """One problem: R(w) + C sum_i c_i loss(y_i, <w, phi_i> + b), and the point that the machine found.
+
+    Behind a kernel ``phi`` is the Gram matrix and w the coefficients, so that |w|^2 is w' phi w.
+    """
+
+    loss: Any
+    penalty: Any
+    C: float
+    phi: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    intercept: bool
+    classes: int
+    gram: bool
+    found: Point
+
+    def value(self, point: Point) -> float:
+        """The objective at a point, in extended precision."""
+        w, b = (np.asarray(part, dtype=Long) for part in point)
+        with np.errstate(all="ignore"):
+            f = self.phi.astype(Long) @ w + b
+            if self.gram:
+                size = 0.5 * self.penalty.l2 * np.sum(w * (self.phi.astype(Long) @ w))
+            else:
+                size = self.penalty.l1 * np.abs(w).sum() + 0.5 * self.penalty.l2 * np.sum(w * w)
+            total = size + Long(self.C) * np.sum(self.weights.astype(Long) * self._losses(f))
+        return float(total) if np.isfinite(total) else np.inf
+
+    def _losses(self, f: np.ndarray) -> np.ndarray:
+        if not self.classes:
+            z = f - self.y if "regression" in self.loss.tasks else self.y * f
+            if self.loss.name() in ("logistic", "soft_hinge"):  # without the overflow of exp
+                z = (self.loss.margin - z) / self.loss.temperature
+                return self.loss.temperature * np.logaddexp(Long(0), z)
+            return naive.phi(self.loss, z)
+        own = np.take_along_axis(f, self.y.astype(int)[:, None], axis=1)
+        if self.loss.name() == "softmax":
+            top = f.max(axis=1, keepdims=True)
+            return (np.log(np.exp(f - top).sum(axis=1, keepdims=True)) + top - own)[:, 0]
+        margins = f - own + (np.arange(self.classes) != self.y[:, None])
+        return margins.max(axis=1)
+
+    def magnitude(self, value: float) -> float:
+        """What gaps are measured by: the value, or a millionth of what the best constant costs."""
+        constant = self.value(self.constant())
+        return max(abs(value), 1e-6 * constant if np.isfinite(constant) else 0.0, 1e-300)
+
+    def constant(self) -> Point:
+        """w = 0 and the best b."""
+        w = np.zeros((self.phi.shape[1], self.classes) if self.classes else self.phi.shape[1])
+        b = self.loss.best_constant(self.y, self.weights) if self.intercept else np.zeros(self.classes or ())
+        return w, np.asarray(b)
+
+    def rivals(self) -> list[Point]:
+        """Points that may be better: a constant, least squares, interpolation, and a general solver's."""
+        out = [self.constant()]
+        if not self.classes and not self.gram:
+            ones = np.ones((len(self.phi), 1))
+            matrix = np.hstack([self.phi, ones]) if self.intercept else self.phi
+            root = np.sqrt(self.weights / self.weights.max())[:, None]
+            with np.errstate(all="ignore"):
+                sizes = np.abs(matrix).max(axis=0)
+                sizes[sizes == 0] = 1.0
+                try:
+                    least = np.linalg.lstsq(root * (matrix / sizes), root[:, 0] * self.y, rcond=None)[0] / sizes
+                    out.append((least[: self.phi.shape[1]], least[-1] if self.intercept else np.zeros(())))
+                except np.linalg.LinAlgError:
+                    pass
+        return out + self._general()
+
+    def _general(self) -> list[Point]:
+        """The point of a general convex solver; none where it gives up."""
+        phi, back = self.phi, None
+        if self.gram:
+            values, vectors = np.linalg.eigh(phi)
+            kept = values > 1e-12 * max(values[-1], 1e-300)
+            phi, back = vectors[:, kept] * np.sqrt(values[kept]), vectors[:, kept] / np.sqrt(values[kept])
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                point = truth.minimiser(
+                    self.loss, self.penalty, self.C, phi, self.y, self.weights, self.intercept, self.classes
+                )
+        except (cp.SolverError, ValueError, ArithmeticError):  # the general solver's own limits
+            return []
+        if point is None:
+            return []
+        w, b = point
+        return [(w if back is None else back @ w, b)]
+
+
+def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | None:
+    """The problems of a fitted machine of the equation; None where its objective is another."""
+    if not isinstance(machine, (er.Classifier, er.Regressor)) or isinstance(machine, er.Perceptron):
+        return None
+    features = getattr(machine, "features_", None)
+    if isinstance(features, er.maps.SeveralKernels) or not np.isfinite(machine.C_):
+        return None
+    gram = isinstance(features, Kernel)
+    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    loss, penalty = losses.find(machine.loss), penalties.find(machine.penalty)
+    if gram:
+        phi, w = np.asarray(features(X), dtype=float), _dual(machine, len(weights))
+    else:
+        phi = dense(X if features is None else features.transform(X)).astype(float)
+        w = np.atleast_2d(machine.coef_)
+    b = np.atleast_1d(machine.intercept_)
+    if isinstance(machine, er.Classifier):
+        codes = np.searchsorted(machine.classes_, y).clip(max=len(machine.classes_) - 1)
+        weights = np.where(machine.classes_[codes] == y, weights, 0.0)
+        if machine.class_weight == "balanced":
+            totals = np.bincount(codes, weights, len(machine.classes_))
+            weights = weights * (totals.sum() / (len(totals) * totals))[codes]
+        if machine.scheme_ == "joint":
+            targets, w, b = [codes.astype(float)], [w.T], [b]
+            loss = losses.find(loss.joint_form or loss)
+        else:
+            targets = [row[codes] for row in machine.codes_]
+    else:
+        targets = list(np.asarray(y, dtype=float).reshape(len(weights), -1).T)
+    out = []
+    for target, w_k, b_k in zip(targets, w, b, strict=True):
+        kept = (weights > 0) & ((target != 0) | (machine.task == "regression") | bool(loss.joint))
+        rows = phi[np.ix_(kept, kept)] if gram else phi[kept]
+        found = (w_k[kept] if gram else w_k, b_k)
+        classes = len(machine.classes_) if loss.joint else 0
+        out.append(
+            Piece(
+                loss,
+                penalty,
+                machine.C_,
+                rows,
+                target[kept],
+                weights[kept],
+                machine.fit_intercept,
+                classes,
+                gram,
+                found,
+            )
+        )
+    return out
+
+
+def dense(X: Any) -> np.ndarray:
+    """Rows as an array, whatever format they had."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def _dual(machine: Any, rows: int) -> np.ndarray:
+    """The coefficients of each problem on all rows."""
+    dual = np.atleast_2d(machine.dual_coef_)
+    out = np.zeros((len(dual), rows))
+    out[:, machine.support_] = dual
+    return out
