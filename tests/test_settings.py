@@ -1,4 +1,5 @@
 import os
+import threading
 
 import pytest
 
@@ -73,3 +74,43 @@ def test_the_default_is_half_of_what_there_is(monkeypatch, tmp_path):
     limit.write_text("1000000\n")
     assert settings._half_of_memory() == 500_000
     assert settings._cores() >= 1
+
+
+def test_what_the_main_thread_sets_for_good_holds_in_threads_that_have_set_nothing():
+    def seen():
+        found = []
+        thread = threading.Thread(target=lambda: found.append(settings.settings()))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    def other():
+        er.config(threads=5)
+        found.append(settings.settings().threads)
+
+    before = settings.settings()
+    with er.config(threads=3):
+        assert seen() == before
+        er.config(memory="3MB")
+        assert seen().memory == 3_000_000
+    assert seen() == settings.settings() == before
+    found = []
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert found == [5]
+    assert settings.settings() == before
+
+
+def test_a_share_of_the_cores_is_known(monkeypatch, tmp_path):
+    share = tmp_path / "cpu.max"
+    monkeypatch.setattr(settings, "CONTAINER_SHARES", (share,))
+    monkeypatch.setattr(settings.os, "sched_getaffinity", lambda process: set(range(16)), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert settings._cores() == 16
+    share.write_text("max 100000\n")
+    assert settings._cores() == 16
+    share.write_text("150000 100000\n")
+    assert settings._cores() == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert settings._cores() == 1

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.lazy import lazy
 from empirisk.linalg import blocks
 from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
@@ -68,12 +68,12 @@ class Problem:
     tilt: float = 0.0
     rows: NDArray[np.intp] | None = None
 
-    @cached_property
+    @lazy
     def scale(self) -> Array:
         """s = C * weights."""
         return self.C * self.weights
 
-    @cached_property
+    @lazy
     def norm(self) -> Penalty:
         """The penalty in the coordinates of the design's w."""
         return self.design.norm_of(self.penalty)
@@ -95,7 +95,7 @@ class Problem:
             b = self.loss.best_constant(self.y, self.weights)
         return Point(np.zeros(self.width), b)
 
-    @cached_property
+    @lazy
     def origin_value(self) -> float:
         """The objective of the best constant prediction."""
         b = np.asarray(self.origin().b, dtype=float)
@@ -167,7 +167,7 @@ class Problem:
     def _per_sample(self, values: Array) -> Array:
         return values[:, None] if self.classes else values
 
-    @cached_property
+    @lazy
     def critical_C(self) -> float:
         """The largest C at which w = 0 is optimal for a smooth loss (0 without l1); with corners, about it."""
         flat = np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))

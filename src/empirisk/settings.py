@@ -2,12 +2,15 @@
 
 import os
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import current_thread, main_thread
 
 from empirisk.errors import EmpiriskError, TooLarge
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+CONTAINER_SHARES = (Path("/sys/fs/cgroup/cpu.max"),)
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -20,7 +23,14 @@ class Settings:
 
 
 def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for file in CONTAINER_SHARES:
+        quota, _, period = file.read_text().partition(" ") if file.is_file() else ("", "", "")
+        if quota.isdigit():
+            cores = min(cores, -(-int(quota) // int(period)))
+    # Process pools tell their workers so how many of the cores are theirs.
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(cores, int(told)) if told.isdigit() else cores)
 
 
 def _half_of_memory() -> int:
@@ -30,12 +40,15 @@ def _half_of_memory() -> int:
     return min([machine, *(int(limit) for limit in limits if limit.isdigit())]) // 2
 
 
-_settings = Settings(memory=_half_of_memory(), threads=_cores())
+#: What holds where nothing was set: in every thread that the user starts.
+_default = Settings(memory=_half_of_memory(), threads=_cores())
+#: What holds in this thread or task, and in the pools that work for it.
+_here: ContextVar[Settings | None] = ContextVar("empirisk settings", default=None)
 
 
 def settings() -> Settings:
-    """The budget in force."""
-    return _settings
+    """The budget in force here: in this thread or task, and in the pools that work for it."""
+    return _here.get() or _default
 
 
 def parse_bytes(memory: int | str) -> int:
@@ -59,44 +72,62 @@ def parse_bytes(memory: int | str) -> int:
 def config(memory: int | str | None = None, threads: int | None = None) -> "_Restore":
     """Set the budget, for good or inside a ``with`` block.
 
+    What a thread sets holds for its own fits. What the main thread sets for good holds also in threads that have set
+    nothing.
+
     >>> with config(memory="2GB", threads=1):
     ...     settings().memory
     2000000000
     """
-    global _settings
     if threads is not None and threads < 1:
         raise EmpiriskError(f"threads={threads!r} must be at least 1.")
-    before = _settings
-    _settings = replace(
-        before,
-        memory=before.memory if memory is None else parse_bytes(memory),
-        threads=before.threads if threads is None else int(threads),
+    before = settings()
+    return _Restore(
+        replace(
+            before,
+            memory=before.memory if memory is None else parse_bytes(memory),
+            threads=before.threads if threads is None else int(threads),
+        )
     )
-    return _Restore(before)
+
+
+def keep_to_one_thread() -> None:
+    """Set one thread in this context alone, which is that of a share of the pool's work."""
+    _here.set(replace(settings(), threads=1))
 
 
 class _Restore:
-    """Puts the earlier budget back at the end of a ``with`` block."""
+    """Sets the budget, and puts the earlier one back at the end of a ``with`` block."""
 
-    def __init__(self, before: Settings):
-        self._before = before
+    def __init__(self, budget: Settings):
+        self._before = (_here.get(), _default)
+        self._set(budget, budget)
+
+    @staticmethod
+    def _set(here: Settings | None, default: Settings) -> None:
+        global _default
+        _here.set(here)
+        # Other threads start with empty contexts, and so does each cell of a notebook.
+        if current_thread() is main_thread():
+            _default = default
 
     def __repr__(self) -> str:
-        return repr(_settings)  # what a user sees after er.config(memory="2GB")
+        return repr(settings())  # what a user sees after er.config(memory="2GB")
 
     def __enter__(self) -> Settings:
-        return _settings
+        self._set(settings(), self._before[1])  # a block is nobody else's business
+        return settings()
 
     def __exit__(self, *_) -> None:
-        global _settings
-        _settings = self._before
+        self._set(*self._before)
 
 
 def require(size: int, what: str, alternative: str) -> None:
     """Raise `TooLarge` if ``size`` bytes exceed the budget."""
-    if size > _settings.memory:
+    allowed = settings().memory
+    if size > allowed:
         raise TooLarge(
-            f"{what} needs {_text(size)}, more than the {_text(_settings.memory)} allowed by "
+            f"{what} needs {_text(size)}, more than the {_text(allowed)} allowed by "
             f"empirisk.config(memory=...); {alternative}."
         )
 

@@ -47,9 +47,7 @@ class Bench:
         packed, units = packed_of(g, h)
         self.grower.growth.packed[:] = packed
         rows, features = np.arange(len(g), dtype=np.int32), np.arange(self.table.by_row.shape[1], dtype=np.int32)
-        tree = self.grower.grow(self.table.by_row, rows, features, limits_of(units, **limits))
-        self.crew.close()
-        return tree
+        return self.grower.grow(self.table.by_row, rows, features, limits_of(units, **limits))
 
 
 def leaves_of(tree):

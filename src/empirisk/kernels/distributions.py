@@ -14,7 +14,7 @@ from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, 
 from empirisk.kernels.tiles import dtype_of, mirror, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
 from empirisk.kernels.wrappers import Cosine
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 
 RANGE = 700.0  # exp of more is no number any more
 POINTS = 4096  # on each side of a block of points

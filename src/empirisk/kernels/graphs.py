@@ -17,7 +17,7 @@ from empirisk.kernels.items import Objects, as_objects
 from empirisk.kernels.tiles import mirror, result
 from empirisk.kernels.walks import count_walks, sum_walks
 from empirisk.kernels.wrappers import Cosine
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 

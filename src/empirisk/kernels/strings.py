@@ -13,7 +13,7 @@ from empirisk.kernels.counts import CountKernel, number
 from empirisk.kernels.items import as_objects
 from empirisk.kernels.tiles import mirror, result
 from empirisk.kernels.wrappers import Cosine
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 
 CELLS = 2e7  # of the table filled by one call of the compiled loop: some hundredths of a second
 

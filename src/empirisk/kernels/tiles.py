@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.blocks import in_threads, single_threaded_blas
+from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.settings import require
 
 TILE_BYTES = 1 << 20  # a tile stays in the second cache between the product and the formula

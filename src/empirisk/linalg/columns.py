@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import DenseDesign, Design, SparseDesign
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Chosen = NDArray[np.intp]

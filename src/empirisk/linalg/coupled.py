@@ -4,10 +4,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram_factor import inverse
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 Array = NDArray[np.float64]

@@ -1,7 +1,6 @@
 """The design matrix: dense or sparse data behind one interface."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +8,9 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from empirisk.lazy import lazy
 from empirisk.linalg import blocks
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Slopes = Callable[[slice, Array], Array]
@@ -60,7 +61,7 @@ class Design:
         """A diag(weights) A', for weights >= 0 on the columns."""
         raise NotImplementedError
 
-    @cached_property
+    @lazy
     def row_products(self) -> Array:
         """A A', kept."""
         return self.outer()
@@ -259,7 +260,7 @@ class SparseDesign(Design):
         self.X = X
         self.shape = X.shape
 
-    @cached_property
+    @lazy
     def by_row(self) -> sparse.csr_matrix:
         """The matrix in CSR form, float64, without duplicate entries."""
         matrix = self.X.tocsr().astype(np.float64, copy=False)
@@ -268,7 +269,7 @@ class SparseDesign(Design):
             matrix.sum_duplicates()
         return matrix
 
-    @cached_property
+    @lazy
     def by_column(self) -> sparse.csc_matrix:
         """The matrix in CSC form, float64."""
         return self.by_row.tocsc()
@@ -292,7 +293,7 @@ class SparseDesign(Design):
 
         work = np.count_nonzero(weights) * (matrix.nnz / max(self.shape[0], 1)) ** 2
         shares = SHARES if work > SHARE_OF_WORK else 1
-        total = np.add.reduce(blocks.in_threads(run, range(shares)))
+        total = np.add.reduce(in_threads(run, range(shares)))
         return total + np.triu(total, 1).T
 
     def outer(self, weights=None):

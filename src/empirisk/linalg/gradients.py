@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import GROUPS, SMALL, in_threads
+from empirisk.linalg.blocks import GROUPS, SMALL
 from empirisk.linalg.coupled import Coupling, curve_rows, negligible_columns
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Good = Callable[[Array, float, float], bool]

@@ -1,13 +1,12 @@
 """One square array for a Gram matrix and a Cholesky factor: symmetric matrices need half of it each."""
 
-from functools import cached_property
-
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from empirisk.linalg.blocks import in_threads
+from empirisk.lazy import lazy
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 ROWS = 256
@@ -45,7 +44,7 @@ class FactoredGram:
         """(K + diag(ridge))^-1 right."""
         return lapack.dpotrs(self._both, right, lower=1)[0]
 
-    @cached_property
+    @lazy
     def response(self) -> Array:
         """The solution for ones."""
         return self.solve(np.ones(len(self._diagonal)))

@@ -1,15 +1,14 @@
 """Factors and normal matrices in float32 of data in float64: half the time, for solutions that are refined."""
 
-from functools import cached_property
-
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from empirisk.lazy import lazy
 from empirisk.linalg import blocks
-from empirisk.linalg.blocks import in_threads
 from empirisk.linalg.design import DenseDesign, Design
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 ROWS = 256
@@ -97,7 +96,7 @@ class SingleGram:
         self._factor.renew(None, ridge)
         self.solve = self._factor.solve
 
-    @cached_property
+    @lazy
     def response(self) -> Array:
         """About the solution for ones."""
         return self.solve(np.ones(len(self._K)))

@@ -1,7 +1,6 @@
 """The one-class machine: where the data are, as a hyperplane that keeps most of them away from the origin."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from empirisk import kernels, losses, penalties, scales
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
 from empirisk.machines.base import Machine
 from empirisk.maps.implicit import GramDesign, in_double
@@ -26,7 +26,7 @@ ROUNDING = 1e-9
 class OneClassProblem(Problem):
     """The problem of the one-class machine, whose smallest value may be zero: a w of a single row is its scale."""
 
-    @cached_property
+    @lazy
     def origin_value(self) -> float:
         return 0.5 * self.tilt**2 * float(self.design.squared_rows().mean()) / self.penalty.l2
 

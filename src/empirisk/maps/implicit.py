@@ -1,7 +1,6 @@
 """The implicit map: samples known by their inner products, k(x, z) = <phi(x), phi(z)>."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size, take
+from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
 from empirisk.maps.sums import kernel_sums
 from empirisk.penalties.hilbert import HilbertNorm
@@ -58,12 +58,12 @@ class GramDesign(Design):
         self._multiply: Callable[[Array], Array] | None = None
         self.shape = (size(items), size(items if centres is None else centres))
 
-    @cached_property
+    @lazy
     def items(self) -> Any:
         """The prepared samples; those of a part are copied when they are asked for."""
         return self._given if self._places is None else self._given[:]
 
-    @cached_property
+    @lazy
     def packed(self) -> Any:
         """The samples in the form that is best for many blocks."""
         return self.kernel.pack(self.items) if self._places is None else take(self.root.packed, self._places)
@@ -81,14 +81,14 @@ class GramDesign(Design):
         """k(x_i, z_j) for the chosen rows and columns, in the precision of the data."""
         return self.kernel.between(_taken(self.items, rows), _taken(self.centres, columns))
 
-    @cached_property
+    @lazy
     def diagonal(self) -> Array:
         """k(x_i, x_i)."""
         if self._places is not None:
             return self.root.diagonal[self._places]
         return np.asarray(self.kernel.norms(self.items), dtype=np.float64)
 
-    @cached_property
+    @lazy
     def single(self) -> "GramDesign":
         """The same samples in float32, for solvers that need many entries and few digits."""
         if self._places is not None:
@@ -105,7 +105,7 @@ class GramDesign(Design):
             allowed = min(KEPT_BYTES if self._within is None else KEPT_BYTES_OF_PARTS, allowed)
         return 8 * self.shape[0] * self.shape[1] <= allowed
 
-    @cached_property
+    @lazy
     def matrix(self) -> Array:
         """K, whole, in float64."""
         rows, columns = self.shape

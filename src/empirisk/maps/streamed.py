@@ -1,6 +1,5 @@
 """Maps with many columns for many rows: phi(X) is made block by block and never kept where it would not fit."""
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
-from empirisk.linalg.blocks import in_threads
+from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, Design
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
@@ -119,7 +119,7 @@ class StreamedDesign(Design):
     def shift(self):
         return self._shift
 
-    @cached_property
+    @lazy
     def X(self) -> Array:
         """phi(X), whole, for solvers that go from row to row."""
         rows, columns = self.shape

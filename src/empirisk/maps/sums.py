@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 
 Array = NDArray[np.float64]

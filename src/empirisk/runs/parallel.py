@@ -1,14 +1,13 @@
 """Several fits at once, within one budget of threads, with the same result for any number of them."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import sklearn
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from empirisk.fits.fit import as_batch
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import config, settings
 
 Task = TypeVar("Task")
@@ -25,29 +24,19 @@ def spread(function: Callable[[Task], Result], tasks: Sequence[Task], *, alone: 
     >>> spread(abs, [-1, -2, -3])
     [1, 2, 3]
     """
-    if len(tasks) < 2 if alone is None else alone:
-        with as_batch():
+    with as_batch() as stop:
+        if len(tasks) < 2 if alone is None else alone:
             return [function(task) for task in tasks]
-    threads = max(1, min(settings().threads, len(tasks)))
-    options = sklearn.get_config()  # scikit-learn keeps them by thread
-
-    with config(threads=1), single_threaded_blas(), as_batch() as stop:
-        if threads == 1:
-            return [function(task) for task in tasks]
+        options = sklearn.get_config()  # scikit-learn keeps them by thread
+        libraries = ThreadpoolController()
 
         def run(task: Task) -> Result:
-            with sklearn.config_context(**options), as_batch(stop):
-                return function(task)
+            with sklearn.config_context(**options), libraries.limit(limits=1, user_api="openmp"):
+                try:
+                    return function(task)
+                except KeyboardInterrupt:
+                    stop.set()
+                    raise
 
-        pool = ThreadPoolExecutor(threads, initializer=_one_openmp_thread)
-        try:
-            return [future.result() for future in [pool.submit(run, task) for task in tasks]]
-        except KeyboardInterrupt:
-            stop.set()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _one_openmp_thread() -> None:
-    threadpool_limits(limits=1, user_api="openmp")
+        with config(threads=max(1, min(settings().threads, len(tasks)))):
+            return in_threads(run, tasks)

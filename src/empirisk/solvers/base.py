@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from empirisk.certificate import Certificate, Status, verify
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
 

@@ -5,12 +5,12 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from empirisk.errors import EmpiriskError
+from empirisk.lazy import lazy
 from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
 from empirisk.tables.guess import guess_all, read_as
@@ -33,12 +33,12 @@ class Schema:
 
     columns: tuple[Column, ...]
 
-    @cached_property
+    @lazy
     def used(self) -> tuple[Column, ...]:
         """The columns that machines learn from."""
         return tuple(column for column in self.columns if column.used)
 
-    @cached_property
+    @lazy
     def _position(self) -> dict[str, int]:
         return {column.name: number for number, column in enumerate(self.columns)}
 

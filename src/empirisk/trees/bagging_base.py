@@ -17,7 +17,7 @@ from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import generator
 from empirisk.contract.members import check_table, seeded, shuffled, take_rows
 from empirisk.fits.fit import interruptible
-from empirisk.trees.crew import in_order
+from empirisk.linalg.threads import in_order
 from empirisk.trees.resample import Groups
 
 Array = NDArray[np.float64]

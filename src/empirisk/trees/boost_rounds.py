@@ -93,11 +93,6 @@ class Rounds:
             Grower(self.table, self._times, plan.max_features, self._most_leaves(), crew, stop) for crew in crews
         ]
 
-    def close(self) -> None:
-        """Let threads and memory go."""
-        for crew in (self.crew, *(grower.crew for grower in self._growers)):
-            crew.close()
-
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""
         rows = slice(None, None, -(-self.n_rows // WATCHED))

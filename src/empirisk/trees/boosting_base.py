@@ -127,10 +127,7 @@ class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, AB
                 scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
                 jury = Held(binning.codes(X[held]), self._objective(target[held], weights[held]), scores)
             watch = Watch(self, self.n_estimators, watch_data)
-            try:
-                model = boost(rounds, self.n_estimators, jury, self.patience, clock, watch)
-            finally:
-                rounds.close()
+            model = boost(rounds, self.n_estimators, jury, self.patience, clock, watch)
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.predict_loops import LARGEST, RECORD, RIGHT, Flat, add_by_masks, add_by_walking, make_masks
 

@@ -16,9 +16,9 @@ from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import generator
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
+from empirisk.linalg.threads import in_order
 from empirisk.trees.bins import Binning, check_bins
 from empirisk.trees.categories import Columns, read_new
-from empirisk.trees.crew import in_order
 from empirisk.trees.ensemble_predict import PackedTrees
 from empirisk.trees.forest_grow import GrownTree, Planter, Target, pack_trees
 from empirisk.trees.forest_loops import Rules

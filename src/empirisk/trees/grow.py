@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 from empirisk.trees.criteria import ABSOLUTE, GINI, SQUARED
 from empirisk.trees.describe import BITS, Target

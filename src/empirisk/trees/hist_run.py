@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.threads import together
 from empirisk.trees.hist_loops import (
     SCRATCH,
     divide,
@@ -70,7 +71,7 @@ class Run:
         if self.max_splits > 0:
             self._start()
             if self.frontier:
-                self.crew.work_with_others(self._work, self.threads)
+                together(self._work, self.threads)
         return not self.abandoned
 
     def worth(self) -> float:

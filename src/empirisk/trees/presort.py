@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 Array = NDArray[np.float64]

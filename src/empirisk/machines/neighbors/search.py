@@ -8,7 +8,7 @@ from scipy import sparse
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.machines.neighbors.loops import select, sort_exactly
 
 Array = NDArray[np.float64]

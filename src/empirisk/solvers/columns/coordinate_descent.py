@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.linalg.columns import Array, Chosen, columns_of
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import Solver, Watch

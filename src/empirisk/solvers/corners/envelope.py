@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status, verify
 from empirisk.linalg import blocks
-from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.linalg.factor import NormalEquations
 from empirisk.linalg.single_precision import coarse
+from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.corners.crossover import Held, crossover
@@ -246,7 +246,7 @@ class RoundedCorners:
         def run(group: list[slice]):
             return kernel(*arrays, group[0].start, group[-1].stop)
 
-        return blocks.in_threads(run, blocks.groups(len(self.f), ENTRY_BYTES))
+        return in_threads(run, blocks.groups(len(self.f), ENTRY_BYTES))
 
     def _differentiate(self) -> None:
         """Slopes, curvatures, gradient and value at the current point."""

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.linalg import blocks
+from empirisk.linalg.threads import in_threads
 from empirisk.losses.base import Loss
 from empirisk.problem import Problem
 
@@ -129,7 +130,7 @@ class Kinks:
         def run(group: list[slice]):
             return kernel(*arrays, group[0].start, group[-1].stop)
 
-        return blocks.in_threads(run, blocks.groups(self.size, ENTRY_BYTES))
+        return in_threads(run, blocks.groups(self.size, ENTRY_BYTES))
 
     @property
     def v(self) -> Array:

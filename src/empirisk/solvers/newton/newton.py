@@ -7,7 +7,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.newton.hessian import Hessian, Step

@@ -5,7 +5,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.solvers.rows.pairs import DualIterate
 from empirisk.solvers.rows.row_cache import gram
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.kernels.items import take
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.settings import settings

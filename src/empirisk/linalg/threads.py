@@ -1,0 +1,230 @@
+"""The only pools of threads: shares that run at the same time, tasks in turn, and results in order.
+
+A thread of the pool sees the settings and the stop flag of the one that it works for; what it does in threads itself it
+does alone. After a fork the child has a pool of its own.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import Context, copy_context
+from functools import cache
+from itertools import islice
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, local
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from empirisk.settings import keep_to_one_thread, settings
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
+AHEAD = 4  # tasks for each thread that wait for it
+
+
+# --- the threads ------------------------------------------------------------------------------------------------------
+
+
+class _Worker:
+    """A thread that runs what comes in, and then waits in the list of the idle."""
+
+    def __init__(self):
+        # Plain queues: a future for every share would cost more than many of them.
+        self.inbox: SimpleQueue[tuple[Context, Callable[[int], None], int, SimpleQueue]] = SimpleQueue()
+        Thread(target=self._serve, name="empirisk", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            context, function, number, outbox = self.inbox.get()
+            error = None
+            try:
+                context.run(_alone, function, number)
+            except BaseException as raised:  # noqa: BLE001 - it is raised again in the thread that waits
+                error = raised
+            del context, function  # while this thread waits, nothing should be kept alive
+            _idle.append(self)
+            outbox.put(error)
+            del outbox, error
+
+
+#: A deque needs no lock, which a fork could leave locked.
+_idle: deque[_Worker] = deque()
+
+
+def _start(function: Callable[[int], None], number: int, outbox: SimpleQueue) -> None:
+    """Run function(number) on a thread that has nothing to do, or on a new one."""
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = _Worker()
+    worker.inbox.put((copy_context(), function, number, outbox))
+
+
+def _alone(function: Callable[[int], None], number: int) -> None:
+    """In a context of its own: what is done in threads in here is done by this one."""
+    keep_to_one_thread()
+    function(number)
+
+
+def together(function: Callable[[int], None], count: int) -> None:
+    """function(0), ..., function(count - 1) at the same time, each on its own thread, the first on this one.
+
+    They may wait for each other: none waits for a thread. Shares are compiled loops or NumPy's, which run in parallel.
+
+    >>> found = [0, 0]
+    >>> together(lambda share: found.__setitem__(share, share + 1), 2)
+    >>> found
+    [1, 2]
+    """
+    if count == 1:
+        copy_context().run(_alone, function, 0)
+        return
+    outbox: SimpleQueue[BaseException | None] = SimpleQueue()
+    for number in range(1, count):
+        _start(function, number, outbox)
+    try:
+        copy_context().run(_alone, function, 0)
+    finally:
+        errors = [error for error in [outbox.get() for _ in range(1, count)] if error is not None]
+    if errors:
+        raise errors[0]
+
+
+def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) -> list[Result]:
+    """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one.
+
+    What a task itself does in threads it does alone: the others are busy. After an error no task begins.
+    """
+    threads = min(settings().threads, len(tasks))
+    if threads <= 1:
+        with single_threaded_blas():
+            return [function(task) for task in tasks]
+    results: list = [None] * len(tasks)
+    numbers = iter(range(len(tasks)))
+
+    def share(_: int) -> None:
+        try:
+            for number in numbers:
+                results[number] = function(tasks[number])
+        except BaseException:
+            deque(numbers, maxlen=0)  # nothing is left for the others
+            raise
+
+    with single_threaded_blas():
+        together(share, threads)
+    return results
+
+
+def in_order(
+    function: Callable[[Task], Result], tasks: Iterable[Task], stopped: Callable[[], bool] = lambda: False
+) -> Generator[Result]:
+    """Results of the tasks in their order, computed on threads, until it is closed or ``stopped`` says so.
+
+    Each task keeps to one thread: the threads are shared out here. The first result is awaited in any case. Tasks that
+    run when it ends are abandoned, not awaited: a thread cannot be stopped, but Ctrl-C must not wait for it.
+    """
+    threads = settings().threads
+    todo: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
+
+    def share(_: int) -> None:
+        while (item := todo.get()) is not None:
+            number, task = item
+            try:
+                done.put((number, function(task), None))
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
+                done.put((number, None, error))
+
+    coming = enumerate(tasks)
+    ready: dict[int, tuple[Any, BaseException | None]] = {}
+    for item in islice(coming, AHEAD * threads):
+        todo.put(item)
+    waiting, number = todo.qsize(), 0
+    for place in range(min(threads, waiting)):
+        _start(share, place, SimpleQueue())
+    try:
+        with single_threaded_blas():
+            while number < waiting:
+                while number not in ready:
+                    try:
+                        place, result, error = done.get(timeout=PATIENCE)
+                    except Empty:
+                        if number > 0 and stopped():
+                            return
+                        continue
+                    ready[place] = (result, error)
+                for item in islice(coming, 1):
+                    todo.put(item)
+                    waiting += 1
+                result, error = ready.pop(number)
+                if error is not None:
+                    raise error
+                yield result
+                number += 1
+    finally:
+        while not todo.empty():
+            todo.get()
+        for _ in range(threads):
+            todo.put(None)
+
+
+# --- BLAS -------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class _SingleThread:
+    """Holds BLAS to one thread while anybody wants it so: setting the limit costs more than a small product."""
+
+    def __init__(self):
+        self._lock, self._holders, self._limits = Lock(), 0, None
+        self._mine = local()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._holders += 1
+            self._mine.count = getattr(self._mine, "count", 0) + 1
+            if self._limits is None:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_) -> None:
+        with self._lock:
+            self._mine.count -= 1
+            self._holders -= 1
+            self._release()
+
+    def _release(self) -> None:
+        if self._holders == 0 and self._limits is not None:
+            self._limits.restore_original_limits()
+            self._limits = None
+
+    def after_fork(self) -> None:
+        """Only the thread that called fork lives on; the others hold nothing any more."""
+        self._lock = Lock()
+        self._holders = getattr(self._mine, "count", 0)
+        self._release()
+
+
+_single_thread = _SingleThread()
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Inside, each matrix product uses one thread: the threads are ours."""
+    return _single_thread
+
+
+def _after_fork() -> None:
+    _idle.clear()
+    _single_thread.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
