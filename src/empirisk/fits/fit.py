@@ -294,13 +294,13 @@ def solve(
 
 
 def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) -> Point:
-    """What the solver finds, or the last point that it reported before it was stopped half-way."""
+    """What the solver finds, or the best point that it reported before it was stopped half-way."""
     try:
         with stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
             return solver.solve(problem, watch, start)
     except Stopped:
         watch.status = Status.INTERRUPTED if watch.interrupted() else Status.TIME
-        return watch.last or start or problem.origin()
+        return watch.best or start or problem.origin()
 
 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
