@@ -42,7 +42,7 @@ def built(cls):
         "exponent": 2,
         "coefficients": [1.0, 0.5],
         "columns": [0, 2],
-        "machine": er.LogisticRegression(),
+        "estimator": er.LogisticRegression(),
         "space": {"C": [0.1, 1.0]},
         "schema": er.tables.understand(rows()),
     }

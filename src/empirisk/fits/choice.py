@@ -1,5 +1,6 @@
 """Choosing C: exact leave-one-out for the squared loss, cross-validation along warm-started paths for the rest."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +13,9 @@ from sklearn.model_selection import check_cv
 from empirisk import state
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import Fit, Run
+from empirisk.fits.fit import Fit, Run, interruptible
 from empirisk.fits.leave_one_out import decompose
+from empirisk.linalg.threads import Stopped, stopping
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
@@ -67,7 +69,16 @@ def choose_C(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Cho
     """The choice that the machine's parameters ask for."""
     check_way(machine.C, machine.rule)
     if machine.C == "loo":
-        return _leave_one_out(problems, machine.Cs, machine.rule)
+        try:
+            with interruptible() as interrupted, stopping(lambda: interrupted() or time.perf_counter() >= run.deadline):
+                return _leave_one_out(problems, machine.Cs, machine.rule)
+        except Stopped:
+            if time.perf_counter() < run.deadline:
+                raise KeyboardInterrupt from None  # without a C there is no fit to keep
+            raise EmpiriskError(
+                f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
+                "give a number as C, or use fewer rows."
+            ) from None
     return _cross_validate(machine, problems, y, run)
 
 

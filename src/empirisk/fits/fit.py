@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from empirisk.certificate import Certificate, Status, combine
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
+from empirisk.linalg.threads import Stopped, stopping
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
@@ -27,6 +29,7 @@ from empirisk.solvers.choose import choose, ranked
 Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
 SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
+GRACE = 0.5  # seconds for the certificate of a fit that was stopped
 
 REMEDIES = {
     Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
@@ -87,30 +90,60 @@ def as_batch() -> Iterator[threading.Event]:
         _batch.reset(before)
 
 
+#: Whether Ctrl-C was pressed in the fit that this code is part of.
+_pressed: ContextVar[threading.Event | None] = ContextVar("pressed", default=None)
+
+
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C into a question that solvers ask between iterations; a second Ctrl-C raises as usual.
 
-    The best point so far then is the result, but in a batch, which would take it for a finished fit.
+    The best point so far then is the result, but in a batch, which would take it for a finished fit. A fit within a fit
+    shares its question. A Ctrl-C that comes when the last question has been asked has come too late, and is forgotten.
     """
-    batch = _batch.get()
-    pressed = batch or threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-    else:
-        before = signal.getsignal(signal.SIGINT)
-
-        def note(number, frame):
-            pressed.set()
-            signal.signal(signal.SIGINT, before)
-
-        signal.signal(signal.SIGINT, note)
-        try:
+    outer = _pressed.get()
+    if outer is not None:
+        yield outer.is_set
+        return
+    pressed = _batch.get() or threading.Event()
+    before = _pressed.set(pressed)
+    try:
+        with _listening(pressed):
             yield pressed.is_set
-        finally:
-            signal.signal(signal.SIGINT, before)
-    if batch is not None and pressed.is_set():
+    finally:
+        _pressed.reset(before)
+    if pressed.is_set() and _batch.get() is not None:
         raise KeyboardInterrupt
+
+
+@contextmanager
+def _listening(pressed: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C sets the event; the next one does what it did before."""
+    before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    if not callable(before):  # another thread, or the signal is ignored, or not Python's to handle
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            before(number, frame)
+        pressed.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        _restore(before, pressed)
+
+
+def _restore(before: Callable[[int, FrameType | None], object], pressed: threading.Event) -> None:
+    """Put the handler back; a Ctrl-C between the two is heard here, and neither by the caller nor by the next fit."""
+    try:
+        signal.signal(signal.SIGINT, before)
+        signal.getsignal(signal.SIGINT)  # a signal that is pending is handled by now
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, before)
+        pressed.set()
 
 
 def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]:
@@ -195,7 +228,7 @@ class Run:
                 progress=None if self.progress is None else self.progress(number),
             )
             with np.errstate(over="ignore", under="ignore"):
-                point = chosen.solve(problem, watch, start)
+                point = _solve(chosen, problem, watch, start)
                 attempts.append(_certify(problem, point, watch, tol, chosen, reason))
             # Where one method ends for lack of digits, the next in the table may still get there.
             if attempts[-1].certificate.status not in (Status.STALLED, given_up):
@@ -260,6 +293,28 @@ def solve(
     return Run(solver, Limits(tol, max_iter, max_time))([problem], None if start is None else [start])[0]
 
 
+def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) -> Point:
+    """What the solver finds, or the best point that it reported before it was stopped half-way."""
+    try:
+        with stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
+            return solver.solve(problem, watch, start)
+    except Stopped:
+        watch.status = Status.INTERRUPTED if watch.interrupted() else Status.TIME
+        return watch.best or start or problem.origin()
+
+
+def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
+    """The certificate of a point. That of one where the fit was stopped must not take long: else nothing is proved."""
+    if watch.status not in (Status.INTERRUPTED, Status.TIME):
+        return watch.certificate(problem, point)
+    end = time.perf_counter() + GRACE
+    try:
+        with stopping(lambda: time.perf_counter() >= end):
+            return watch.certificate(problem, point)
+    except Stopped:
+        return Certificate(np.inf, -np.inf, np.inf, np.inf)
+
+
 def _aim(problem: Problem, tol: float) -> float:
     """The gap to aim at: on small problems the last digits cost nothing, and make equal fits equal to rounding."""
     small = problem.design.shape[0] * int(np.prod(problem.width)) <= SMALL
@@ -277,7 +332,7 @@ def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
 
 
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
-    certificate = watch.certificate(problem, point)
+    certificate = _graded(problem, point, watch)
     _require_weak_duality(problem, certificate)
     converged = bool(certificate.relative_gap <= tol)
     status = watch.status

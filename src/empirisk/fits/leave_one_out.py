@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 
 from empirisk.linalg import blocks
 from empirisk.linalg.design import DenseDesign
+from empirisk.linalg.threads import patiently
 from empirisk.problem import Problem
 from empirisk.settings import require
 
@@ -85,7 +86,7 @@ def decompose(problem: Problem) -> Decomposition:
         centre, constant = problem.design.tdot(share), np.sqrt(share)
     if rows > columns and rows > min(4 * columns, ROWS):
         gram = problem.design.gram(problem.weights) - problem.weights.sum() * np.outer(centre, centre)
-        values, vectors = np.linalg.eigh(gram)
+        values, vectors = patiently(lambda: np.linalg.eigh(gram), columns)
         scores = (problem.design.dot(vectors) - centre @ vectors) * root[:, None]
         return Decomposition(scores, np.maximum(values, 0.0), root, constant, by_rows=False)
     products = problem.design.row_products
@@ -99,10 +100,11 @@ def decompose(problem: Problem) -> Decomposition:
         products = products - middle[:, None] - middle + problem.design.squared_norms(centre)
     products = products * root[:, None] * root
     if not problem.intercept:
-        values, vectors = np.linalg.eigh(products)
+        values, vectors = patiently(lambda: np.linalg.eigh(products), rows)
         return Decomposition(vectors, np.maximum(values, 0.0), root, constant, by_rows=True)
     # Lifted above all others, the constant is the last eigenvector, and is left out.
-    values, vectors = np.linalg.eigh(products + (2 * np.trace(products) + 1) * np.outer(constant, constant))
+    products += (2 * np.trace(products) + 1) * np.outer(constant, constant)
+    values, vectors = patiently(lambda: np.linalg.eigh(products), rows)
     return Decomposition(vectors[:, :-1], np.maximum(values[:-1], 0.0), root, constant, by_rows=True)
 
 
@@ -110,9 +112,11 @@ def _thin_factor(K: Array) -> Array | None:
     """G with K = G G' to the last digit, if it has far fewer columns than rows: smooth kernels of few variables."""
     tolerance = 4 * np.finfo(float).eps * float(K.diagonal().max())
     # Every other row has at most the rank of all, and tells for an eighth of the price where that is too large.
-    if lapack.dpstrf(K[::2, ::2].copy().T, tol=tolerance, lower=1)[2] > THIN * len(K):
+    half = K[::2, ::2].copy().T
+    if patiently(lambda: lapack.dpstrf(half, tol=tolerance, lower=1), len(half))[2] > THIN * len(K):
         return None
-    lower, order, rank, _ = lapack.dpstrf(K.copy().T, tol=tolerance, lower=1)
+    whole = K.copy().T
+    lower, order, rank, _ = patiently(lambda: lapack.dpstrf(whole, tol=tolerance, lower=1), len(K))
     if rank > THIN * len(K):
         return None
     thin = np.zeros((len(K), rank))

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from empirisk.lazy import lazy
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, patiently
 
 Array = NDArray[np.float64]
 ROWS = 256
@@ -35,7 +35,7 @@ class FactoredGram:
         self._diagonal = K.diagonal().copy()
         K.flat[:: len(K) + 1] += ridge
         # The transpose of a C-ordered array is what LAPACK calls its own, so nothing is copied.
-        self._both, failed = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
+        self._both, failed = patiently(lambda: lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0), len(K))
         if failed:
             raise LinAlgError("the matrix is not positive definite to working precision")
         self._excess = self._diagonal - self._both.diagonal()
@@ -98,7 +98,7 @@ class ScaledGram:
 
         in_threads(fill, range(0, rows, ROWS))
         self._factor.flat[:: rows + 1] += ridge
-        self._lapack, failed = lapack.dpotrf(self._factor.T, lower=0, overwrite_a=1, clean=0)
+        self._lapack, failed = patiently(lambda: lapack.dpotrf(self._factor.T, lower=0, overwrite_a=1, clean=0), rows)
         if failed:
             raise LinAlgError("the matrix is not positive definite to working precision")
 
@@ -119,10 +119,10 @@ def inverse(matrix: Array) -> Array:
     scale = 1.0 / np.sqrt(matrix.diagonal())
     matrix *= scale
     matrix *= scale[:, None]
-    factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+    factor, failed = patiently(lambda: lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0), len(matrix))
     if failed:
         raise LinAlgError("the matrix is not positive definite to working precision")
-    whole = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+    whole = patiently(lambda: lapack.dpotri(factor, lower=1, overwrite_c=1), len(matrix))[0].T
     for start in range(0, len(whole), ROWS):
         rows = slice(start, min(start + ROWS, len(whole)))
         whole[rows.stop :, rows] = whole[rows, rows.stop :].T

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks
 from empirisk.linalg.design import DenseDesign, Design
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, patiently
 
 Array = NDArray[np.float64]
 ROWS = 256
@@ -61,7 +61,7 @@ class SingleFactor:
         in_threads(fill, range(0, rows, ROWS))
         self._factor.flat[:: rows + 1] += np.asarray(ridge, np.float32)
         # The transpose of a C-ordered array is what LAPACK calls its own, so nothing is copied.
-        self._lapack, failed = lapack.spotrf(self._factor.T, lower=0, overwrite_a=1, clean=0)
+        self._lapack, failed = patiently(lambda: lapack.spotrf(self._factor.T, lower=0, overwrite_a=1, clean=0), rows)
         if failed:
             raise LinAlgError("the matrix is not positive definite in single precision")
 

@@ -6,9 +6,9 @@ does alone. After a fork the child has a pool of its own.
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager
-from contextvars import Context, copy_context
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context, ContextVar, copy_context
 from functools import cache
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -23,8 +23,39 @@ from empirisk.settings import keep_to_one_thread, settings
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+LONG = 1000  # matrices of a smaller order are factored in no time
 PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
 AHEAD = 4  # tasks for each thread that wait for it
+
+
+# --- the flag -----------------------------------------------------------------------------------------------------
+
+
+class Stopped(Exception):
+    """Work was given up half-way, because the flag is up."""
+
+
+def _never() -> bool:
+    return False
+
+
+_flag: ContextVar[Callable[[], bool]] = ContextVar("stop", default=_never)
+
+
+@contextmanager
+def stopping(flag: Callable[[], bool]) -> Iterator[None]:
+    """Work in here is given up, by `Stopped`, soon after the flag says True: the user or the clock wants it to end."""
+    before = _flag.set(flag)
+    try:
+        yield
+    finally:
+        _flag.reset(before)
+
+
+def look() -> None:
+    """Raise `Stopped` if the flag is up; long pieces of work look a few times a second."""
+    if _flag.get()():
+        raise Stopped
 
 
 # --- the threads ------------------------------------------------------------------------------------------------------
@@ -98,19 +129,20 @@ def together(function: Callable[[int], None], count: int) -> None:
 def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) -> list[Result]:
     """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one.
 
-    What a task itself does in threads it does alone: the others are busy. After an error no task begins.
+    What a task itself does in threads it does alone: the others are busy. Before each task the flag is looked at, and
+    after an error no task begins.
     """
     threads = min(settings().threads, len(tasks))
     if threads <= 1:
         with single_threaded_blas():
-            return [function(task) for task in tasks]
+            return [_unless_stopped(function, task) for task in tasks]
     results: list = [None] * len(tasks)
     numbers = iter(range(len(tasks)))
 
     def share(_: int) -> None:
         try:
             for number in numbers:
-                results[number] = function(tasks[number])
+                results[number] = _unless_stopped(function, tasks[number])
         except BaseException:
             deque(numbers, maxlen=0)  # nothing is left for the others
             raise
@@ -118,6 +150,36 @@ def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) ->
     with single_threaded_blas():
         together(share, threads)
     return results
+
+
+def _unless_stopped(function: Callable[[Task], Result], task: Task) -> Result:
+    look()
+    return function(task)
+
+
+def patiently(function: Callable[[], Result], order: int) -> Result:
+    """function() on a thread of the pool, while this one looks at the flag and listens to Ctrl-C.
+
+    For calls of LAPACK, which cannot be stopped, on matrices of that order: one that runs when the flag goes up is
+    abandoned.
+
+    >>> patiently(lambda: 3, 2000)
+    3
+    """
+    if order < LONG:
+        return function()
+    outbox: SimpleQueue[BaseException | None] = SimpleQueue()
+    results: list[Result] = []
+    _start(lambda _: results.append(function()), 0, outbox)
+    while True:
+        try:
+            error = outbox.get(timeout=PATIENCE)
+            break
+        except Empty:
+            look()
+    if error is not None:
+        raise error
+    return results[0]
 
 
 def in_order(

@@ -77,7 +77,6 @@ class Search(Whole, Delegating):
         best_params_=state.anything(),
         best_score_=state.number(finite=False),
         cv_results_=state.anything(),
-        best_estimator_=state.part(has="predict"),
     )
 
     def __init__(

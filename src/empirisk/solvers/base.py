@@ -53,6 +53,8 @@ class Watch:
     iterations: int = 0
     status: str = ""
     latest: Certificate | None = None
+    best: Point | None = None
+    _lowest: float = np.inf
     _proven: Point | None = None
     start: float = field(default_factory=time.perf_counter)
 
@@ -64,6 +66,9 @@ class Watch:
     def __call__(self, point: Point, **values: float) -> bool:
         """Note one finished iteration at ``point``; True means stop now, with `status` saying why."""
         self.iterations += 1
+        objective = values.get("objective", -np.inf)
+        if objective <= self._lowest:
+            self.best, self._lowest = point, objective
         self.record(seconds=time.perf_counter() - self.start, **values)
         if self.progress is not None and self.progress(self.iterations, point):
             self.status = Status.EARLY

@@ -1,0 +1,184 @@
+"""Fits that are stopped: soon, with the best point so far, and without a trace in the next fit."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import as_batch, interruptible
+
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_first_press_is_a_question_and_the_second_raises():
+    before = signal.getsignal(signal.SIGINT)
+    with interruptible() as pressed:
+        press()
+        assert pressed()
+        with pytest.raises(KeyboardInterrupt):
+            press()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_fits_within_a_fit_share_the_question():
+    with interruptible() as outer:
+        with interruptible() as inner:
+            press()
+            assert inner()
+        assert outer()
+        with interruptible() as again:
+            assert again()  # all that is left of this fit ends too
+    with interruptible() as following:
+        assert not following()
+
+
+def test_a_press_at_the_very_end_is_heard_there_and_nowhere_else(monkeypatch):
+    # The press comes between the last look at pending signals and the old handler's return to its place.
+    install, left = signal.signal, []
+
+    def swap(number, handler):
+        result = install(number, handler)
+        if handler is signal.default_int_handler and left:
+            left.pop()
+            press()
+        return result
+
+    monkeypatch.setattr("empirisk.fits.fit.signal.signal", swap)
+    for _ in range(20):
+        left.append(1)
+        with interruptible() as pressed:
+            assert not pressed()
+        assert not left
+    monkeypatch.undo()
+    with interruptible() as pressed:
+        assert not pressed()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_press_at_the_very_end_still_ends_a_batch():
+    with pytest.raises(KeyboardInterrupt), as_batch(), interruptible():
+        press()
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_a_process_that_ignores_the_signal_goes_on_doing_so(handler):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with interruptible() as pressed:
+            assert signal.getsignal(signal.SIGINT) is handler
+            assert not pressed()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+STORM = """
+import os, signal, sys, threading, time, warnings
+import numpy as np
+import empirisk as er
+
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=(200, 3))
+y = X[:, 0] > 0
+machine = er.SVM(features=er.kernels.Gaussian())
+machine.fit(X, y)
+begin = time.perf_counter()
+for _ in range(5):
+    machine.fit(X, y)
+length = (time.perf_counter() - begin) / 5
+outside = 0
+for k in range(60):
+    share = 0.7 + 0.4 * (k % 30) / 30  # around the end
+    timer = threading.Timer(share * length, lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        machine.fit(X, y)
+        timer.join()
+        time.sleep(0)
+    except KeyboardInterrupt:
+        outside += 1  # it came before the fit had begun to listen, or when it was over
+        timer.join()
+    machine.fit(X, y)  # nobody presses now
+    assert machine.certificate_.converged, (k, machine.certificate_)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+
+
+def test_presses_around_the_end_of_a_fit_do_not_reach_the_next():
+    out = subprocess.run([sys.executable, "-c", STORM], capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0, out.stderr
+
+
+STOPPED = """
+import os, signal, threading, time, warnings
+import numpy as np
+import empirisk as er
+
+warnings.simplefilter("ignore")
+random = np.random.default_rng(0)
+everything = random.normal(size=(20_000, 20))
+kernel = er.kernels.Gaussian(4.0)
+for machine, rows in (
+    (er.Ridge(features=kernel), 6000),
+    (er.Ridge(C="loo", features=kernel), 4000),
+    (er.SVM(C=100.0, features=kernel, tol=1e-9), 20_000),
+    (er.LogisticRegression(C=100.0, features=kernel, tol=1e-9), 6000),
+):
+    X = everything[:rows]
+    y = X[:, 0] * X[:, 1] + random.normal(size=rows)
+    y = y if isinstance(machine, er.Regressor) else y > 0
+    machine.fit(X[:300], y[:300])  # compiled by now
+    ended = threading.Event()
+    threading.Timer(0.4, lambda: ended.is_set() or os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        machine.fit(X, y)
+        ended.set()
+        assert machine.certificate_.status == "interrupted", (machine, machine.certificate_)
+        assert machine.predict(X[:5]).shape == (5,)
+    except KeyboardInterrupt:
+        assert machine.C == "loo"  # without a C there is no fit to keep
+os._exit(0)  # what was abandoned is not awaited
+"""
+
+
+def test_kernel_machines_are_interrupted_in_the_midst_of_their_work():
+    out = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0, out.stderr
+
+
+@pytest.mark.parametrize("kind", [er.Ridge, er.SVM])
+def test_a_time_limit_ends_kernel_machines_in_the_midst_of_their_work(kind):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5000, 5))
+    y = np.sign(X[:, 0] * X[:, 1] + random.normal(size=5000))
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        machine = kind(C=1e3, features=er.kernels.Gaussian(), max_time=0.05, tol=1e-12).fit(X, y)
+    assert machine.certificate_.status == "time limit"
+    assert np.isfinite(machine.predict(X[:5])).all()
+
+
+def test_leave_one_out_that_has_no_time_says_so():
+    X = np.random.default_rng(0).normal(size=(1500, 5))
+    with pytest.raises(EmpiriskError, match=r"max_time=1e-06 s were over before C='loo'"):
+        er.Ridge(C="loo", features=er.kernels.Gaussian(), max_time=1e-6).fit(X, X[:, 0])
+
+
+def test_threads_that_are_not_the_main_one_are_not_asked():
+    found = []
+
+    def work():
+        with interruptible() as pressed:
+            found.append(pressed())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]
