@@ -33,18 +33,17 @@ def test_import_loads_nothing_heavy():
     assert {"numpy", "scipy", "numba", "sklearn", "matplotlib", "polars"}.isdisjoint(loaded)
 
 
-def test_the_three_lists_of_names_agree():
-    """The names in ``__all__``, those with a home, and those that type checkers see."""
-    tree = ast.parse(inspect.getsource(er))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    homes = {
+@pytest.mark.parametrize("package", [er, er.plots], ids=lambda package: package.__name__)
+def test_type_checkers_see_the_names_that_are_there(package):
+    stub = Path(package.__file__).with_suffix(".pyi").read_text()
+    seen = {
         alias.name: statement.module
-        for statement in block.body
+        for statement in ast.parse(stub).body
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
-    assert homes == {**er._HOMES, **dict.fromkeys(er._MODULES, "empirisk")}
-    assert sorted(homes) == sorted(er.__all__)
+    homes = {name: home if "." in home else f"{package.__name__}.{home}" for name, home in package._HOMES.items()}
+    assert seen == {**homes, **dict.fromkeys(getattr(package, "_MODULES", ()), "empirisk")}
 
 
 def test_an_unknown_name_is_an_attribute_error():

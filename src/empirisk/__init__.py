@@ -7,96 +7,10 @@ Names are imported when they are first used, so ``import empirisk`` itself costs
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from empirisk import (
-        errors,
-        evaluation,
-        kernels,
-        losses,
-        maps,
-        penalties,
-        plots,
-        scales,
-        selection,
-        solvers,
-        tables,
-        theory,
-    )
-    from empirisk.evaluation.compare import compare
-    from empirisk.evaluation.evaluate import evaluate
-    from empirisk.files.load import load
-    from empirisk.files.save import save
-    from empirisk.fits.fit import solve
-    from empirisk.league.learn import learn
-    from empirisk.machines.centroid import NearestCentroid
-    from empirisk.machines.classifiers import SVM, LeastSquaresClassifier, LogisticRegression
-    from empirisk.machines.equation import Classifier, Regressor
-    from empirisk.machines.geometry import Hyperplane
-    from empirisk.machines.neighbors.machines import KNNClassifier, KNNRegressor
-    from empirisk.machines.oneclass import OneClassSVM
-    from empirisk.machines.perceptron import Perceptron
-    from empirisk.machines.regressors import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
-    from empirisk.settings import config
-    from empirisk.theory.luck import luck
-    from empirisk.trees.adaboost import AdaBoostClassifier
-    from empirisk.trees.bagging import BaggingClassifier, BaggingRegressor
-    from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
-    from empirisk.trees.forest import ForestClassifier, ForestRegressor
-    from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "SVM",
-    "SVR",
-    "AdaBoostClassifier",
-    "BaggingClassifier",
-    "BaggingRegressor",
-    "BoostingClassifier",
-    "BoostingRegressor",
-    "Classifier",
-    "ElasticNet",
-    "ForestClassifier",
-    "ForestRegressor",
-    "Hyperplane",
-    "KNNClassifier",
-    "KNNRegressor",
-    "Lasso",
-    "LeastAbsolute",
-    "LeastSquares",
-    "LeastSquaresClassifier",
-    "LogisticRegression",
-    "NearestCentroid",
-    "OneClassSVM",
-    "Perceptron",
-    "Regressor",
-    "Ridge",
-    "TreeClassifier",
-    "TreeRegressor",
-    "compare",
-    "config",
-    "errors",
-    "evaluate",
-    "evaluation",
-    "kernels",
-    "learn",
-    "load",
-    "losses",
-    "luck",
-    "maps",
-    "penalties",
-    "plots",
-    "save",
-    "scales",
-    "selection",
-    "solve",
-    "solvers",
-    "tables",
-    "theory",
-]
-
+#: The modules that a user reaches as ``er.kernels``.
 _MODULES = (
     "errors",
     "evaluation",
@@ -112,6 +26,7 @@ _MODULES = (
     "theory",
 )
 
+#: Where every other public name lives.
 _HOMES = {
     "AdaBoostClassifier": "empirisk.trees.adaboost",
     "BaggingClassifier": "empirisk.trees.bagging",
@@ -148,6 +63,9 @@ _HOMES = {
     "save": "empirisk.files.save",
     "solve": "empirisk.fits.fit",
 }
+
+
+__all__ = [*_MODULES, *_HOMES]
 
 
 def __getattr__(name: str):

@@ -143,7 +143,7 @@ def test_kernel_machines_are_shown_in_the_dual(data):
 
 
 def test_a_long_fit_shows_more_of_its_beginning():
-    from empirisk.plots.scenes import spread
+    from empirisk.plots.animation import spread
 
     assert spread(5, 10).tolist() == [0, 1, 2, 3, 4]
     shown = spread(1000, 20)

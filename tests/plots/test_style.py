@@ -123,7 +123,7 @@ import sys, warnings
 warnings.simplefilter("error")
 import empirisk as er
 assert "matplotlib" not in sys.modules
-import empirisk.plots.losses, empirisk.plots.animate
+import empirisk.plots.parts, empirisk.plots.animation
 assert callable(er.plots.losses) and callable(er.plots.animate) and callable(er.plots.regions)
 er.plots.losses("hinge").savefig(sys.stdout.buffer, format="png")
 assert "matplotlib.pyplot" not in sys.modules

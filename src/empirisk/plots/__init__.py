@@ -3,73 +3,40 @@
 Names are imported when they are first used, so that nothing loads Matplotlib before it draws.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from empirisk.plots.animate import animate
-    from empirisk.plots.calibration import calibration
-    from empirisk.plots.coefficients import coefficients
-    from empirisk.plots.confusion import confusion
-    from empirisk.plots.descent import descent
-    from empirisk.plots.gram import gram
-    from empirisk.plots.history import history
-    from empirisk.plots.importance import importance
-    from empirisk.plots.learning_curve import learning_curve
-    from empirisk.plots.losses import losses
-    from empirisk.plots.luck import luck
-    from empirisk.plots.margins import margins
-    from empirisk.plots.precision_recall import precision_recall
-    from empirisk.plots.regions import regions
-    from empirisk.plots.residuals import residuals
-    from empirisk.plots.roc import roc
-    from empirisk.plots.rounds import rounds
-    from empirisk.plots.to_svg import to_svg
-    from empirisk.plots.tree import tree
-    from empirisk.plots.validation_curve import validation_curve
+#: The file of each view.
+_HOMES = {
+    "animate": "animation",
+    "calibration": "scores",
+    "coefficients": "parts",
+    "confusion": "scores",
+    "descent": "fits",
+    "gram": "parts",
+    "history": "fits",
+    "importance": "parts",
+    "learning_curve": "curves",
+    "losses": "parts",
+    "luck": "curves",
+    "margins": "ensembles",
+    "precision_recall": "scores",
+    "regions": "planes",
+    "residuals": "scores",
+    "roc": "scores",
+    "rounds": "ensembles",
+    "to_svg": "svg",
+    "tree": "ensembles",
+    "validation_curve": "curves",
+}
 
-__all__ = [
-    "animate",
-    "calibration",
-    "coefficients",
-    "confusion",
-    "descent",
-    "gram",
-    "history",
-    "importance",
-    "learning_curve",
-    "losses",
-    "luck",
-    "margins",
-    "precision_recall",
-    "regions",
-    "residuals",
-    "roc",
-    "rounds",
-    "to_svg",
-    "tree",
-    "validation_curve",
-]
-
-
-class _Views(ModuleType):
-    """This module: importing the file of a view leaves the view here, not the file of the same name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        is_file = isinstance(value, ModuleType) and name in __all__
-        super().__setattr__(name, getattr(value, name) if is_file else value)
-
-
-sys.modules[__name__].__class__ = _Views
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str):
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"empirisk.plots has no {name!r}; it has {__all__}.", name=name)
-    return getattr(import_module(f"empirisk.plots.{name}"), name)
+    return getattr(import_module(f"empirisk.plots.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_HOMES)

@@ -58,7 +58,7 @@ def _number(value: Any) -> float:
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if int(value) > 0 else -math.inf
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:

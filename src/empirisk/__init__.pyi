@@ -1,0 +1,53 @@
+"""The public names, as type checkers see them."""
+
+from empirisk import errors as errors
+from empirisk import evaluation as evaluation
+from empirisk import kernels as kernels
+from empirisk import losses as losses
+from empirisk import maps as maps
+from empirisk import penalties as penalties
+from empirisk import plots as plots
+from empirisk import scales as scales
+from empirisk import selection as selection
+from empirisk import solvers as solvers
+from empirisk import tables as tables
+from empirisk import theory as theory
+from empirisk.evaluation.compare import compare as compare
+from empirisk.evaluation.evaluate import evaluate as evaluate
+from empirisk.files.load import load as load
+from empirisk.files.save import save as save
+from empirisk.fits.fit import solve as solve
+from empirisk.league.learn import learn as learn
+from empirisk.machines.centroid import NearestCentroid as NearestCentroid
+from empirisk.machines.classifiers import SVM as SVM
+from empirisk.machines.classifiers import LeastSquaresClassifier as LeastSquaresClassifier
+from empirisk.machines.classifiers import LogisticRegression as LogisticRegression
+from empirisk.machines.equation import Classifier as Classifier
+from empirisk.machines.equation import Regressor as Regressor
+from empirisk.machines.geometry import Hyperplane as Hyperplane
+from empirisk.machines.neighbors.machines import KNNClassifier as KNNClassifier
+from empirisk.machines.neighbors.machines import KNNRegressor as KNNRegressor
+from empirisk.machines.oneclass import OneClassSVM as OneClassSVM
+from empirisk.machines.perceptron import Perceptron as Perceptron
+from empirisk.machines.regressors import SVR as SVR
+from empirisk.machines.regressors import ElasticNet as ElasticNet
+from empirisk.machines.regressors import Lasso as Lasso
+from empirisk.machines.regressors import LeastAbsolute as LeastAbsolute
+from empirisk.machines.regressors import LeastSquares as LeastSquares
+from empirisk.machines.regressors import Ridge as Ridge
+from empirisk.settings import config as config
+from empirisk.theory.luck import luck as luck
+from empirisk.trees.adaboost import AdaBoostClassifier as AdaBoostClassifier
+from empirisk.trees.bagging import BaggingClassifier as BaggingClassifier
+from empirisk.trees.bagging import BaggingRegressor as BaggingRegressor
+from empirisk.trees.boosting import BoostingClassifier as BoostingClassifier
+from empirisk.trees.boosting import BoostingRegressor as BoostingRegressor
+from empirisk.trees.forest import ForestClassifier as ForestClassifier
+from empirisk.trees.forest import ForestRegressor as ForestRegressor
+from empirisk.trees.tree import TreeClassifier as TreeClassifier
+from empirisk.trees.tree import TreeRegressor as TreeRegressor
+
+__version__: str
+__all__: list[str]
+_MODULES: tuple[str, ...]
+_HOMES: dict[str, str]

@@ -1,0 +1,24 @@
+"""The views, as type checkers see them."""
+
+from empirisk.plots.animation import animate as animate
+from empirisk.plots.curves import learning_curve as learning_curve
+from empirisk.plots.curves import luck as luck
+from empirisk.plots.curves import validation_curve as validation_curve
+from empirisk.plots.ensembles import margins as margins
+from empirisk.plots.ensembles import rounds as rounds
+from empirisk.plots.ensembles import tree as tree
+from empirisk.plots.fits import descent as descent
+from empirisk.plots.fits import history as history
+from empirisk.plots.parts import coefficients as coefficients
+from empirisk.plots.parts import gram as gram
+from empirisk.plots.parts import importance as importance
+from empirisk.plots.parts import losses as losses
+from empirisk.plots.planes import regions as regions
+from empirisk.plots.scores import calibration as calibration
+from empirisk.plots.scores import confusion as confusion
+from empirisk.plots.scores import precision_recall as precision_recall
+from empirisk.plots.scores import residuals as residuals
+from empirisk.plots.scores import roc as roc
+from empirisk.plots.svg import to_svg as to_svg
+
+__all__: list[str]

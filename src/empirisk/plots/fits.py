@@ -1,0 +1,377 @@
+"""How a fit went: its history, and its way down to the minimum."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from empirisk.errors import EmpiriskError
+from empirisk.fits.choice import is_given
+from empirisk.fits.fit import Progress, Run
+from empirisk.fits.hard_margin import hard_margins
+from empirisk.plots import style
+from empirisk.problem import Point, Problem
+
+Array = NDArray[np.float64]
+LABELS = {"iterations": "iteration", "seconds": "seconds"}
+#: What falls during a fit, by the names that machines give it.
+FALLING = ("objective", "loss", "validation_loss")
+
+
+def history(
+    fit: Any, *, against: str = "iterations", log: bool | None = None, axes: Axes | Sequence[Axes] | None = None
+) -> Figure:
+    """Draw what a fit did: the objective, and below it how far it was from the bound that the certificate proves.
+
+    Parameters
+    ----------
+    fit : fitted machine, or dict of arrays
+        A machine with ``history_`` (Empirisk), ``loss_curve_`` or ``train_score_`` (scikit-learn), or such a history:
+        "objective" or "loss", and "gap" if it is as long.
+    against : {"iterations", "seconds"}
+        What the curves run over.
+    log : bool or None
+        Whether the objective has a logarithmic scale; None: where it falls to less than a hundredth.
+    axes : matplotlib Axes or two of them, optional
+        Where to draw; a single one shows the objective only. None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> machine = er.LogisticRegression(solver="gradient_descent").fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    >>> figure = er.plots.history(machine)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['objective', 'objective - bound']
+    """
+    style.checked_choice("against", against, LABELS)
+    kept = _history_of(fit)
+    curves = {name: np.asarray(kept[name], dtype=np.float64) for name in FALLING if name in kept}
+    problems = np.asarray(kept.get("problem", np.zeros(len(next(iter(curves.values())))))).astype(int)
+    places = _places(kept, against, problems)
+    gaps = _gaps(fit, kept, curves, problems)
+    single = isinstance(axes, Axes) or (axes is None and gaps is None)
+    drawn = style.panels(axes, 1 if single else 2, (6.4, 3.6 if single else 5.2), rows=True)
+    for number, (name, values) in enumerate(curves.items()):
+        for problem in np.unique(problems):
+            rows = problems == problem
+            label = name.replace("_", " ") if len(curves) > 1 else _problem(fit, int(problem), problems)
+            _curve(drawn[0], places[rows], values[rows], number + int(problem), label)
+    values = np.concatenate(list(curves.values()))
+    if log is None:
+        log = bool(values.min() > 0 and values.max() > 100 * values.min())
+    drawn[0].set_yscale("log" if log else "linear")
+    title = f"{type(fit).__name__}: {next(iter(curves))} over the fit" if not isinstance(fit, Mapping) else "The fit"
+    style.dress(drawn[0], title, LABELS[against], "objective" if "objective" in curves else "loss")
+    if not single and gaps is not None:
+        for problem in np.unique(problems):
+            rows = problems == problem
+            _curve(drawn[1], places[rows], gaps[rows], int(problem), _problem(fit, int(problem), problems))
+        drawn[1].set_yscale("log")
+        style.dress(drawn[1], "", LABELS[against], "objective - bound")
+        drawn[0].set_xlabel("")
+    for one in drawn:
+        if against == "iterations":
+            style.whole_numbers(one)
+    if len(curves) > 1 or problems.max() > 0:
+        style.legend(drawn[0])
+    return style.root(drawn[0])
+
+
+def _problem(fit: Any, problem: int, problems: NDArray) -> str:
+    """The name of one of several problems: that of its class, where there is one for each."""
+    classes = getattr(fit, "classes_", ())
+    if getattr(fit, "scheme_", None) == "one_vs_rest" and len(classes) == problems.max() + 1:
+        return f"{style.plain(classes[problem])} or not"
+    return f"problem {problem}"
+
+
+def _history_of(fit: Any) -> Mapping[str, Any]:
+    """The history in a fit, with at least one quantity that falls."""
+    kept = fit if isinstance(fit, Mapping) else getattr(fit, "history_", None)
+    for name in ("loss_curve_", "train_score_"):
+        if kept is None and hasattr(fit, name):
+            kept = {"loss": getattr(fit, name)}
+    if kept is None:
+        raise EmpiriskError(f"The {type(fit).__name__} keeps no history; fit it first, or give a dict of arrays.")
+    known = [name for name in FALLING if name in kept]
+    if not known or not len(kept[known[0]]):
+        raise EmpiriskError(f"The history holds {sorted(kept)}; it needs one of {list(FALLING)} with some values.")
+    if len({len(kept[name]) for name in known}) > 1:
+        raise EmpiriskError(f"The entries {known} of the history must be as long as each other.")
+    return kept
+
+
+def _places(kept: Mapping[str, Any], against: str, problems: NDArray) -> Array:
+    """Where each value stands: iterations count from 1 for each problem."""
+    if against == "seconds":
+        if "seconds" not in kept or len(kept["seconds"]) != len(problems):
+            raise EmpiriskError("The history holds no seconds for each iteration; use against='iterations'.")
+        return np.asarray(kept["seconds"], dtype=np.float64)
+    numbers = np.empty(len(problems))
+    for problem in np.unique(problems):
+        rows = problems == problem
+        numbers[rows] = np.arange(1, rows.sum() + 1)
+    return numbers
+
+
+def _gaps(fit: Any, kept: Mapping[str, Any], curves: dict[str, Array], problems: NDArray) -> Array | None:
+    """How far the objective can be from its minimum at each iteration, as far as is proved."""
+    certificate = getattr(fit, "certificate_", None)
+    objective = curves.get("objective")
+    if objective is None:
+        return None
+    if certificate is not None and problems.max() == 0 and np.isfinite(certificate.dual):
+        # No better than the certificate's own gap, which counts rounding.
+        return np.maximum(objective - certificate.dual, max(certificate.gap, np.finfo(float).tiny))
+    gaps = np.asarray(kept.get("gap", ()), dtype=np.float64)
+    return np.maximum(gaps, np.finfo(float).tiny) if len(gaps) == len(objective) and (gaps > 0).any() else None
+
+
+def _curve(axes: Axes, across: Array, values: Array, number: int, label: str) -> None:
+    dots = "o" if len(values) <= 40 else None
+    axes.plot(
+        across,
+        values,
+        color=style.colour(number),
+        linestyle=style.dashes(number),
+        marker=dots,
+        markersize=3.5,
+        lw=1.6,
+        label=label,
+    )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The problems that a machine solves, and the points its solver went through.
+
+    Attributes
+    ----------
+    machine : machine
+        A copy that `at` sets to any of the states.
+    problems : list of Problem
+        What was minimised: one problem, or one for each of several functions.
+    states : list of lists of Point
+        From the best constant to the solution, a point for each problem; a problem that is solved stays so.
+    solver : str
+        The name of the solver that ran.
+    """
+
+    machine: Any
+    problems: list[Problem]
+    states: list[list[Point]]
+    solver: str
+
+    @property
+    def problem(self) -> Problem:
+        """The only problem."""
+        return self.problems[0]
+
+    @property
+    def points(self) -> list[Point]:
+        """The points of the only problem."""
+        return [state[0] for state in self.states]
+
+    def at(self, number: int) -> Any:
+        """The machine as it was in a state."""
+        for name, value in self.machine._coefficients(self.problems, self.states[number]).items():
+            setattr(self.machine, name, value)
+        return self.machine
+
+
+def is_replayable(machine: Any) -> bool:
+    """Whether the machine states its problem, so that its fit can be watched."""
+    return hasattr(machine, "problems")
+
+
+def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **changed: Any) -> Replay:
+    """Fit a copy of the machine, with some parameters changed, and keep the points; the machine stays as it is.
+
+    ``several`` tells whether several functions at once will do.
+    """
+    if not is_replayable(machine):
+        raise EmpiriskError(f"The fit of {type(machine).__name__} cannot be replayed; give an Empirisk machine.")
+    if not is_given(machine.C):
+        # The C that was chosen, which the steps to it would only hide.
+        fitted = machine if hasattr(machine, "C_") else clone(machine).fit(X, y)
+        changed["C"] = fitted.C_
+    copy = clone(machine).set_params(**changed)
+    found = copy.problems(X, y)
+    copy = found.machine
+    if not several and (len(found) > 1 or found[0].classes):
+        raise EmpiriskError(
+            f"The {type(machine).__name__} fits several functions at once; give two classes or one target."
+        )
+    run = Run(copy.solver, copy._limits())
+    problems, starts = hard_margins(found, run)
+    ways = [[problem.origin()] for problem in problems]
+
+    def watched(number: int) -> Progress:
+        def note(iteration: int, point: Point) -> bool:
+            if iteration == 1:  # where a first solver gives up, the next one starts anew
+                ways[number] = ways[number][:1]
+            ways[number].append(Point(np.array(point.w), point.b, point.u))
+            return False
+
+        return note
+
+    fits = replace(run, progress=watched)(problems, starts)
+    for way, fit in zip(ways, fits, strict=True):
+        way.append(fit.point)
+    longest = max(map(len, ways))
+    states = [[way[min(number, len(way) - 1)] for way in ways] for number in range(longest)]
+    return Replay(copy, problems, states, fits[0].certificate.solver)
+
+
+GRID = 70
+LEVELS = 14
+
+
+@dataclass(frozen=True)
+class Valley:
+    """Values of the objective on a grid of two weights, all else as in the solution."""
+
+    across: Array
+    up: Array
+    values: Array
+
+
+def track(played: Replay, weights: tuple[int, int]) -> Array:
+    """The way of two weights, points x 2."""
+    if played.problem.design.implicit:
+        raise EmpiriskError("A kernel machine has no weights to draw, only dual ones; use animate(kind='dual').")
+    count = len(played.points[-1].w)
+    if len(weights) != 2 or weights[0] == weights[1] or not all(0 <= k < count for k in weights):
+        raise EmpiriskError(f"weights={weights!r} must be two different numbers from 0 to {count - 1}.")
+    return np.array([point.w[list(weights)] for point in played.points])
+
+
+def valley(played: Replay, weights: tuple[int, int], tracks: list[Array]) -> Valley:
+    """The objective around the ways, with the other weights and b of the solution."""
+    problem, end = played.problem, played.points[-1]
+    seen = np.concatenate(tracks)
+    # Far enough around that the floor of the valley is seen from all sides.
+    across, up = (np.linspace(*style.padded(seen[:, k], 0.25), GRID) for k in (0, 1))
+    base = problem.predict(end)
+    columns = []
+    for weight in weights:
+        unit = np.zeros_like(end.w)
+        unit[weight] = 1.0
+        columns.append(problem.design.dot(unit))
+    values = np.empty((GRID, GRID))
+    for i, j in np.ndindex(GRID, GRID):
+        w = end.w.copy()
+        w[list(weights)] = across[j], up[i]
+        move = w[weights[0]] - end.w[weights[0]], w[weights[1]] - end.w[weights[1]]
+        values[i, j] = problem.primal(replace(end, w=w), base + move[0] * columns[0] + move[1] * columns[1])
+    return Valley(across, up, values)
+
+
+def contours(axes: Axes, floor: Valley, lowest: float) -> None:
+    """Lines of equal objective, closer together near its minimum."""
+    finite = floor.values[np.isfinite(floor.values)]
+    span = float(finite.max()) - lowest if len(finite) else 0.0
+    if span <= 0:
+        return
+    levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)
+    levels = levels[(levels > finite.min()) & (levels < finite.max())]
+    if len(levels):
+        axes.contour(floor.across, floor.up, floor.values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
+    axes.set(xlim=(floor.across[0], floor.across[-1]), ylim=(floor.up[0], floor.up[-1]))
+
+
+def objective(played: Replay, point: Point) -> float:
+    """The objective at a point."""
+    return played.problem.primal(point)
+
+
+def descent(
+    machines: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    weights: Sequence[int] = (0, 1),
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw how solvers move two weights over the contours of the objective.
+
+    Each machine is fitted once more to see its points; the contours are those of the first one's objective, with the
+    other weights and the intercept of its solution.
+
+    Parameters
+    ----------
+    machines : machine, list of machines, or dict from name to machine
+        Empirisk machines of two classes or one target, fitted or not; with the same loss, penalty and C if they are
+        to be compared.
+    X, y : table and target
+        What they are fitted to.
+    weights : two int
+        The weights to draw.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]), [0, 0, 1, 1]
+    >>> slow, fast = (er.LogisticRegression(solver=solver) for solver in ("gradient_descent", "newton"))
+    >>> figure = er.plots.descent({"gradient": slow, "Newton": fast}, X, y)
+    >>> [text.get_text().split(":")[0] for text in figure.axes[0].get_legend().get_texts()]
+    ['gradient', 'Newton', 'start', 'end']
+    """
+    named = _named(machines)
+    played = {name: replay(machine, X, y) for name, machine in named.items()}
+    pair = tuple(int(weight) for weight in weights)
+    if len(pair) != 2:
+        raise EmpiriskError(f"weights={weights!r} must name exactly two weights.")
+    tracks = {name: track(one, pair) for name, one in played.items()}
+    first = next(iter(played.values()))
+    axes = style.canvas(axes, (6.6, 4.6))
+    lowest = min(objective(one, one.points[-1]) for one in played.values())
+    contours(axes, valley(first, pair, list(tracks.values())), lowest)
+    for number, (name, way) in enumerate(tracks.items()):
+        small = 3.5 if len(way) <= 60 else 1.5
+        axes.plot(
+            *way.T,
+            color=style.colour(number),
+            linestyle=style.dashes(number),
+            marker=style.marker(number),
+            ms=small,
+            lw=1.5,
+            zorder=2 + number,
+            label=f"{style.plain(name)}: {len(way) - 2} iterations",
+        )
+    ways = list(tracks.values())
+    axes.plot(*ways[0][0], "o", color="white", markeredgecolor=style.INK, ms=8, zorder=20, label="start", linestyle="")
+    axes.plot(*ways[0][-1], "*", color=style.INK, ms=11, zorder=20, label="end", linestyle="")
+    style.dress(axes, "Descent over the objective", f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
+    style.legend(axes)
+    return style.root(axes)
+
+
+def _named(machines: Any) -> dict[str, Any]:
+    """The machines by name; without one they are called after their solvers."""
+    if isinstance(machines, Mapping):
+        named = {str(name): machine for name, machine in machines.items()}
+    else:
+        listed = list(machines) if isinstance(machines, Sequence) else [machines]
+        named = {}
+        for machine in listed:
+            solver = getattr(machine, "solver", None)
+            name = str(solver if isinstance(solver, str) and solver != "auto" else type(solver).__name__)
+            name = type(machine).__name__ if name in ("str", "NoneType") else name.replace("_", " ")
+            named[name if name not in named else f"{name} {len(named) + 1}"] = machine
+    if not named:
+        raise EmpiriskError("machines is empty; give at least one machine.")
+    return named

@@ -1,0 +1,497 @@
+"""Scores of a machine: what every threshold gives, which classes are taken for which, what is left over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
+
+from empirisk.errors import EmpiriskError
+from empirisk.plots import style
+from empirisk.theory.luck import clopper_pearson
+
+Array = NDArray[np.float64]
+
+
+def is_result(value: Any) -> bool:
+    """Whether a value is the result of an evaluation, which holds both the truth and the predictions."""
+    return hasattr(value, "truth") and hasattr(value, "predictions")
+
+
+def sorted_classes(argument: str, labels: NDArray) -> NDArray:
+    """The classes among labels, or a sentence where they have no order."""
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise EmpiriskError(
+            f"{argument} holds labels of several types, or missing ones; give them all as text or all as numbers."
+        ) from None
+
+
+def answers(
+    truth: Any, predictions: ArrayLike | None, sample_weight: ArrayLike | None
+) -> tuple[NDArray, NDArray, Array]:
+    """The true and the predicted values and the weight of each row."""
+    if is_result(truth):
+        sample_weight = getattr(truth, "weights", None) if sample_weight is None else sample_weight
+        truth, predictions = truth.truth, truth.predictions
+    if predictions is None:
+        raise EmpiriskError("predictions is missing; give the predicted values beside the true ones.")
+    said, known = np.asarray(predictions), np.asarray(truth)
+    if known.ndim != 1 or said.shape != known.shape or not len(known):
+        raise EmpiriskError(
+            f"truth of shape {known.shape} and predictions of shape {said.shape} must be as long as each other, "
+            "with at least one row."
+        )
+    return known, said, _weights(sample_weight, len(known))
+
+
+def _weights(sample_weight: ArrayLike | None, rows: int) -> Array:
+    weights = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.any():
+        raise EmpiriskError(f"sample_weight must hold {rows} numbers, none negative and not all zero.")
+    return weights
+
+
+def numbers(truth: Any, predictions: ArrayLike | None, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
+    """True and predicted numbers and the weight of each row."""
+    known, said, weights = answers(truth, predictions, sample_weight)
+    try:
+        known, said = known.astype(np.float64), said.astype(np.float64)
+    except (TypeError, ValueError):
+        raise EmpiriskError("truth and predictions must be numbers; use er.plots.confusion for classes.") from None
+    if not (np.isfinite(known).all() and np.isfinite(said).all()):
+        raise EmpiriskError("truth and predictions must be finite; leave out rows with missing values.")
+    return known, said, weights
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One class against the others: which rows belong to it, how high each was scored for it, and its weight."""
+
+    name: Any
+    belongs: NDArray[np.bool_]
+    scores: Array
+    weights: Array
+
+    @property
+    def rate(self) -> float:
+        """The share of rows that belong to the class."""
+        return self.share(self.belongs)
+
+    def share(self, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> float:
+        """The share of the weight among some rows that the chosen ones have."""
+        weights = self.weights if among is None else self.weights * among
+        return float(np.sum(weights * chosen) / np.sum(weights))
+
+
+def scored(
+    truth: Any, scores: ArrayLike | None, positive: Any, sample_weight: ArrayLike | None, *, decisions: bool = True
+) -> list[Scored]:
+    """The positive class of two, or every class of several, with its scores.
+
+    A matrix of scores has a column for each class, sorted. ``decisions`` tells whether decision values will do where
+    the result of an evaluation holds no probabilities.
+    """
+    classes = None
+    if is_result(truth):
+        sample_weight = getattr(truth, "weights", None) if sample_weight is None else sample_weight
+        scores = truth.probabilities
+        if scores is None and decisions:
+            scores = getattr(truth, "decisions", None)
+        if scores is None or truth.classes is None:
+            raise EmpiriskError("The result holds no probabilities of classes; give the truth and scores instead.")
+        truth, classes = truth.truth, truth.classes
+    if scores is None:
+        raise EmpiriskError("scores is missing; give the scores or probabilities beside the true classes.")
+    known, given = np.asarray(truth), np.asarray(scores, dtype=np.float64)
+    names = sorted_classes("truth", known) if classes is None else np.asarray(classes)
+    if known.ndim != 1 or given.ndim not in (1, 2) or len(given) != len(known) or not len(known):
+        raise EmpiriskError(f"scores of shape {given.shape} must have one row for each of the {known.size} of truth.")
+    if not np.isfinite(given).all():
+        raise EmpiriskError("scores holds values that are not finite; leave out those rows.")
+    if positive is not None and positive not in names.tolist():
+        raise EmpiriskError(f"positive={positive!r} is not among the classes {names.tolist()[:10]}.")
+    if given.ndim == 1:
+        if len(names) != 2:
+            raise EmpiriskError(f"truth holds {len(names)} classes; one score per row needs two of them.")
+        wanted = names[1] if positive is None else positive
+        columns = {wanted: given if wanted == names[1] else -given}
+    else:
+        columns = _by_column(given, names, positive)
+    weights = _weights(sample_weight, len(known))
+    return [_against_others(name, known == name, values, weights) for name, values in columns.items()]
+
+
+def _by_column(given: Array, names: NDArray, positive: Any) -> dict[Any, Array]:
+    if given.shape[1] != len(names):
+        raise EmpiriskError(f"scores has {given.shape[1]} columns for {len(names)} classes; give one for each.")
+    wanted = names if len(names) > 2 and positive is None else [names[1] if positive is None else positive]
+    return {name: given[:, names.tolist().index(name)] for name in wanted}
+
+
+def _against_others(name: Any, belongs: NDArray[np.bool_], values: Array, weights: Array) -> Scored:
+    counted = belongs[weights > 0]
+    if counted.all() or not counted.any():
+        word = "only" if counted.all() else "no"
+        raise EmpiriskError(f"truth holds {word} rows of class {name!r}; rows of it and of others are needed.")
+    return Scored(name, belongs, values, weights)
+
+
+def roc(
+    truth: Any,
+    scores: ArrayLike | None = None,
+    *,
+    threshold: Any = None,
+    positive: Any = None,
+    sample_weight: ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw the true against the false positive rate over all thresholds; chance is the diagonal, with an area of 1/2.
+
+    Parameters
+    ----------
+    truth : array of n, or the result of an evaluation
+        The true classes.
+    scores : array of n, or n x classes
+        Scores or probabilities, higher for the positive class; a column for each of several classes. Not needed with
+        a result.
+    threshold : float or ThresholdChoice, optional
+        The chosen threshold, or what `empirisk.selection.choose_threshold` returns, to be marked: rows with a score
+        of at least this are called positive.
+    positive : class, optional
+        The class to find; None takes the second of two, and each of several against the others.
+    sample_weight : array of n, optional
+        Weights of the rows; weight 2 equals the row twice.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = er.plots.roc([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], threshold=0.5)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['1: area 0.750', 'threshold 0.5', 'chance: area 0.5']
+    """
+    threshold = getattr(threshold, "threshold", threshold)
+    curves = scored(truth, scores, positive, sample_weight)
+    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
+    for number, one in enumerate(curves):
+        false, true, _ = roc_curve(one.belongs, one.scores, sample_weight=one.weights)
+        line = {"color": style.colour(number), "linestyle": style.dashes(number), "lw": 1.8}
+        axes.plot(false, true, label=f"{style.plain(one.name)}: area {auc(false, true):.3f}", **line)
+        if threshold is not None:
+            said = one.scores >= threshold
+            place = one.share(said, ~one.belongs), one.share(said, one.belongs)
+            label = f"threshold {threshold:.3g}" if number == len(curves) - 1 else None
+            axes.plot(*place, "o", color=style.colour(number), markeredgecolor=style.INK, ms=8, zorder=4, label=label)
+    axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="chance: area 0.5")
+    # Curves along the sides are not cut in half.
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    style.dress(axes, "ROC", "false positive rate", "true positive rate")
+    style.legend(axes)
+    return style.root(axes)
+
+
+def precision_recall(
+    truth: Any,
+    scores: ArrayLike | None = None,
+    *,
+    threshold: Any = None,
+    positive: Any = None,
+    sample_weight: ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw precision against recall over all thresholds; chance is a level line at the positive rate.
+
+    Parameters
+    ----------
+    truth : array of n, or the result of an evaluation
+        The true classes.
+    scores : array of n, or n x classes
+        Scores or probabilities, higher for the positive class; a column for each of several classes. Not needed with
+        a result.
+    threshold : float or ThresholdChoice, optional
+        The chosen threshold, or what `empirisk.selection.choose_threshold` returns, to be marked: rows with a score
+        of at least this are called positive.
+    positive : class, optional
+        The class to find; None takes the second of two, and each of several against the others.
+    sample_weight : array of n, optional
+        Weights of the rows; weight 2 equals the row twice.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = er.plots.precision_recall([0, 0, 0, 1], [0.1, 0.6, 0.4, 0.9])
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['1: average 1.000', 'chance: 0.250']
+    """
+    threshold = getattr(threshold, "threshold", threshold)
+    curves = scored(truth, scores, positive, sample_weight)
+    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.4))
+    for number, one in enumerate(curves):
+        precision, recall, _ = precision_recall_curve(one.belongs, one.scores, sample_weight=one.weights)
+        precision[-1] = precision[-2]  # the curve is said to begin at a precision of 1, which no threshold gives
+        average = average_precision_score(one.belongs, one.scores, sample_weight=one.weights)
+        line = {"color": style.colour(number), "linestyle": style.dashes(number), "lw": 1.8}
+        # Precision holds until the next threshold: steps, not slopes, which would promise what no threshold gives.
+        axes.step(recall, precision, where="post", label=f"{style.plain(one.name)}: average {average:.3f}", **line)
+        said = np.zeros(len(one.scores), dtype=bool) if threshold is None else one.scores >= threshold
+        if (said & (one.weights > 0)).any():  # a threshold above every score has no precision
+            place = one.share(said, one.belongs), one.share(one.belongs, said)
+            label = f"threshold {threshold:.3g}" if number == len(curves) - 1 else None
+            axes.plot(*place, "o", color=style.colour(number), markeredgecolor=style.INK, ms=8, zorder=4, label=label)
+    for number, one in enumerate(curves):
+        label = f"chance: {one.rate:.3f}" if len(curves) == 1 else "chance: the class's rate" if not number else None
+        shade = style.SOFT if len(curves) == 1 else style.colour(number)
+        axes.plot([0, 1], [one.rate] * 2, ":", color=shade, lw=1.2, label=label)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
+    style.dress(axes, "Precision and recall", "recall", "precision")
+    style.legend(axes)
+    return style.root(axes)
+
+
+#: More classes than this leave no room for numbers.
+MOST = 25
+
+
+def confusion(
+    truth: Any,
+    predictions: ArrayLike | None = None,
+    *,
+    classes: Sequence[Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw how many rows of each class were predicted as each; the colour is the share of the true class.
+
+    Parameters
+    ----------
+    truth : array of n, or the result of an evaluation
+        The true classes.
+    predictions : array of n
+        The predicted ones; not needed with a result.
+    classes : list, optional
+        The classes in the order to draw them; None takes all that occur, sorted.
+    sample_weight : array of n, optional
+        Weights of the rows; weight 2 equals the row twice.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = er.plots.confusion(["cat", "cat", "dog"], ["cat", "dog", "dog"])
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['1', '1', '0', '1']
+    """
+    if classes is None and is_result(truth):
+        classes = truth.classes
+    known, said, weights = answers(truth, predictions, sample_weight)
+    present = sorted_classes("truth", np.concatenate([known, said])).tolist()
+    names = present if classes is None else list(classes)
+    strange = [name for name in present if name not in names]
+    if strange:
+        raise EmpiriskError(f"classes leaves out {strange[0]!r}, which occurs in the data; name every class.")
+    places = {name: number for number, name in enumerate(names)}
+    counts = np.zeros((len(names), len(names)))
+    np.add.at(counts, tuple([places[name] for name in side.tolist()] for side in (known, said)), weights)
+    totals = counts.sum(axis=1, keepdims=True)
+    shares = counts / np.where(totals > 0, totals, 1.0)
+    side = 2.4 + 0.46 * min(len(names), MOST)
+    axes = style.canvas(axes, (side + 1.0, side))
+    picture = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    bar = axes.figure.colorbar(picture, ax=axes, shrink=0.85)
+    bar.set_label("share of the true class", fontsize=style.LABEL)
+    bar.ax.tick_params(labelsize=style.SMALL)
+    right, total = float(np.trace(counts)), float(counts.sum())
+    title = f"Accuracy {right / total:.1%}\n{right:.6g} of {total:.6g} right"
+    style.dress(axes, title, "predicted class", "true class", grid=False)
+    if len(names) <= MOST:
+        _label(axes, counts, shares, [style.plain(name, 18) for name in names])
+    return style.root(axes)
+
+
+def _label(axes: Axes, counts: np.ndarray, shares: np.ndarray, names: list[str]) -> None:
+    """Names along the sides and a number in each cell, small enough for its width."""
+    places = np.arange(len(names))
+    turned = max(map(len, names)) > 4 and len(names) > 1
+    axes.set_xticks(places, names, rotation=45 if turned else 0, ha="right" if turned else "center")
+    if turned:
+        for tick in axes.get_xticklabels():
+            tick.set_rotation_mode("anchor")
+    axes.set_yticks(places, names)
+    axes.tick_params(length=0)
+    size = min(style.LABEL, 26 / max(max(len(f"{count:.4g}") for count in counts.flat), 2))
+    shades = colormaps["Blues"](shares)
+    for i, j in np.ndindex(*counts.shape):
+        axes.text(
+            j,
+            i,
+            f"{counts[i, j]:.4g}",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=style.readable_on(shades[i, j][:3]),
+        )
+
+
+CUTS = ("uniform", "quantile")
+
+
+def calibration(
+    truth: Any,
+    probabilities: ArrayLike | None = None,
+    *,
+    bins: int = 10,
+    cut: str = "uniform",
+    positive: Any = None,
+    sample_weight: ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw how often the class came true against how probable it was said to be; the diagonal is perfect.
+
+    Bars are 95 % intervals (Clopper-Pearson) of each bin's rate: a point is off only if its bar misses the diagonal.
+
+    Parameters
+    ----------
+    truth : array of n, or the result of an evaluation
+        The true classes.
+    probabilities : array of n, or n x classes
+        Probability of the positive class, or of each. Not needed with a result.
+    bins : int
+        Number of bins.
+    cut : {"uniform", "quantile"}
+        Bins as wide, or with as many rows, as each other.
+    positive : class, optional
+        The class to look at; None takes the second of two, and each of several against the others.
+    sample_weight : array of n, optional
+        Weights of the rows; weight 2 equals the row twice.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = er.plots.calibration([0, 1, 0, 1], [0.2, 0.2, 0.7, 0.7], bins=2)
+    >>> figure.axes[0].lines[0].get_xydata()
+    array([[0.2, 0.5],
+           [0.7, 0.5]])
+    """
+    curves = scored(truth, probabilities, positive, sample_weight, decisions=False)
+    style.checked_choice("cut", cut, CUTS)
+    if not (isinstance(bins, (int, np.integer)) and bins >= 1):
+        raise EmpiriskError(f"bins={bins!r} must be a whole number, at least 1.")
+    if any(one.scores.min() < 0 or one.scores.max() > 1 for one in curves):
+        raise EmpiriskError("probabilities must lie between 0 and 1; use er.plots.roc for scores of another kind.")
+    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
+    for number, one in enumerate(curves):
+        said, came, low, high = binned(one, bins, cut)
+        error = float(np.average((one.scores - one.belongs) ** 2, weights=one.weights))
+        axes.plot(
+            said,
+            came,
+            color=style.colour(number),
+            linestyle=style.dashes(number),
+            marker=style.marker(number),
+            ms=5,
+            lw=1.6,
+            label=f"{style.plain(one.name)}: Brier score {error:.3f}",
+        )
+        shade, reach = style.colour(number), [came - low, high - came]
+        axes.errorbar(said, came, yerr=reach, fmt="none", ecolor=shade, elinewidth=0.9, capsize=2.5)
+    axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="perfect")
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    style.dress(axes, "Calibration", "predicted probability", "share that came true")
+    style.legend(axes)
+    return style.root(axes)
+
+
+def binned(one: Scored, bins: int, cut: str) -> tuple[Array, Array, Array, Array]:
+    """For each bin with rows: mean probability, rate, and the interval of the rate."""
+    places = np.linspace(0, 1, bins + 1)
+    edges = places if cut == "uniform" else np.unique(np.quantile(one.scores, places))
+    numbers = np.clip(np.searchsorted(edges[1:-1], one.scores, side="right"), 0, bins - 1)
+    counts = np.bincount(numbers, weights=one.weights, minlength=bins)
+    used = counts > 0
+    hits = np.bincount(numbers, weights=one.weights * one.belongs, minlength=bins)[used]
+    said = np.bincount(numbers, weights=one.weights * one.scores, minlength=bins)[used] / counts[used]
+    rows = counts[used]
+    low, high = np.transpose([clopper_pearson(hit, row, 0.95) for hit, row in zip(hits, rows, strict=True)])
+    return said, hits / rows, low, high
+
+
+def residuals(
+    truth: Any,
+    predictions: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    axes: Sequence[Axes] | None = None,
+) -> Figure:
+    """Draw predictions against the truth, and the histogram of the residuals truth - prediction.
+
+    Parameters
+    ----------
+    truth : array of n, or the result of an evaluation
+        The true numbers.
+    predictions : array of n
+        The predicted ones; not needed with a result.
+    sample_weight : array of n, optional
+        Weights of the rows; weight 2 equals the row twice.
+    axes : two matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = er.plots.residuals([1.0, 2.0, 3.0], [1.5, 2.0, 2.5])
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['true value', 'residual (true - predicted)']
+    """
+    known, said, weights = numbers(truth, predictions, sample_weight)
+    left = known - said
+    first, second = style.panels(axes, 2, (8.6, 4.0))
+    shown = style.padded(np.concatenate([known, said]), 0.05)
+    first.scatter(known, said, s=_size(len(known)), color=style.PALETTE[0], alpha=0.65, linewidths=0, zorder=2)
+    first.plot(shown, shown, "-", color=style.INK, lw=1.0, zorder=3)
+    first.set(xlim=shown, ylim=shown, aspect="equal")
+    error = float(np.sqrt(np.average(left**2, weights=weights)))
+    title = f"Root mean squared error {error:.4g}\nline: prediction = truth"
+    style.dress(first, title, "true value", "predicted value")
+    bins = np.histogram_bin_edges(left, "auto" if len(left) < 5000 else 70)
+    if len(bins) > 71:  # a few far residuals would ask for thousands of bins
+        bins = np.linspace(bins[0], bins[-1], 71)
+    second.hist(left, bins=list(bins), weights=weights, color=style.PALETTE[4], edgecolor="white", linewidth=0.5)
+    second.axvline(0, color=style.INK, lw=1.0)
+    mean = float(np.average(left, weights=weights))
+    mean = 0.0 if abs(mean) < 1e-9 * error else mean  # what rounding leaves
+    second.axvline(mean, color=style.PALETTE[5], lw=1.6, linestyle="--")
+    style.dress(second, f"Residuals\ndashed: mean {mean:.3g}", "residual (true - predicted)", "rows")
+    return style.root(first)
+
+
+def _size(count: int) -> float:
+    """Smaller points for more rows."""
+    return float(np.clip(2000 / max(count, 1), 4, 28))
