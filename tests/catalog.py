@@ -16,7 +16,7 @@ from empirisk.losses import (
     SquaredHinge,
     ZeroOne,
 )
-from empirisk.penalties import L1, L2, ElasticNet, NoPenalty
+from empirisk.penalties import L1, L2, ElasticNet, GroupL1, NoPenalty
 
 MARGIN_LOSSES = [
     ZeroOne(),
@@ -47,4 +47,6 @@ RESIDUAL_LOSSES = [
 JOINT_LOSSES = [Softmax(), CrammerSinger()]
 LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + JOINT_LOSSES
 
-PENALTIES = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]
+NORMS = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]
+GROUPS = [GroupL1(), GroupL1(2), GroupL1([0, 1, 0, 2, 2, 0])]
+PENALTIES = NORMS + GROUPS

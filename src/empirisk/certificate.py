@@ -1,12 +1,13 @@
 """The evidence a fit carries: primal, dual and gap, recomputed from the problem alone."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from empirisk import state
-from empirisk.dual import feasible, is_flat
+from empirisk.dual import feasible
 from empirisk.problem import Point, Problem
 
 EPSILON = np.finfo(float).eps
@@ -111,10 +112,11 @@ def verify(problem: Problem, point: Point) -> Certificate:
     penalty_value, loss_value = problem.penalty_sum(point), problem.loss_sum(f)
     primal = penalty_value + loss_value
     u = problem.slopes(f) if point.u is None else point.u
-    dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, f), key=lambda pair: pair[0])
+    dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, point, f), key=lambda pair: pair[0])
     rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
     gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
-    return Certificate(float(primal), float(dual), float(gap), float(gap / problem.magnitude(primal, dual)))
+    relative = gap / problem.magnitude(primal, dual) if np.isfinite(gap) else np.inf
+    return Certificate(float(primal), float(dual), float(gap), float(relative))
 
 
 def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
@@ -126,7 +128,7 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     except LinAlgError:  # no digits are left for the repair: u = 0 will have to do
         return -np.inf, 0.0
     conjugates = problem.conjugate_sum(u)
-    if is_flat(problem):
+    if problem.penalty.zero:
         # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights.
         penalty = 2.0 * float(np.abs(correlations * point.w).sum())
     else:
@@ -134,16 +136,19 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)
 
 
-def _bound_at_zero(problem: Problem, f) -> tuple[float, float]:
-    """The dual value of u = 0, which is feasible unless the intercept has a cost: the sum of the smallest losses."""
+def _bound_at_zero(problem: Problem, point: Point, f) -> tuple[float, float]:
+    """The dual value of u = 0, which is feasible unless the intercept has a cost: the smallest R and losses."""
     if problem.tilt:
         return -np.inf, 0.0
-    value = -problem.conjugate_sum(np.zeros_like(f))
+    value = problem.norm.least(point.w) - problem.conjugate_sum(np.zeros_like(f))
     return value, abs(value)
 
 
 def combine(certificates: list[Certificate]) -> Certificate:
-    """The certificate of several independent problems: values add up, the worst status speaks for all."""
+    """The certificate of several independent problems: values add up, the worst status speaks for all.
+
+    Where different solvers ran, all are named, in the order of the problems.
+    """
     if len(certificates) == 1:
         return certificates[0]
     worst = max(certificates, key=lambda certificate: (not certificate.converged, certificate.relative_gap))
@@ -154,7 +159,14 @@ def combine(certificates: list[Certificate]) -> Certificate:
         dual=dual,
         gap=gap,
         relative_gap=max(c.relative_gap for c in certificates),
+        solver=_all_of(c.solver for c in certificates),
+        reason=_all_of(c.reason for c in certificates),
         converged=all(c.converged for c in certificates),
         iterations=max(c.iterations for c in certificates),
         seconds=sum(c.seconds for c in certificates),
     )
+
+
+def _all_of(words: Iterable[str]) -> str:
+    """Every different word once, in their order."""
+    return " and ".join(dict.fromkeys(words))

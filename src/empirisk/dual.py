@@ -1,7 +1,8 @@
 """Making a dual point feasible, so that its value is a true lower bound.
 
 A solver's dual point may leave the domain of the conjugates by rounding, miss the balance sum_i u_i = 0 of a free
-intercept, or miss |A'u|_inf <= l1. Each is repaired here with small moves, largest where the point has most room.
+intercept, or have A'u outside of the domain of R*, which for l1 is |A'u|_inf <= l1. Each is repaired here with small
+moves, largest where the point has most slack.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,48 +32,43 @@ def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
     repair = _repair_joint if problem.classes else _repair_scalar
     u = repair(problem, u)
     correlations = problem.design.tdot(u)
-    if is_flat(problem):
+    if problem.penalty.zero:
         return u, correlations
-    room = problem.norm.room(correlations)
-    return room * u, room * correlations
-
-
-def is_flat(problem: Problem) -> bool:
-    """Whether the penalty is zero, so that the dual demands A'u = 0."""
-    return problem.penalty.l1 == 0 and problem.penalty.l2 == 0
+    share = problem.norm.feasible_share(correlations)
+    return share * u, share * correlations
 
 
 def _repair_scalar(problem: Problem, u: Array) -> Array:
     low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
     u = np.clip(u, low, high)
-    if is_flat(problem):
+    if problem.penalty.zero:
         return _orthogonalise(problem, u, low, high)
     return _balance(u, low, high, problem.scale, -problem.tilt) if problem.intercept else u
 
 
-def _room(u: Array, low: Array, high: Array, scale: Array) -> Array:
+def _slack(u: Array, low: Array, high: Array, scale: Array) -> Array:
     """How far each u_i is from its bounds: (u - low)(high - u)/(high - low), or the limits of that."""
     below, above = u - low, high - u
     with np.errstate(invalid="ignore"):
         both = below * above / (below + above)
-    room = np.where(np.isinf(above), below, np.where(np.isinf(below), above, both))
-    return np.where(np.isinf(room), scale, np.nan_to_num(room))
+    slack = np.where(np.isinf(above), below, np.where(np.isinf(below), above, both))
+    return np.where(np.isinf(slack), scale, np.nan_to_num(slack))
 
 
 def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:
     """Shift u inside its bounds so that it sums to ``aim``."""
-    room = _room(u, low, high, scale)
-    total = room.sum()
+    slack = _slack(u, low, high, scale)
+    total = slack.sum()
     if total > 0:
-        moved = u - room * ((u.sum() - aim) / total)
+        moved = u - slack * ((u.sum() - aim) / total)
         if np.all((moved >= low) & (moved <= high)):
-            return _settle(moved, room, aim)
+            return _take_rounding(moved, slack, aim)
     return _shift_to_sum(u, low, high, scale, aim)
 
 
-def _settle(u: Array, room: Array, aim: float) -> Array:
-    """Take the rounding that is left of the sum off the entry with most room."""
-    u[np.argmax(room)] -= u.sum() - aim
+def _take_rounding(u: Array, slack: Array, aim: float) -> Array:
+    """Take the rounding that is left of the sum off the entry with most slack."""
+    u[np.argmax(slack)] -= u.sum() - aim
     return u
 
 
@@ -105,14 +101,14 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
         inside = np.all((projected >= low) & (projected <= high))
         return projected if inside and _is_orthogonal(problem, projected) else np.zeros_like(u)
     for _ in range(30):
-        room = _room(u, low, high, problem.scale)
-        if not room.any():
+        slack = _slack(u, low, high, problem.scale)
+        if not slack.any():
             break
-        system = NormalEquations(problem.design, room, np.zeros(columns), problem.intercept)
+        system = NormalEquations(problem.design, slack, np.zeros(columns), problem.intercept)
         moved = u
         for _ in range(3):
             _, _, f = system.solve(problem.design.tdot(moved), moved.sum() if problem.intercept else 0.0)
-            moved = moved - room * f
+            moved = moved - slack * f
         u = np.clip(moved, low, high)
         if np.array_equal(u, moved):
             break
@@ -145,11 +141,11 @@ def _repair_joint(problem: Problem, u: Array) -> Array:
     """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
     scale = problem.scale[:, None]
     u = _with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
-    if not problem.intercept and not is_flat(problem):
+    if not problem.intercept and not problem.penalty.zero:
         return u
-    if problem.design.implicit and is_flat(problem):
+    if problem.design.implicit and problem.penalty.zero:
         return np.zeros_like(u)
-    for moved in _jointly_orthogonal(problem, u) if is_flat(problem) else _jointly_balanced(problem, u):
+    for moved in _jointly_orthogonal(problem, u) if problem.penalty.zero else _jointly_balanced(problem, u):
         if _is_jointly_feasible(problem, moved):
             return moved
     return np.zeros_like(u)
@@ -178,7 +174,7 @@ def _jointly_balanced(problem: Problem, u: Array) -> Iterator[Array]:
     shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
     frequencies = np.bincount(problem.y.astype(int), problem.weights, problem.classes) / problem.weights.sum()
     for trace in (0.0, TRACE):
-        # The class frequencies on every row are balanced: a trace of them gives room where shares are zero.
+        # The class frequencies on every row are balanced: a trace of them gives slack where shares are zero.
         mixed = (1 - trace) * shares + trace * frequencies
         yield _restored(problem, mixed, _column_sums, _multiplied, BALANCE_ROUNDS)
 
@@ -246,7 +242,7 @@ def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
     inside = problem.loss.simplex_point(problem.y, u / problem.scale[:, None]).min() >= -SIMPLEX_ROUNDING
     size = ROUNDING * float(np.linalg.norm(u))
     balanced = not problem.intercept or np.abs(u.sum(axis=0)).max() <= size * np.sqrt(len(u))
-    if not (inside and balanced and is_flat(problem)):
+    if not (inside and balanced and problem.penalty.zero):
         return bool(inside and balanced)
     sums = np.abs(problem.design.tdot(u)).max(axis=1)
     allowed = size * np.sqrt(problem.design.squared_columns())

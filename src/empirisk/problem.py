@@ -55,6 +55,8 @@ class Problem:
         A cost of the intercept, tilt * b, that P has besides; the balance is then sum_i u_i = -tilt.
     rows : array, optional
         Where the samples stand in the user's data, if not all take part.
+    remark : str
+        What was done to the problem on its way to a solver; the certificate repeats it.
     """
 
     loss: Loss
@@ -67,6 +69,7 @@ class Problem:
     classes: int = 0
     tilt: float = 0.0
     rows: NDArray[np.intp] | None = None
+    remark: str = ""
 
     @lazy
     def scale(self) -> Array:

@@ -30,7 +30,7 @@ LOSS_NAMES = {
     "softmax",
     "crammer_singer",
 }
-PENALTY_NAMES = {"none", "l2", "l1", "elastic_net"}
+PENALTY_NAMES = {"none", "l2", "l1", "elastic_net", "group_l1"}
 
 
 def public_parts(module, base):
@@ -135,7 +135,12 @@ def test_bad_parameters_of_losses_are_refused_when_used(loss, use):
 def test_bad_ratios_are_refused_when_used(ratio):
     penalty, w = ElasticNet(ratio), np.ones(2)
     uses = [lambda: penalty.value(w), lambda: penalty.prox(w, 1.0), lambda: penalty.conjugate(w)]
-    uses += [lambda: penalty.room(w), lambda: penalty.distance(w, w), lambda: penalty.critical_C(w), lambda: penalty.l2]
+    uses += [
+        lambda: penalty.feasible_share(w),
+        lambda: penalty.distance(w, w),
+        lambda: penalty.critical_C(w),
+        lambda: penalty.l2,
+    ]
     for use in uses:
         with pytest.raises(EmpiriskError, match=r"^ratio=.* of ElasticNet must be a number between 0 and 1; .*\.$"):
             use()

@@ -299,9 +299,9 @@ def test_what_has_no_meaning_behind_a_kernel_is_refused():
         with pytest.raises(Unsuitable, match=r"maps\.Nystrom"):
             machine.fit(X, F > 0)
     with pytest.raises(Unsuitable, match="explicit features"):
-        er.SVM(features="gaussian", solver="dual_newton").fit(X, F > 0)
-    with pytest.raises(Unsuitable, match="kernels only"):
-        er.LogisticRegression(solver="kernel_newton").fit(X, F > 0)
+        er.SVM(features="gaussian", solver="envelope").fit(X, F > 0)
+    with pytest.raises(Unsuitable, match="it needs a kernel as features"):
+        er.LogisticRegression(solver="decomposition").fit(X, F > 0)
 
 
 @pytest.mark.parametrize(

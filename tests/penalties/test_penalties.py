@@ -1,14 +1,15 @@
-"""Every penalty: value, prox, conjugate, room, distance to the subdifferential, critical C."""
+"""Penalties of single weights: value, prox, conjugate, share, distance to the subdifferential, critical C."""
 
 import numpy as np
 import pytest
 
-from empirisk.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
+from empirisk.penalties import L1, L2, ElasticNet, NoPenalty
+from empirisk.penalties.norms import Norms
 from tests import naive
-from tests.catalog import PENALTIES
+from tests.catalog import NORMS
 
 pytestmark = pytest.mark.row("E3")
-every_penalty = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+every_penalty = pytest.mark.parametrize("penalty", NORMS, ids=repr)
 GRID = np.linspace(-12, 12, 4_801)
 W = np.array([-3.0, -1.0, -0.2, 0.0, 1e-9, 0.5, 2.0])
 SIZES = np.concatenate([np.logspace(-8, 6, 57), [0.5, 1.0, 2.0]])
@@ -93,33 +94,33 @@ def test_fenchel_young(penalty):
     for _ in range(50):
         w, v = rng.standard_normal((2, 6)) * 2
         w[::2] = 0.0
-        v = penalty.room(v) * v
+        v = penalty.feasible_share(v) * v
         assert penalty.value(w) + penalty.conjugate(v) >= v @ w - 1e-12
         slope = penalty.l1 * np.where(w == 0, np.clip(v, -1, 1), np.sign(w)) + penalty.l2 * w
         assert penalty.value(w) + penalty.conjugate(slope) == pytest.approx(slope @ w, rel=1e-12, abs=1e-13)
 
 
 @every_penalty
-def test_room_is_the_largest_factor_that_fits(penalty):
+def test_feasible_share_is_the_largest_factor_that_fits(penalty):
     rng = np.random.default_rng(1)
     for size in np.logspace(-12, 12, 200):
         v = size * rng.standard_normal(rng.integers(1, 9))
-        room = penalty.room(v)
-        assert 0 <= room <= 1
-        assert np.isfinite(penalty.conjugate(room * v))
-        if room < 1:
+        share = penalty.feasible_share(v)
+        assert 0 <= share <= 1
+        assert np.isfinite(penalty.conjugate(share * v))
+        if share < 1:
             assert np.isinf(penalty.conjugate(v))
-            assert np.isinf(penalty.conjugate((room + 1e-14 * max(room, penalty.l1 == 0)) * v))
-    assert penalty.room(np.zeros(3)) == 1.0
-    assert penalty.room(np.zeros(0)) == 1.0
+            assert np.isinf(penalty.conjugate((share + 1e-14 * max(share, penalty.l1 == 0)) * v))
+    assert penalty.feasible_share(np.zeros(3)) == 1.0
+    assert penalty.feasible_share(np.zeros(0)) == 1.0
 
 
-def test_room_survives_rounding_at_any_strength():
-    class Strong(Penalty):
+def test_feasible_share_survives_rounding_at_any_strength():
+    class Strong(Norms):
         l1 = 0.7
 
     sizes = np.random.default_rng(2).uniform(0.7, 5.0, 2000)
-    assert all(Strong().conjugate(Strong().room(v) * v) == 0 for v in sizes[:, None])
+    assert all(Strong().conjugate(Strong().feasible_share(v) * v) == 0 for v in sizes[:, None])
     # without the guard some of these products round to the outside
     assert any(Strong().conjugate(0.7 / v * v) == np.inf for v in sizes[:, None])
 

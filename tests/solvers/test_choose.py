@@ -1,5 +1,7 @@
 """The table of solvers, line searches, and solvers asked for by name."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import empirisk as er
 from empirisk import losses, penalties, solvers
 from empirisk.fits.fit import Limits, Run
 from empirisk.linalg.design import design_of
+from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.solvers.choose import TABLE, choose
 from empirisk.solvers.newton.line_search import line_search
@@ -25,8 +28,8 @@ LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
         ("logistic", "elastic_net", (50, 5), "coordinate_descent"),
         ("hinge", "l2", (50, 5), "interior_point"),
         ("hinge", "l1", (50, 5), "interior_point"),
-        ("hinge", "l2", (20_000, 10), "smoothing_newton"),
-        ("absolute", "none", (20_000, 10), "smoothing_newton"),
+        ("hinge", "l2", (20_000, 10), "envelope"),
+        ("absolute", "none", (20_000, 10), "envelope"),
         ("hinge", "l2", (6000, 5000), "dual_ascent"),
         ("hinge", "l1", (6000, 5000), "proximal"),
     ],
@@ -45,12 +48,15 @@ def test_every_solver_has_a_problem_it_can_do_and_says_what_it_cannot(name):
     solver = solvers.find(name)
     assert solver.name() == name
     refusals = []
+    kernel = GramDesign(er.kernels.Gaussian(), make("squared", "l2", 0.1)[0].design.X)
     for loss in ("squared", "logistic", "hinge", "softmax", "perceptron", er.losses.Power(1.3)):
         for penalty in ("l2", "l1", "none"):
             problem, _ = make(loss, penalty, 0.1)
-            refusals.append(solver.refuses(problem))
+            refusals.append(solver.refusal(problem))
+            if penalty != "l1":
+                refusals.append(solver.refusal(replace(problem, design=kernel)))
     assert "" in refusals
-    assert all(isinstance(reason, str) for reason in refusals)
+    assert all(reason == "" or reason.startswith("it needs ") for reason in refusals)
 
 
 @pytest.mark.row("S10")
@@ -64,7 +70,7 @@ def test_solvers_by_name_agree_on_a_smooth_problem(name):
     assert found.primal <= best * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ["interior_point", "smoothing_newton", "dual_ascent", "proximal"])
+@pytest.mark.parametrize("name", ["interior_point", "envelope", "dual_ascent", "proximal"])
 def test_solvers_by_name_agree_on_a_cornered_problem(name):
     problem, _ = make("hinge", "l2", 0.5)
     best = Run("auto", Limits(1e-10, None, None))([problem])[0].certificate.primal
@@ -111,7 +117,7 @@ def test_newton_by_conjugate_gradients(monkeypatch):
 def test_newton_on_rounded_corners_is_interior_point(loss, penalty, kind):
     problem, _ = make(loss, penalty, 0.7, "tall", kind)
     exact = Run("interior_point", LIMITS)([problem])[0].certificate
-    found = Run("smoothing_newton", LIMITS)([problem])[0].certificate
+    found = Run("envelope", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(exact.primal, rel=2e-6)
 
@@ -130,6 +136,6 @@ def test_long_data_start_on_every_eighth_row(loss):
         np.ones(40_000),
     )
     fit = Run("auto", LIMITS)([problem])[0]
-    assert fit.certificate.solver == "smoothing_newton"
+    assert fit.certificate.solver == "envelope"
     assert fit.certificate.converged
     assert len(fit.history["objective"]) < 60

@@ -41,7 +41,7 @@ def _applies(machine: Any, data: Data) -> bool:
     if data.weights is not None and data.weights.min() == 0:
         return False
     loss, penalty = losses.find(machine.loss), penalties.find(machine.penalty)
-    return loss.quadratic and penalty.l1 == 0 and penalty.l2 > 0 and is_given(machine.C) and np.isfinite(machine.C)
+    return loss.quadratic and penalty.ridge and is_given(machine.C) and np.isfinite(machine.C)
 
 
 def is_fixed(kernel: Kernel) -> bool:

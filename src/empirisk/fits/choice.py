@@ -106,7 +106,7 @@ def _pick(Cs: Array, losses: Array, weights: Array, rule: str) -> Choice:
 
 def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     first = problems[0]
-    if not first.loss.quadratic or first.penalty.l1 > 0 or first.penalty.l2 == 0:
+    if not (first.loss.quadratic and first.penalty.ridge):
         raise Unsuitable(
             f"C='loo' has a closed form for the squared loss with the l2 penalty only, not for {first.loss!r} with "
             f"{first.penalty!r}; use C='cv'."
@@ -173,8 +173,8 @@ def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:
 def natural_range(problems: list[Problem]) -> tuple[float, float]:
     """From the C at which the model wakes up to where it hardly changes any more."""
     first = problems[0]
-    if first.penalty.l1 > 0:
-        smallest = min(problem.critical_C for problem in problems)
+    smallest = 0.0 if first.penalty.smooth else min(problem.critical_C for problem in problems)
+    if 0 < smallest < np.inf:
         return smallest, 1e4 * smallest
     energy = float(first.weights @ first.design.squared_rows()) or 1.0
     return 1.0 / energy, 1e8 / energy

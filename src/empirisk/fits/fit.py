@@ -148,6 +148,7 @@ def _restore(before: Callable[[int, FrameType | None], object], pressed: threadi
 
 def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]:
     """The solver asked for; or those that suit the problem, best first, each with the reason."""
+    problem.norm  # noqa: B018 - a kernel has no weights for some penalties, and says so before any work
     if isinstance(solver, str) and solver == "auto":
         yield from ranked(problem)
         return
@@ -229,7 +230,7 @@ class Run:
             )
             with np.errstate(over="ignore", under="ignore"):
                 point = _solve(chosen, problem, watch, start)
-                attempts.append(_certify(problem, point, watch, tol, chosen, reason))
+                attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
             if attempts[-1].certificate.status not in (Status.STALLED, given_up):
                 break
@@ -315,6 +316,12 @@ def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
         return Certificate(np.inf, -np.inf, np.inf, np.inf)
 
 
+def _after(attempts: list[Fit], reason: str) -> str:
+    """The reason of a solver that follows others down the table."""
+    ended = ", ".join(f"{fit.certificate.solver} ({fit.certificate.status})" for fit in attempts)
+    return f"{reason}; after {ended}" if ended else reason
+
+
 def _aim(problem: Problem, tol: float) -> float:
     """The gap to aim at: on small problems the last digits cost nothing, and make equal fits equal to rounding."""
     small = problem.design.shape[0] * int(np.prod(problem.width)) <= SMALL
@@ -324,7 +331,9 @@ def _aim(problem: Problem, tol: float) -> float:
 def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
     """Raise where a dual value exceeds the primal one: inner products of vectors allow that by rounding only."""
     excess = certificate.dual - certificate.primal
-    if problem.design.implicit and excess > BEYOND_ROUNDING * problem.magnitude(certificate.primal):
+    # Where the dual value is the larger one, the gap is what rounding explains of it.
+    rounding = max(certificate.gap, BEYOND_ROUNDING * problem.magnitude(certificate.primal))
+    if problem.design.implicit and excess > rounding:
         raise NotAKernel(
             f"features is not a kernel: a dual value of {certificate.dual:.6g} exceeds the objective "
             f"{certificate.primal:.6g}, so its Gram matrix is not positive semidefinite; kernels.check tests it."
@@ -346,8 +355,8 @@ def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: S
         certificate,
         converged=converged,
         status=status,
-        solver=solver.name(),
-        reason=reason,
+        solver=watch.ran_by or solver.name(),
+        reason="; ".join(filter(None, (reason, *watch.notes, problem.remark))),
         iterations=max(watch.iterations, 1),
         seconds=time.perf_counter() - watch.start,
     )

@@ -36,7 +36,7 @@ def _exact_penalty(problem: Problem, run: Run) -> tuple[Problem, Point]:
         soft = problem.with_C(scale / problem.weights.min())
         fit = freely([soft])[0]
         if _violation(soft, fit) <= SEPARATED or fit.cut:
-            return soft, fit.point
+            return replace(soft, remark=f"C=inf, kept by an exact penalty of C={soft.C:.3g}"), fit.point
         if problem.design.implicit:
             _refuse_if_margin_is_thin(soft, fit)
         else:

@@ -33,7 +33,8 @@ def merged(problems: list[Problem]) -> list[Problem]:
             first, inverse, design = groups
             weights = np.bincount(inverse, problem.weights)
             rows = first if problem.rows is None else problem.rows[first]
-            out[number] = replace(problem, design=design, y=problem.y[first], weights=weights, rows=rows)
+            remark = f"{len(problem.y)} rows as {len(first)} different ones"
+            out[number] = replace(problem, design=design, y=problem.y[first], weights=weights, rows=rows, remark=remark)
     return out
 
 

@@ -99,6 +99,12 @@ class Loss(Part):
         raise self._unstated("best constant")
 
     @property
+    def smooth(self) -> bool:
+        """Whether the loss is convex and has a derivative everywhere."""
+        # Joint losses list no corners: those without a bound on their curvature have them.
+        return self.convex and not self.corners and not (self.joint and self.curvature_bound == np.inf)
+
+    @property
     def smooth_part(self) -> "Loss | None":
         """The loss without its corners: itself where it has none, None where nothing remains."""
         return self if not self.corners else None

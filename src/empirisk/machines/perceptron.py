@@ -12,7 +12,7 @@ from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
 from empirisk.machines.equation import Classifier
 from empirisk.problem import Problem
-from empirisk.solvers import SGD, KernelPerceptron
+from empirisk.solvers.stochastic.perceptron import Perceptron as PerceptronSolver
 
 MOST_VISITS = 10
 
@@ -52,11 +52,9 @@ class Perceptron(Classifier):
     """
 
     @property
-    def solver(self) -> SGD | KernelPerceptron:
-        """Stochastic gradient descent, one row at a time, with rate 1; or the same behind a kernel."""
-        if self._kernel() is not None:
-            return KernelPerceptron(average=self.average)
-        return SGD(batch=1, schedule="constant", rate=1.0, average=self.average, shuffle=False)
+    def solver(self) -> PerceptronSolver:
+        """Visits in the order of the rows."""
+        return PerceptronSolver(average=self.average)
 
     def _problems(
         self, loss: Loss, design: Design, targets: list[NDArray], weights: NDArray, classes: int = 0

@@ -173,7 +173,7 @@ class GramDesign(Design):
         return np.einsum("j...,j...->...", w, self.dot(w))
 
     def norm_of(self, penalty):
-        if penalty.l1 > 0:
+        if not (penalty.plain and penalty.smooth):
             raise Unsuitable(
                 f"penalty={penalty!r} needs the weights themselves, which a kernel does not give; use penalty='l2', or "
                 "explicit features such as maps.Nystrom(kernel)."

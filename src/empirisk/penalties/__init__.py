@@ -2,11 +2,12 @@
 
 from empirisk.parts import by_name, resolve
 from empirisk.penalties.base import Penalty
+from empirisk.penalties.groups import GroupL1
 from empirisk.penalties.norms import L1, L2, ElasticNet, NoPenalty
 
-__all__ = ["L1", "L2", "ElasticNet", "NoPenalty", "Penalty", "find"]
+__all__ = ["L1", "L2", "ElasticNet", "GroupL1", "NoPenalty", "Penalty", "find"]
 
-NAMES = by_name((ElasticNet, L1, L2, NoPenalty))
+NAMES = by_name((ElasticNet, GroupL1, L1, L2, NoPenalty))
 
 
 def find(penalty: str | Penalty) -> Penalty:

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.design import Design
-from empirisk.penalties.base import Penalty
+from empirisk.penalties.norms import Norms
 
 Array = NDArray[np.float64]
 
 
-class HilbertNorm(Penalty):
+class HilbertNorm(Norms):
     """R(w) = strength/2 |w|^2 with w = sum_j beta_j phi(x_j), so |w|^2 = beta' K beta.
 
     Parameters

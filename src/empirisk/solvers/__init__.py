@@ -5,18 +5,15 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.closed.factored import Factored
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
-from empirisk.solvers.corners.dual_newton import DualNewton
-from empirisk.solvers.corners.envelope import SmoothingNewton
+from empirisk.solvers.corners.envelope import Envelope
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.first_order.gradient_descent import GradientDescent
 from empirisk.solvers.first_order.proximal import Proximal
-from empirisk.solvers.newton.joint import JointNewton
-from empirisk.solvers.newton.kernel import KernelNewton
 from empirisk.solvers.newton.newton import Newton
 from empirisk.solvers.rows.decomposition import Decomposition
 from empirisk.solvers.rows.dual_ascent import DualAscent
 from empirisk.solvers.stochastic.doubly_stochastic import DoublyStochastic
-from empirisk.solvers.stochastic.perceptron import KernelPerceptron
+from empirisk.solvers.stochastic.perceptron import Perceptron
 from empirisk.solvers.stochastic.sgd import SGD
 
 __all__ = [
@@ -26,16 +23,13 @@ __all__ = [
     "Decomposition",
     "DoublyStochastic",
     "DualAscent",
-    "DualNewton",
+    "Envelope",
     "Factored",
     "GradientDescent",
     "InteriorPoint",
-    "JointNewton",
-    "KernelNewton",
-    "KernelPerceptron",
     "Newton",
+    "Perceptron",
     "Proximal",
-    "SmoothingNewton",
     "Solver",
     "Watch",
     "find",
@@ -48,17 +42,14 @@ NAMES = by_name(
         Decomposition,
         DoublyStochastic,
         DualAscent,
-        DualNewton,
+        Envelope,
         Factored,
         GradientDescent,
         InteriorPoint,
-        JointNewton,
-        KernelNewton,
-        KernelPerceptron,
+        Perceptron,
         Newton,
         Proximal,
         SGD,
-        SmoothingNewton,
     )
 )
 

@@ -11,6 +11,7 @@ from empirisk.certificate import Certificate, Status, verify
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
+from empirisk.solvers.needs import Need
 
 
 def _never() -> bool:
@@ -35,6 +36,10 @@ class Watch:
         Called as progress(iteration, point) after every iteration; returns True to stop.
     shared : dict
         What solvers keep for the other problems of the same fit, such as a factorisation.
+    ran_by : str
+        The solver that does the work, where another one hands it on.
+    notes : list of str
+        What the certificate is to say of how the work was done.
 
     Examples
     --------
@@ -52,6 +57,8 @@ class Watch:
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
     status: str = ""
+    ran_by: str = ""
+    notes: list[str] = field(default_factory=list)
     latest: Certificate | None = None
     best: Point | None = None
     _lowest: float = np.inf
@@ -88,6 +95,11 @@ class Watch:
             self.status = Status.TIME
         return bool(self.status)
 
+    def note(self, remark: str) -> None:
+        """Remember what the certificate is to say of how the solver worked, once."""
+        if remark not in self.notes:
+            self.notes.append(remark)
+
     def enough(self, certificate: Certificate) -> bool:
         """Whether a certificate meets ``tol``; the fit is then converged."""
         if certificate.relative_gap <= self.tol:
@@ -111,7 +123,7 @@ class Watch:
 
 
 class Solver(Part):
-    """Base of the solvers: `refuses` says what a solver cannot do, `solve` does the rest.
+    """Base of the solvers: `needs` says what a problem must have, `solve` does the rest.
 
     Examples
     --------
@@ -121,20 +133,15 @@ class Solver(Part):
 
     #: Whether reaching ``tol`` is the aim; else ending after all iterations is no failure.
     aims_at_tol: ClassVar[bool] = True
-    #: Whether the solver works on inner products alone, for a kernel, or on explicit columns.
-    implicit: ClassVar[bool] = False
+    #: What a problem must have; the first that it has not is the reason of a refusal.
+    needs: ClassVar[tuple[Need, ...]] = ()
     #: Iterations allowed where ``max_iter`` is None.
     iteration_limit: ClassVar[int] = 1000
 
     def refusal(self, problem: Problem) -> str:
-        """Why this solver cannot do the problem, its kind of features included; empty if it can."""
-        if problem.design.implicit != self.implicit:
-            return "it works on kernels only" if self.implicit else "it needs explicit features, not a kernel"
-        return self.refuses(problem)
-
-    def refuses(self, problem: Problem) -> str:
         """Why this solver cannot do the problem, as half a sentence; empty if it can."""
-        raise NotImplementedError
+        missing = (need for need in self.needs if not need.holds(problem))
+        return next((f"it needs {need.words}" for need in missing), "")
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         """Minimise the problem from ``start`` until ``watch`` says stop."""
@@ -154,7 +161,9 @@ class Proofs:
     def __call__(self, point: Point) -> bool:
         """Whether the point meets the watch's tolerance."""
         proven = self._watch.proves(self._problem, point)
-        gap = np.inf if self._watch.latest is None else self._watch.latest.gap
+        proof = self._watch.latest
+        # A dual value above the primal one is rounding as well.
+        gap = np.inf if proof is None else max(proof.gap, proof.dual - proof.primal)
         if gap < self._gap:
             self._gap, self._best = gap, point
         return proven

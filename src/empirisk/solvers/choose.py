@@ -9,12 +9,9 @@ from empirisk.solvers.base import Solver
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.closed.factored import Factored
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
-from empirisk.solvers.corners.dual_newton import DualNewton
-from empirisk.solvers.corners.envelope import SmoothingNewton
+from empirisk.solvers.corners.envelope import Envelope
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.first_order.proximal import Proximal
-from empirisk.solvers.newton.joint import JointNewton
-from empirisk.solvers.newton.kernel import KernelNewton
 from empirisk.solvers.newton.newton import Newton
 from empirisk.solvers.rows.decomposition import Decomposition
 from empirisk.solvers.rows.dual_ascent import DualAscent
@@ -38,10 +35,15 @@ def small(problem: Problem) -> bool:
     return size <= MATRIX and 32 * size**2 <= settings().memory
 
 
-def long(problem: Problem) -> bool:
-    """Whether there are many more rows than columns, and enough of both for the cheaper steps to pay."""
+def long_with_corners(problem: Problem) -> bool:
+    """Whether there are many more rows than columns, enough of both for the cheaper steps to pay, and corners."""
     rows, columns = problem.design.shape
-    return rows >= 8 * columns and rows * columns >= LARGE and small(problem)
+    return not problem.loss.smooth and rows >= 8 * columns and rows * columns >= LARGE and small(problem)
+
+
+def smooth(problem: Problem) -> bool:
+    """Whether a loss without corners has a small normal matrix."""
+    return problem.loss.smooth and small(problem)
 
 
 def steep(problem: Problem) -> bool:
@@ -51,7 +53,12 @@ def steep(problem: Problem) -> bool:
 
 def sparse_weights(problem: Problem) -> bool:
     """Whether the penalty sets weights to zero."""
-    return problem.penalty.l1 > 0
+    return not problem.penalty.smooth
+
+
+def joint(problem: Problem) -> bool:
+    """Whether the loss is one of all classes at once."""
+    return bool(problem.classes)
 
 
 def explicit(problem: Problem) -> bool:
@@ -74,16 +81,15 @@ class Row(NamedTuple):
 
 TABLE = (
     Row(ClosedForm, always, "squared loss without l1: a linear system"),
-    Row(KernelNewton, always, "smooth loss behind a kernel: Newton's method"),
-    Row(JointNewton, always, "joint loss: Newton steps on all classes at once"),
-    Row(DualNewton, steep, "curvature without bounds: Newton's method on proximal steps of the dual"),
+    Row(Envelope, steep, "curvature without bounds: Newton's method on envelopes of the loss"),
     Row(Newton, always, "smooth loss and penalty: Newton's method"),
+    Row(InteriorPoint, joint, "joint loss with corners: an interior-point method on all classes at once"),
     Row(CoordinateDescent, sparse_weights, "smooth loss with l1: coordinate descent on a working set"),
     Row(Decomposition, always, "corners behind a kernel: decomposition of the dual into working sets"),
     Row(Factored, factorable, "a kernel that fits into memory: the machine on its factor"),
-    Row(SmoothingNewton, long, "corners, and many more rows than columns: Newton's method on rounded corners"),
+    Row(Envelope, long_with_corners, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
-    Row(DualNewton, small, "a smooth loss that resisted: Newton's method on proximal steps of the dual"),
+    Row(Envelope, smooth, "a smooth loss that resisted: Newton's method on envelopes of the loss"),
     Row(DualAscent, explicit, "corners with l2, many rows and columns: dual coordinate ascent"),
     Row(Proximal, always, "no special structure: a proximal method"),
 )

@@ -366,5 +366,5 @@ def test_what_it_cannot_do_is_refused():
     hinge, _ = make(losses.Hinge(), "l1", 1.0)
     joint, _ = make(losses.Softmax(), "l1", 1.0)
     for problem, word in ((hinge, "corners"), (joint, "joint")):
-        assert word in CoordinateDescent().refuses(problem)
-    assert CoordinateDescent().refuses(make(losses.Squared(), "l1", 1.0)[0]) == ""
+        assert word in CoordinateDescent().refusal(problem)
+    assert CoordinateDescent().refusal(make(losses.Squared(), "l1", 1.0)[0]) == ""

@@ -181,13 +181,13 @@ def test_a_rate_that_diverges_leaves_the_best_point():
 
 def test_refusals_say_why():
     smooth, _ = make("exponential", "l2", 1.0)
-    assert "needs a rate" in GradientDescent("fixed").refuses(smooth)
-    assert GradientDescent("fixed", rate=0.1).refuses(smooth) == ""
+    assert "bounded curvature for step='fixed', or a rate" in GradientDescent("fixed").refusal(smooth)
+    assert GradientDescent("fixed", rate=0.1).refusal(smooth) == ""
     for loss, penalty in (("hinge", "l2"), ("logistic", "l1"), ("crammer_singer", "l2")):
         cornered, _ = make(loss, penalty, 1.0)
         for step in ("backtracking", "exact", "bold_driver"):
-            assert "stalls at corners" in GradientDescent(step).refuses(cornered)
-        assert GradientDescent().refuses(cornered) == ""
+            assert "without corners for this step, or step='decreasing'" in GradientDescent(step).refusal(cornered)
+        assert GradientDescent().refusal(cornered) == ""
 
 
 @pytest.mark.parametrize(

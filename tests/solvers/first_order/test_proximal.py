@@ -126,4 +126,4 @@ def test_a_tolerance_beyond_rounding_stalls(loss):
 def test_a_loss_that_is_not_convex_is_refused():
     problem, _ = make("hinge", "l2", 1.0)
     problem = Problem(losses.ZeroOne(), penalties.L2(), 1.0, problem.design, problem.y, problem.weights)
-    assert Proximal().refuses(problem) == "the loss is not convex"
+    assert Proximal().refusal(problem) == "it needs a convex loss"

@@ -12,14 +12,16 @@ from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.settings import config
 from empirisk.solvers.base import Watch
-from empirisk.solvers.newton.joint import JointNewton
+from empirisk.solvers.corners.interior_point import InteriorPoint
+from empirisk.solvers.newton.newton import Newton
 from tests.cases import make
 from tests.truth import optimum
 
 
 def solve(problem, tol=1e-6, start=None, **limits):
     watch = Watch(tol=tol, **limits)
-    return JointNewton().solve(problem, watch, start), watch
+    solver = Newton() if problem.loss.smooth and problem.penalty.smooth else InteriorPoint()
+    return solver.solve(problem, watch, start), watch
 
 
 def long_problem(loss, n=20_000, d=60, classes=3):
@@ -85,7 +87,7 @@ def test_stops_when_asked(loss):
 
 def test_a_matrix_that_does_not_fit_is_refused_but_smooth_problems_need_none():
     hinge, smooth = long_problem("crammer_singer", n=300, d=50), long_problem("softmax", n=300, d=50)
-    assert JointNewton().refuses(hinge) == ""
+    assert InteriorPoint().refusal(hinge) == ""
     with config(memory="100KB"):
-        assert "150 rows" in JointNewton().refuses(hinge)
-        assert JointNewton().refuses(smooth) == ""
+        assert "a matrix of (columns + 1) x classes rows that fits" in InteriorPoint().refusal(hinge)
+        assert Newton().refusal(smooth) == ""

@@ -11,7 +11,7 @@ from empirisk.linalg import single_precision
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.settings import config
-from empirisk.solvers import ClosedForm, KernelNewton, Watch
+from empirisk.solvers import ClosedForm, Newton, Watch
 from empirisk.solvers.choose import choose
 from empirisk.solvers.closed import closed_form
 from empirisk.solvers.newton import kernel_systems
@@ -135,9 +135,9 @@ def test_where_single_precision_does_not_settle_the_factor_is_made_in_double(mon
 @pytest.mark.parametrize("C", [1.0, 1e6])
 def test_newton_steps_with_factors_of_either_precision_end_at_the_same_place(C, monkeypatch):
     problem, _ = make(losses.Logistic(), KERNELS[0], C=C, n=200)
-    exact, *_ = solved(problem, KernelNewton(), tol=1e-10)
+    exact, *_ = solved(problem, Newton(), tol=1e-10)
     monkeypatch.setattr(single_precision, "LEAST", 100)
-    mostly_single, certificate, watch = solved(problem, KernelNewton(), tol=1e-10)
+    mostly_single, certificate, watch = solved(problem, Newton(), tol=1e-10)
     assert certificate.relative_gap <= 1e-10
     assert watch.iterations <= 40
     np.testing.assert_allclose(problem.predict(mostly_single), problem.predict(exact), atol=1e-3)
@@ -154,7 +154,7 @@ def test_a_ridge_below_rounding_stalls_and_says_so():
 def test_kernel_machines_without_penalty_are_not_for_the_closed_form():
     problem, _ = make(losses.Squared(), KERNELS[0], penalty=penalties.NoPenalty())
     assert "l2" in ClosedForm().refusal(problem)
-    assert "l2" in KernelNewton().refusal(problem)
+    assert "l2" in Newton().refusal(problem)
 
 
 @pytest.mark.row("K8")
@@ -173,8 +173,8 @@ def test_smooth_losses_reach_the_optimum(loss, C, intercept):
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.SquaredHinge(), losses.Softmax()], ids=repr)
 def test_newton_is_chosen_and_needs_few_steps(loss):
     problem, _ = make(loss, KERNELS[1], C=2.0, n=150)
-    assert isinstance(choose(problem)[0], KernelNewton)
-    _, certificate, watch = solved(problem, KernelNewton(), tol=1e-10)
+    assert isinstance(choose(problem)[0], Newton)
+    _, certificate, watch = solved(problem, Newton(), tol=1e-10)
     assert certificate.relative_gap <= 1e-10
     assert watch.status == Status.CONVERGED
     assert watch.iterations <= 15
@@ -182,30 +182,30 @@ def test_newton_is_chosen_and_needs_few_steps(loss):
 
 def test_gradients_with_landmarks_agree_with_the_factor():
     problem, _ = make(losses.Logistic(), KERNELS[0], C=5.0, n=300)
-    direct, *_ = solved(problem, KernelNewton(), tol=1e-12)
-    indirect, certificate, _ = solved(problem, KernelNewton(direct=10), tol=1e-12)
+    direct, *_ = solved(problem, Newton(), tol=1e-12)
+    indirect, certificate, _ = solved(problem, Newton(direct=10), tol=1e-12)
     assert certificate.relative_gap <= 1e-12
     np.testing.assert_allclose(indirect.w, direct.w, rtol=1e-4, atol=1e-6)
 
 
 def test_a_time_limit_ends_gradients_inside_a_step():
     problem, _ = make(losses.Logistic(), KERNELS[0], C=5.0, n=300)
-    _, _, watch = solved(problem, KernelNewton(direct=10), tol=1e-12, deadline=0.0)
+    _, _, watch = solved(problem, Newton(direct=10), tol=1e-12, deadline=0.0)
     assert watch.status == Status.TIME
 
 
 def test_a_warm_start_at_the_solution_ends_at_once():
     problem, _ = make(losses.Logistic(), KERNELS[0], n=100)
-    point, *_ = solved(problem, KernelNewton(), tol=1e-9)
+    point, *_ = solved(problem, Newton(), tol=1e-9)
     watch = Watch(tol=1e-8)
-    KernelNewton().solve(problem, watch, point)
+    Newton().solve(problem, watch, point)
     assert watch.iterations == 0
 
 
 def test_softmax_that_does_not_fit_the_memory_says_what_to_do():
     problem, _ = make(losses.Softmax(), KERNELS[0], n=100)
     with config(memory="100KB"), pytest.raises(TooLarge, match="Nystrom"):
-        solved(problem, KernelNewton())
+        solved(problem, Newton())
 
 
 def test_single_precision_data_reach_the_usual_tolerance():

@@ -11,7 +11,8 @@ from empirisk.problem import Point, Problem
 from empirisk.solvers import base
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton import hessian
-from empirisk.solvers.newton.newton import Newton
+from empirisk.solvers.newton.course import Place
+from empirisk.solvers.newton.newton import Columns, Newton, descend
 
 SMOOTH = [losses.Logistic(), losses.SquaredHinge(), losses.Squared(), losses.SoftHinge(0.5, 0.3)]
 
@@ -53,7 +54,9 @@ def test_a_bad_factor_is_replaced():
     problem = long_problem(losses.Logistic())
     far = hessian.Hessian(problem, factor.NormalEquations(problem.design, np.ones(20_000), np.full(60, 1e9), True))
     watch = Watch(tol=1e-10)
-    point = Newton._descend(problem, watch, problem.origin(), far)
+    course = Columns(problem, watch)
+    course.hessian = far
+    point = descend(course, course.start(None))
     assert watch.status == Status.CONVERGED
     assert watch.iterations <= 12
     assert verify(problem, point).relative_gap <= 1e-10
@@ -66,10 +69,11 @@ def test_corrections_make_a_step_follow_the_changes_seen():
     exact = np.diag([4.0, 3.0, 2.0, 1.0])
     for direction in np.eye(4):
         model.learn(direction, exact @ direction)
-    gradient = np.array([1.0, 2.0, 3.0])
-    step = model.step(gradient, 4.0, np.zeros(500))
-    np.testing.assert_allclose(np.append(step.w, step.b), [-0.25, -2 / 3, -1.5, -4.0], rtol=1e-10)
-    np.testing.assert_allclose(step.decrement, 0.25 + 4 / 3 + 4.5 + 16.0)
+    zero = np.zeros(3)
+    place = Place(zero, 0.0, np.zeros(500), zero, 0.0, gradient=np.array([1.0, 2.0, 3.0]), constant=4.0)
+    w, b, decrement = model.step(place)
+    np.testing.assert_allclose(np.append(w, b), [-0.25, -2 / 3, -1.5, -4.0], rtol=1e-10)
+    np.testing.assert_allclose(decrement, 0.25 + 4 / 3 + 4.5 + 16.0)
 
 
 def test_stops_when_asked():

@@ -202,7 +202,7 @@ def test_what_it_cannot_do_is_refused():
     problem = problem_of("hinge", KERNELS[0])
     assert Decomposition().refusal(problem) == ""
     assert "conjugate" in Decomposition().refusal(problem_of("logistic", KERNELS[0]))
-    with pytest.raises(er.errors.Unsuitable, match="kernels only"):
+    with pytest.raises(er.errors.Unsuitable, match="it needs a kernel as features"):
         er.SVM(solver="decomposition").fit([[0.0], [1.0]], [0, 1])
 
 

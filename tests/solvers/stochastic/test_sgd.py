@@ -1,10 +1,9 @@
-"""Stochastic gradients: each rule against a few obvious lines, the classical perceptron, and early stopping."""
+"""Stochastic gradients: each rule against a few obvious lines, and early stopping."""
 
 import time
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from empirisk import losses, penalties
 from empirisk.certificate import Status
@@ -26,117 +25,6 @@ def solve(problem, solver, start=None, **limits):
 
 def best_value(problem) -> float:
     return problem.primal(solve(problem, Proximal(), tol=1e-9)[0])
-
-
-def separable(rows=200, columns=6, seed=0, gap=0.3):
-    """Points at least ``gap`` away from a plane that does not pass through the origin."""
-    random = np.random.default_rng(seed)
-    X, w = random.normal(size=(rows, columns)) + 1.0, random.normal(size=columns)
-    f = X @ w - 0.7 * w.sum()
-    kept = np.abs(f) > gap
-    return X[kept], np.sign(f[kept])
-
-
-def textbook_perceptron(X, y, order, epochs, intercept=True, weights=None):
-    """Rosenblatt's loop: the weights after every visit, until an epoch makes no mistake."""
-    w, b, history = np.zeros(X.shape[1]), 0.0, []
-    weights = np.ones(len(y)) if weights is None else weights
-    for epoch in range(epochs):
-        mistakes = 0
-        for i in order(epoch):
-            if y[i] * (w @ X[i] + b) <= 0:
-                w = w + weights[i] * y[i] * X[i]
-                b = b + weights[i] * y[i] if intercept else 0.0
-                mistakes += 1
-            history.append(np.append(w, b))
-        if mistakes == 0:
-            break
-    return w, b, np.array(history)
-
-
-PERCEPTRON = {"batch": 1, "schedule": "constant", "rate": 1.0}
-
-
-def perceptron_problem(X, y, intercept=True, weights=None):
-    design = design_of(X, intercept)
-    weights = np.ones(len(y)) if weights is None else weights
-    return Problem(losses.Perceptron(), penalties.NoPenalty(), 1.0, design, y, weights, intercept)
-
-
-def raw_intercept(problem, point):
-    """The intercept of the user's rows, which a dense design has shifted."""
-    return point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w
-
-
-@pytest.mark.row("L2")
-@pytest.mark.parametrize("convert", [np.asarray, np.asfortranarray, sparse.csr_matrix, sparse.csc_matrix])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_rate_one_is_the_textbook_perceptron(convert, intercept):
-    X, y = separable()
-    if not intercept:
-        X, y = separable(gap=0.0)
-    problem = perceptron_problem(convert(X), y, intercept)
-    point, watch = solve(problem, SGD(**PERCEPTRON, random_state=5), max_iter=7)
-    random = np.random.default_rng(5)
-    orders = [random.permutation(len(y)) for _ in range(7)]
-    _, _, history = textbook_perceptron(X, y, lambda epoch: orders[epoch], watch.iterations, intercept)
-    # The best epoch is returned: its weights are those of the textbook at its end.
-    ends = history[len(y) - 1 :: len(y)]
-    found = np.append(point.w, raw_intercept(problem, point))
-    assert min(np.abs(ends - found).max(axis=1)) < 1e-10 * np.abs(found).max()
-
-
-@pytest.mark.row("L2")
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
-def test_the_perceptron_stops_when_it_separates(convert):
-    X, y = separable()
-    problem = perceptron_problem(convert(X), y)
-    point, watch = solve(problem, SGD(**PERCEPTRON, shuffle=False))
-    w, b, _ = textbook_perceptron(X, y, lambda _: range(len(y)), 1000)
-    assert watch.status == Status.CONVERGED
-    assert watch.history["mistakes"][-1] == 0
-    assert watch.history["objective"][-1] == 0
-    assert point.w == pytest.approx(w, rel=1e-12)
-    assert raw_intercept(problem, point) == pytest.approx(b, abs=1e-10)
-    assert np.all(y * (X @ w + b) > 0)
-
-
-@pytest.mark.row("L2")
-def test_the_perceptron_goes_on_where_nothing_separates():
-    X, y = separable(gap=0.0)
-    y[:10] *= -1
-    problem = perceptron_problem(X, y)
-    point, watch = solve(problem, SGD(**PERCEPTRON), max_iter=20)
-    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 20)
-    assert all(mistakes > 0 for mistakes in watch.history["mistakes"])
-    assert problem.primal(point) == pytest.approx(min(watch.history["objective"]))
-
-
-@pytest.mark.row("L2")
-def test_the_averaged_perceptron_and_weights():
-    X, y = separable()
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    problem = perceptron_problem(X, y, weights=weights)
-    point, watch = solve(problem, SGD(**PERCEPTRON, average=True, shuffle=False))
-    assert (watch.status, watch.history["mistakes"][-1]) == (Status.PASSES, 0)
-    relative = weights * len(y) / weights.sum()
-    _, _, history = textbook_perceptron(X, y, lambda _: range(len(y)), watch.iterations, weights=relative)
-    # The average counts the zeros before the first visit.
-    mean = np.append(history, np.zeros((1, history.shape[1])), axis=0).mean(axis=0)
-    assert point.w == pytest.approx(mean[:-1], rel=1e-10)
-    assert raw_intercept(problem, point) == pytest.approx(mean[-1], abs=1e-9)
-
-
-@pytest.mark.row("L2")
-def test_the_perceptron_is_fast():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(100_000, 100))
-    y = np.sign(X[:, 0] + 0.5 * random.normal(size=100_000))
-    problem = perceptron_problem(X, y)
-    solver = SGD(**PERCEPTRON)
-    solve(problem, solver, max_iter=1)
-    _, watch = solve(problem, solver, max_iter=5)
-    assert min(np.diff(watch.history["seconds"])) < 0.25
 
 
 @pytest.mark.row("S3")
@@ -336,9 +224,6 @@ def test_limits_and_interrupts_inside_an_epoch():
     assert np.isfinite(problem.primal(point))
     _, watch = solve(problem, SGD(batch=1), deadline=time.perf_counter() + 0.2)
     assert watch.status == Status.TIME
-    separated = perceptron_problem(X, y)
-    _, watch = solve(separated, SGD(**PERCEPTRON), interrupted=lambda: True)
-    assert watch.status == Status.INTERRUPTED
 
 
 def test_a_rate_that_diverges_leaves_a_finite_point():
@@ -368,5 +253,5 @@ def test_parameters_without_meaning_are_named(parameters, message):
 
 def test_refusals_say_why():
     problem, _ = make("logistic", "l1", 1.0)
-    assert "needs a penalty with an l2 part" in SGD(schedule="inverse_regularised").refuses(problem)
-    assert SGD().refuses(problem) == ""
+    assert "needs a penalty with an l2 part" in SGD(schedule="inverse_regularised").refusal(problem)
+    assert SGD().refusal(problem) == ""

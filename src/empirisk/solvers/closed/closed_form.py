@@ -17,6 +17,7 @@ from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require, settings
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.needs import RIDGE, SQUARED, SQUARED_NORM, behind_kernel
 from empirisk.solvers.newton.kernel_systems import kept_for
 
 Array = NDArray[np.float64]
@@ -41,19 +42,11 @@ class ClosedForm(Solver):
     array([1., 2.])
     """
 
+    needs = (SQUARED, SQUARED_NORM, behind_kernel(RIDGE))
+
     def __init__(self, method: str = "auto", cutoff: float | None = None):
         self.method = method
         self.cutoff = cutoff
-
-    def refusal(self, problem: Problem) -> str:
-        if problem.design.implicit and problem.penalty.l2 == 0:
-            return "behind a kernel it needs the l2 penalty"
-        return self.refuses(problem)
-
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes or not problem.loss.quadratic:
-            return "only the squared loss has a closed form"
-        return "the l1 penalty has no closed form" if problem.penalty.l1 > 0 else ""
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         if self.method not in ("auto", "cholesky", "svd"):
@@ -64,6 +57,7 @@ class ClosedForm(Solver):
             point = _factored(problem, watch)
             if self.method == "cholesky" or watch.proves(problem, point):
                 return point
+        watch.note("by singular values")
         point = _decomposed(problem, watch, self.cutoff)
         watch.proves(problem, point)
         watch(point, objective=problem.primal(point))

@@ -10,6 +10,7 @@ from empirisk.linalg.design import DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Solver
+from empirisk.solvers.needs import CONVEX, KERNEL
 
 Array = NDArray[np.float64]
 RANK = 1e-13
@@ -29,10 +30,7 @@ class Factored(Solver):
     True
     """
 
-    implicit = True
-
-    def refuses(self, problem):
-        return "" if problem.loss.convex else "its loss is not convex"
+    needs = (KERNEL, CONVEX)
 
     def solve(self, problem, watch, start=None):
         from empirisk.solvers.choose import ranked  # the table holds this solver, and is asked by it
@@ -44,7 +42,9 @@ class Factored(Solver):
         factor = watch.shared[problem.design]["factor"]
         explicit = replace(problem, design=factor.design)
         point = problem.origin()
-        for solver, _ in ranked(explicit):
+        for solver, reason in ranked(explicit):
+            watch.ran_by = solver.name()
+            watch.notes[:] = [reason]
             for share in SHARPER:
                 inner = replace(
                     watch, tol=share * watch.tol, status="", progress=factor.translated(problem, watch.progress)

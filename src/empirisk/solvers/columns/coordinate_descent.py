@@ -16,6 +16,7 @@ from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.columns.quadratic import Quadratic, slack
 from empirisk.solvers.columns.screening import Screening
 from empirisk.solvers.columns.working_set import LARGEST, WorkingSet
+from empirisk.solvers.needs import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS
 from empirisk.solvers.thinning import thinned
 
 #: The gap of a start on every eighth row.
@@ -52,12 +53,7 @@ class CoordinateDescent(Solver):
     'coordinate_descent'
     """
 
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output; joint losses need solver='proximal'"
-        if problem.loss.corners or not problem.loss.convex:
-            return "the loss has corners"
-        return ""
+    needs = (EXPLICIT, ONE_OUTPUT, SMOOTH_LOSS, NORMS)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         with single_threaded_blas():

@@ -17,81 +17,86 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status, verify
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import Proofs, Solver, Watch
 from empirisk.solvers.corners.crossover import Held, crossover
+from empirisk.solvers.corners.joint_interior import JointIterate, fits
 from empirisk.solvers.corners.kinks import Kinks, corners_of, spread_of
+from empirisk.solvers.needs import CONVEX, CORNERS, JOINT, NORMS, RIDGE, STRAIGHT_PIECES, Need, behind_kernel, jointly
 
 Array = NDArray[np.float64]
 SMALL = 1 << 20
 EXACT = 1e-13
 RENEW = 4
 NEGLIGIBLE = 1e-8
-PATIENCE = 6
 TINY = np.finfo(float).tiny
+
+
+#: Steps beyond the tolerance after which a small problem has as many digits as it will get.
+TRIES = 8
+MATRIX = Need("a matrix of (columns + 1) x classes rows that fits", lambda p: p.design.implicit or fits(p))
 
 
 class InteriorPoint(Solver):
     """Primal-dual interior point with Mehrotra's predictor and corrector, then a crossover to the exact solution.
 
-    Handles losses made of straight and quadratic pieces with every penalty; about twenty iterations whatever the
-    scales of the columns, each one normal matrix. Memory O(n d + min(n, d)^2).
+    Handles losses made of straight and quadratic pieces with l1 and l2 penalties; about twenty iterations whatever the
+    scales of the columns, each one normal matrix. Memory O(n d + min(n, d)^2). Joint losses: Crammer-Singer, also
+    behind a kernel, and softmax with l1; the matrix then has (d + 1) K rows.
 
     >>> er.SVM(solver=er.solvers.InteriorPoint()).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).solver_
     'interior_point'
     """
 
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output; joint losses need solver='joint_newton'"
-        smooth = problem.loss.smooth_part
-        if smooth is not None and not smooth.quadratic:
-            return "the loss bends differently from place to place"
-        return "" if problem.loss.corners or problem.penalty.l1 > 0 else "there are no corners"
+    needs = (CONVEX, NORMS, CORNERS, STRAIGHT_PIECES, behind_kernel(JOINT), behind_kernel(RIDGE), jointly(MATRIX))
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         # A start is of no use: an interior point needs slack on every side, which a solution nearby has not.
         if problem.origin_value == 0:
             watch.status = Status.CONVERGED
             return problem.origin()
-        state = Iterate(problem)
-        least, stalls = np.full(3, np.inf), 0
+        iterate = JointIterate(problem) if problem.classes else Iterate(problem)
+        proofs, least, stalls = Proofs(problem, watch), np.full(3, np.inf), 0
         while True:
-            progress = state.progress()
-            if (progress[0] <= watch.tol or stalls) and watch.proves(problem, state.point()):
-                return self._polished(problem, state, watch)
+            progress, point = iterate.progress(), iterate.point()
+            if (progress[0] <= watch.tol or stalls) and proofs(point):
+                return self._polished(problem, iterate, watch, point)
             stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
             least = np.minimum(least, progress)
-            if stalls >= PATIENCE:
+            if stalls >= iterate.patience:
                 watch.status = Status.STALLED
-            if watch(state.point(), objective=state.primal) or not state.advance():
-                return self._last_resort(problem, state, watch)
+            if watch(point, objective=iterate.primal) or not iterate.advance():
+                return self._last_resort(problem, iterate, watch, proofs)
 
     @staticmethod
-    def _last_resort(problem: Problem, state: "Iterate", watch: Watch) -> Point:
+    def _last_resort(problem: Problem, iterate: "Iterate | JointIterate", watch: Watch, proofs: Proofs) -> Point:
         """Where the steps end for lack of digits, the exact solution of the corners may still be proven."""
-        stopped = watch.status or Status.STALLED
-        exact = crossover(problem, state.held()) if stopped == Status.STALLED else None
-        if exact is not None and watch.proves(problem, exact):
-            return exact
+        stopped, last = watch.status or Status.STALLED, iterate.point()
+        exact = iterate.exact() if stopped == Status.STALLED else None
+        for candidate in (exact, last):
+            if stopped == Status.STALLED and candidate is not None and proofs(candidate):
+                return candidate
         watch.status = stopped
-        return state.point()
+        return proofs.best(last)
 
     @staticmethod
-    def _polished(problem: Problem, state: "Iterate", watch: Watch) -> Point:
+    def _polished(problem: Problem, iterate: "Iterate | JointIterate", watch: Watch, point: Point) -> Point:
         """The exact solution that the iterate points to, if it proves better; small problems get a few tries."""
-        best, proof = state.point(), watch.latest or verify(problem, state.point())
-        tries = 8 if np.prod(problem.design.shape) <= SMALL else 1
+        exact = iterate.exact()
+        best, proof = point, watch.latest or verify(problem, point)
+        if exact is None and problem.classes:
+            return point
+        tries = TRIES if np.prod(problem.design.shape) <= SMALL else 1
         for _ in range(tries):
-            exact = crossover(problem, state.held())
             if exact is not None:
                 candidate = verify(problem, exact)
                 if candidate.gap < proof.gap:
                     best, proof = exact, candidate
-            if proof.relative_gap <= EXACT or tries == 1 or not state.advance():
+            if proof.relative_gap <= EXACT or tries == 1 or not iterate.advance():
                 break
-            candidate = verify(problem, state.point())
+            candidate, point = verify(problem, iterate.point()), iterate.point()
             if candidate.gap < proof.gap:
-                best, proof = state.point(), candidate
+                best, proof = point, candidate
+            exact = iterate.exact()
         watch.record(gap=proof.gap)
         return best
 
@@ -101,6 +106,9 @@ class Iterate:
 
     It starts at w = 0, in the middle of the slopes of every kink.
     """
+
+    #: Iterations without progress after which there is none to come.
+    patience = 6
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -156,6 +164,10 @@ class Iterate:
         for kinks in self.kinks:
             u += self.sign * kinks.v
         return u
+
+    def exact(self) -> Point | None:
+        """The solution at the corners that seem to hold it, if the system is not too large."""
+        return crossover(self.problem, self.held())
 
     def held(self) -> Held:
         """Which corners hold the solution: those whose slope is still free while the slack is nearly gone."""

@@ -4,18 +4,15 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.linalg.coupled import joint_equations
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
-from empirisk.solvers.base import Proofs, Watch
 from empirisk.solvers.corners.class_slacks import ClassSlacks, Pulls, SmoothClasses
 
 Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
 SHORT, SHORTEST = 0.1, 1e-10
 ROUNDING = 1e-13
-PATIENCE = 10
 CORRECTORS = 3
 ROWS, COLUMNS, WORK = 1500, 5000, 5e11
 
@@ -30,30 +27,11 @@ def fits(problem: Problem) -> bool:
     return by_rows or (size <= COLUMNS and size**2 * (rows + size) <= WORK and 32 * size**2 <= settings().memory)
 
 
-def interior_point(problem: Problem, watch: Watch) -> Point:
-    """Follow the central path until the certificate holds."""
-    if problem.origin_value == 0:
-        watch.status = Status.CONVERGED
-        return problem.origin()
-    state, proofs = JointIterate(problem), Proofs(problem, watch)
-    least, stalls = np.full(3, np.inf), 0
-    while True:
-        progress = state.progress()
-        if (progress[0] <= watch.tol or stalls) and proofs(state.point()):
-            return state.point()
-        stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
-        least = np.minimum(least, progress)
-        if stalls >= PATIENCE:
-            watch.status = Status.STALLED
-        if watch(state.point(), objective=state.primal) or not state.advance():
-            stopped = watch.status or Status.STALLED
-            if stopped != Status.STALLED or not proofs(state.point()):
-                watch.status = stopped
-            return proofs.best(state.point())
-
-
 class JointIterate:
     """The iterate: weights, predictions, the scores of the loss and the pulls of the penalty."""
+
+    #: Iterations without progress after which there is none to come.
+    patience = 10
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -91,6 +69,10 @@ class JointIterate:
     def point(self) -> Point:
         """The current weights and dual point; the intercepts centred, since only their differences count."""
         return Point(self.w, self.b - self.b.mean(), self.scores.u)
+
+    def exact(self) -> Point | None:
+        """None: the corners of joint losses are not solved for."""
+        return None
 
     def parts(self) -> list:
         """Everything that has complementarity."""

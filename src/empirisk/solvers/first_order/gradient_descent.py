@@ -12,10 +12,19 @@ from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
+from empirisk.solvers.needs import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need
 
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
 Array = NDArray[np.float64]
+
+
+NO_CORNERS = SMOOTH._replace(words=f"{SMOOTH.words} for this step, or step='decreasing'")
+BOUND_OR_RATE = BOUNDED_CURVATURE._replace(words=f"{BOUNDED_CURVATURE.words} for step='fixed', or a rate")
+GRADIENT = Need(
+    "a penalty l1 |w|_1 + l2/2 |w|^2, or one with a gradient",
+    lambda problem: problem.penalty.plain or problem.penalty.smooth,
+)
 
 
 class GradientDescent(Solver):
@@ -52,14 +61,12 @@ class GradientDescent(Solver):
         self.grow = grow
         self.shrink = shrink
 
-    def refuses(self, problem: Problem) -> str:
-        if not problem.loss.convex:
-            return "the loss is not convex"
-        if has_corners(problem) and self.step not in AT_CORNERS:
-            return f"step={self.step!r} stalls at corners; step='decreasing' does not"
-        if self.step == "fixed" and self.rate is None and not problem.loss.curvature_bound < np.inf:
-            return "the curvature of the loss has no bound, so that a fixed step needs a rate"
-        return ""
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Some steps stall at corners, and a fixed one needs a rate or a bound on the curvature."""
+        at_corners = () if self.step in AT_CORNERS else (NO_CORNERS,)
+        bound = (BOUND_OR_RATE,) if self.step == "fixed" and self.rate is None else ()
+        return (EXPLICIT, CONVEX, GRADIENT, *at_corners, *bound)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self._check()
@@ -103,7 +110,7 @@ class GradientDescent(Solver):
             first = line.value / line.steepness if 0 < line.value < np.inf and line.steepness > 0 else 1.0
         step = self.step
         if step == "auto":
-            step = "backtracking" if not has_corners(problem) else "decreasing_root"
+            step = "backtracking" if SMOOTH.holds(problem) else "decreasing_root"
             if step == "decreasing_root" and problem.penalty.l2 > 0:
                 return Decreasing(first, 1.0, max(1.0, 1.0 / (first * problem.penalty.l2)))
         if step == "fixed":
@@ -116,13 +123,6 @@ class GradientDescent(Solver):
             "bold_driver": BoldDriver(first, self.grow, self.shrink),
         }
         return rules[step]
-
-
-def has_corners(problem: Problem) -> bool:
-    """Whether the objective has points without a gradient."""
-    loss = problem.loss
-    # Joint losses list no corners: those without a bound on their curvature have them.
-    return problem.penalty.l1 > 0 or bool(loss.corners) or (loss.joint and loss.curvature_bound == np.inf)
 
 
 def curvature(problem: Problem) -> float:
@@ -150,9 +150,10 @@ class Line:
         problem, penalty = self.problem, self.problem.penalty
         u = problem.slopes(self.f)
         loss = problem.design.tdot(u)
-        away = loss + penalty.l2 * self.w + penalty.l1 * np.sign(self.w)
-        at_zero = loss - np.clip(loss, -penalty.l1, penalty.l1)
-        self.gradient = np.where(self.w == 0, at_zero, away)
+        self.gradient = loss + penalty.gradient(self.w)
+        if not penalty.smooth:
+            at_zero = loss - np.clip(loss, -penalty.l1, penalty.l1)
+            self.gradient = np.where(self.w == 0, at_zero, self.gradient + penalty.l1 * np.sign(self.w))
         self.constant = u.sum(axis=0) if problem.intercept else np.zeros_like(self.b)
         self.slant = problem.design.dot(self.gradient) + self.constant
 
@@ -174,8 +175,8 @@ class Line:
 
     def slope(self, t: float) -> float:
         """Its derivative in t, for a smooth penalty."""
-        ridge = self.problem.penalty.l2 * np.vdot(self.w - t * self.gradient, self.gradient)
-        return -float(ridge + np.vdot(self.problem.slopes(self.f - t * self.slant), self.slant))
+        penalty = np.vdot(self.problem.penalty.gradient(self.w - t * self.gradient), self.gradient)
+        return -float(penalty + np.vdot(self.problem.slopes(self.f - t * self.slant), self.slant))
 
     def go(self, t: float, value: float | None = None) -> None:
         """Move to x(t), whose objective may be known."""

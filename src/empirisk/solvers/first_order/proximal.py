@@ -8,10 +8,15 @@ from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.scaling import Progress, Scaling
+from empirisk.solvers.needs import CONVEX, EXPLICIT
 
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000
 Array = NDArray[np.float64]
+#: A change of the objective below this share of it is rounding.
+ROUNDING = 1e-14
+#: A change above this share can be told from a difference of values.
+VISIBLE = 1e-6
 
 
 class Proximal(Solver):
@@ -30,13 +35,12 @@ class Proximal(Solver):
     'proximal'
     """
 
+    needs = (EXPLICIT, CONVEX)
+
     iteration_limit = 50_000
 
     def __init__(self, accelerated: bool = True):
         self.accelerated = accelerated
-
-    def refuses(self, problem: Problem) -> str:
-        return "" if problem.loss.convex else "the loss is not convex"
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         best = problem.origin() if start is None else start
@@ -56,7 +60,8 @@ class Proximal(Solver):
                 watch.status = Status.STALLED
             if watch(point, objective=method.objective):
                 return best
-            if steps == HANDOVER:
+            if steps == HANDOVER and self.accelerated:
+                watch.note(f"the primal-dual method after {HANDOVER} steps")
                 method = method.successor()
 
     def _method(self, problem: Problem, start: Point) -> "ProximalGradient | PrimalDual":
@@ -102,7 +107,7 @@ class ProximalGradient:
         self.before, self.f_before, self.age = self.x, self.f, age
         self.x, self.f = x, f_next
         self.objective = self._objective()
-        self.progress.note(self.objective, 1e-14 * abs(self.objective))
+        self.progress.note(self.objective, ROUNDING * abs(self.objective), self.scaling.square(self.x - self.before))
         self.stuck = rests or self.progress.over
         self.unsettled = self.scaling.unsettled(x, gradient)
         self.steepness *= 0.7 if uphill else 0.98
@@ -116,11 +121,15 @@ class ProximalGradient:
             step = 1.0 / (self.steepness * self.scaling.sizes)
             x = self.scaling.prox(z - step * gradient, step)
             f_next = self.scaling.predict(x)
-            bend = self.problem.loss_sum(f_next) - value - float(np.vdot(u, f_next - f))
-            room = 0.5 * self.scaling.square(x - z)
-            if bend <= self.steepness * room + 1e-14 * abs(value) or room == 0:
+            square = 0.5 * self.scaling.square(x - z)
+            if self.steepness * square > VISIBLE * abs(value):
+                bend = self.problem.loss_sum(f_next) - value - float(np.vdot(u, f_next - f))
+            else:
+                # A difference of values has no digits left; half the change of the slopes along the step has them.
+                bend = 0.5 * float(np.vdot(self.problem.slopes(f_next) - u, f_next - f))
+            if bend <= self.steepness * square * (1 + VISIBLE) or square == 0:
                 return x, f_next
-            self.steepness *= min(10.0, max(1.5, bend / (self.steepness * room)))
+            self.steepness *= min(10.0, max(1.5, bend / (self.steepness * square)))
 
     def point(self) -> Point:
         """The current point."""

@@ -7,6 +7,10 @@ from empirisk.linalg.design import Design
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
+#: Steps without progress that momentum may need to find its way again.
+PATIENCE = 300
+#: A step is shorter if its square is smaller by this much.
+SHORTER = 0.9
 
 
 class Scaling:
@@ -31,7 +35,14 @@ class Scaling:
         self._means = problem.design.tdot(scale) / total if problem.intercept else np.zeros(columns)
         sizes = squares - total * self._means**2
         # What is left of a constant column is rounding.
-        sizes = np.append(np.where(sizes > 1e-13 * squares, sizes, 1.0), total)
+        sizes = np.where(sizes > 1e-13 * squares, sizes, 1.0)
+        blocks = problem.penalty.blocks(columns)
+        if blocks is not None:
+            # A prox that is not separable takes one step for all weights of a block: the largest size is safe.
+            largest = np.zeros(blocks.max(initial=0) + 1)
+            np.maximum.at(largest, blocks, sizes)
+            sizes = largest[blocks]
+        sizes = np.append(sizes, total)
         self.sizes: Array = sizes[:, None] if problem.classes else sizes
 
     def pack(self, point: Point) -> Array:
@@ -72,22 +83,27 @@ class Scaling:
 
 
 class Progress:
-    """Notices when a quantity has stopped falling: not for two thousand steps, and for as many as before."""
+    """Notices when neither the objective nor the steps become smaller: for `PATIENCE` steps, and as many as before.
+
+    Near the end the objective has no digits left to fall by, while the steps still shrink and the dual point gains.
+    """
 
     def __init__(self) -> None:
         self.steps = self.latest = 0
-        self.lowest = np.inf
+        self.lowest = self.shortest = np.inf
 
-    def note(self, value: float, room: float) -> None:
-        """A value after one more step; a fall counts if it exceeds ``room``."""
+    def note(self, value: float, rounding: float, step: float) -> None:
+        """The objective and the squared length after one more step; a fall counts if it exceeds the rounding."""
         self.steps += 1
-        if value < self.lowest - room:
+        if value < self.lowest - rounding:
             self.latest, self.lowest = self.steps, value
+        if step < SHORTER * self.shortest:
+            self.latest, self.shortest = self.steps, step
 
     @property
     def over(self) -> bool:
-        """Whether there is none any more."""
-        return self.steps >= 2 * self.latest + 2000
+        """Whether there is no progress any more."""
+        return self.steps >= 2 * self.latest + PATIENCE
 
 
 def typical_step(problem: Problem) -> float:

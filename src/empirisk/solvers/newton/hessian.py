@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.factor import ConjugateGradients, NormalEquations
 from empirisk.problem import Problem
+from empirisk.solvers.newton.course import Place
 
 Array = NDArray[np.float64]
 System = NormalEquations | ConjugateGradients
@@ -16,14 +17,6 @@ KEEP, KEEP_DEAR = 0.01, 0.3
 #: Steps remembered for corrections.
 MEMORY = 10
 STEEPEST = 1e12
-
-
-class Step(NamedTuple):
-    """A direction in w and b, and the squared Newton decrement."""
-
-    w: Array
-    b: float
-    decrement: float
 
 
 class Pair(NamedTuple):
@@ -54,17 +47,16 @@ class Hessian:
         self._decrement = np.inf
         self._pairs: list[Pair] = []
 
-    def step(self, gradient: Array, constant: float, f: Array) -> Step:
-        """Newton's step at predictions f, where the gradient is that in w and the constant that in b."""
+    def step(self, place: Place) -> tuple[Array, float, float]:
+        """Newton's step from a place in w and in b, and its squared decrement."""
         if self.factor is not None:
-            step = self._step(gradient, constant)
-            if 0 < step.decrement <= self._keep * self._decrement:
-                self._decrement = step.decrement
-                return step
-        self._renew(f)
-        step = self._step(gradient, constant)
-        self._decrement = step.decrement
-        return step
+            w, b, decrement = self._step(place)
+            if 0 < decrement <= self._keep * self._decrement:
+                self._decrement = decrement
+                return w, b, decrement
+        self._renew(place)
+        w, b, self._decrement = self._step(place)
+        return w, b, self._decrement
 
     def learn(self, step: Array, change: Array) -> None:
         """Take in that the gradient in (w, b) changed by ``change`` along ``step``."""
@@ -72,18 +64,19 @@ class Hessian:
         if product > 0:
             self._pairs = [*self._pairs[1 - MEMORY :], Pair(step, change, product)]
 
-    def _renew(self, f: Array) -> None:
+    def _renew(self, place: Place) -> None:
         problem = self._problem
-        curvatures = np.minimum(problem.curvatures(f), STEEPEST * problem.scale)
+        curvatures = np.minimum(problem.curvatures(place.f), STEEPEST * problem.scale)
         equations = NormalEquations if min(problem.design.shape) <= DIRECT else ConjugateGradients
-        stiffness = np.full(problem.design.shape[1], problem.penalty.l2)
+        stiffness = problem.penalty.curvature(place.w)
         self.factor = equations(problem.design, curvatures, stiffness, problem.intercept)
         self._pairs = []
 
-    def _step(self, gradient: Array, constant: float) -> Step:
+    def _step(self, place: Place) -> tuple[Array, float, float]:
         """The two loops of limited-memory BFGS around a solution with the factor."""
         assert self.factor is not None
-        right = -np.append(gradient, constant)
+        packed = np.append(place.gradient, place.constant)
+        right = -packed
         shares = []
         for pair in reversed(self._pairs):
             shares.append(float(pair.step @ right) / pair.product)
@@ -92,4 +85,4 @@ class Hessian:
         solution = np.append(w, b)
         for pair, share in zip(self._pairs, reversed(shares), strict=True):
             solution += (share - float(pair.change @ solution) / pair.product) * pair.step
-        return Step(solution[:-1], float(solution[-1]), -float(gradient @ solution[:-1] + constant * solution[-1]))
+        return solution[:-1], float(solution[-1]), -float(packed @ solution)

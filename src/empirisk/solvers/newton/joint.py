@@ -1,131 +1,167 @@
-"""Joint multiclass problems: Newton's method for smooth ones, an interior-point method where there are corners."""
+"""Newton's method for the softmax of several classes, whose scores are coupled: steps of all classes at once."""
 
-from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.linalg.coupled import Coupling
 from empirisk.linalg.gradients import Good, JointGradients
+from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Proofs, Solver, Watch
-from empirisk.solvers.corners.joint_interior import fits, interior_point
-from empirisk.solvers.newton.line_search import line_search
-from empirisk.solvers.thinning import thinned
+from empirisk.settings import require
+from empirisk.solvers.base import Watch
+from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
+from empirisk.solvers.newton.kernel_systems import FactoredSystem
 
 Array = NDArray[np.float64]
+#: Fewer rows than this for each weight, and every eighth of them would say too little.
 ROWS_PER_WEIGHT = 8
+#: Where tol is about that of rounding, steps are found to so many times its square: equal problems have equal weights.
 EXACT = 1e5
+#: Conjugate gradients take about twenty steps; so many are no help.
+LIMIT = 400
+#: The least curvature of a row in the preconditioner, as a share of the largest.
+FLOOR = 1e-8
 
 
-class JointNewton(Solver):
-    """Newton steps on the weights of all classes at once.
+class Classes(Course):
+    """Weights of all classes on explicit columns; weights and intercepts centred, their mean over classes is no use."""
 
-    Softmax with a smooth penalty: steps of Newton's method, found by preconditioned conjugate gradients, each with a
-    line search. Corners, of the Crammer-Singer loss or of an l1 penalty: a
-    primal-dual interior-point method, whose matrix of (d+1)K rows must fit in memory.
+    @cached_property
+    def _system(self) -> JointGradients:
+        return JointGradients(self.problem.design, self.problem.penalty.l2, self.problem.intercept)
 
-    >>> er.LogisticRegression(multiclass="joint", solver=er.solvers.JointNewton()).fit(np.eye(3), [0, 1, 2]).solver_
-    'joint_newton'
-    """
+    def worth(self, thin: Problem) -> bool:
+        """Whether every eighth row leaves enough of them for the weights."""
+        return len(thin.y) >= ROWS_PER_WEIGHT * int(np.prod(thin.width))
 
-    def refuses(self, problem: Problem) -> str:
-        if not problem.classes:
-            return "it handles joint multiclass losses only"
-        if _has_corners(problem) and not fits(problem):
-            return f"with corners it needs a matrix of {np.prod(problem.width)} rows, which is too large"
-        return ""
+    def start(self, point: Point | None) -> Place:
+        """The place at a point, or at the origin."""
+        point = self.problem.origin() if point is None else point
+        w, b = (part - part.mean(axis=-1, keepdims=True) for part in (point.w, np.asarray(point.b)))
+        image = self.image(w)
+        f = self.predictions(w, image) + b
+        return Place(w, b, f, image, self.penalty(w, image) + self.problem.loss_sum(f))
 
-    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        if _has_corners(problem):
-            return interior_point(problem, watch)
-        state = State(problem, self._thinned_start(problem, watch) if start is None else start)
-        proofs, patience = Proofs(problem, watch), 0
-        while True:
-            step = state.newton_step(watch)
-            small = 0.5 * step.decrement <= 0.1 * np.sqrt(watch.tol) * problem.magnitude(state.value)
-            before, t = state.value, state.move(step)
-            point = Point(state.w, state.b, step.u if t == 1 else None)
-            if (small or patience) and proofs(point):
-                return point
-            patience = patience + 1 if before - state.value <= 1e-14 * abs(before) else 0
-            if patience >= 3:
-                watch.status = Status.STALLED
-            if watch(point, objective=state.value):
-                return proofs.best(point)
+    def image(self, w: Array) -> Array:
+        """w, whose inner products need nothing else."""
+        return w
 
-    def _thinned_start(self, problem: Problem, watch: Watch) -> Point:
-        """A start from every eighth row, on long data."""
-        thin = thinned(problem)
-        if thin is None or len(thin.y) < ROWS_PER_WEIGHT * np.prod(problem.width):
-            return problem.origin()
-        loose = Watch(tol=1e-2, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
-        return self.solve(thin, loose)
+    def predictions(self, w: Array, image: Array) -> Array:
+        """A w."""
+        return self.problem.design.dot(w)
 
-
-def _has_corners(problem: Problem) -> bool:
-    return problem.penalty.l1 > 0 or not np.isfinite(problem.loss.curvature_bound)
-
-
-@dataclass
-class Step:
-    """A direction in w, b and f, the squared Newton decrement, and the dual point that the full step leads to."""
-
-    w: Array
-    b: Array
-    f: Array
-    u: Array
-    decrement: float
-
-
-class State:
-    """A point with its predictions and objective; weights and intercepts centred, their mean over classes is no use."""
-
-    def __init__(self, problem: Problem, start: Point):
-        self.problem = problem
-        self.w, self.b = (part - part.mean(axis=-1, keepdims=True) for part in (start.w, np.asarray(start.b)))
-        self.f = problem.predict(Point(self.w, self.b))
-        self.value = problem.primal(Point(self.w, self.b), self.f)
-        self.system = JointGradients(problem.design, problem.penalty.l2, problem.intercept)
-
-    def newton_step(self, watch: Watch) -> Step:
-        """Solve the normal equations for the step; precisely enough for the certificate when it is the last."""
+    def moved(self, place: Place) -> Place:
+        """As far along the step as the line search says; a full step leads to a dual point of its own."""
         problem = self.problem
-        u = problem.slopes(self.f)
-        gradient = problem.penalty.l2 * self.w + problem.design.tdot(u)
-        constant = u.sum(axis=0)
+        u = problem.slopes(place.f)
         shares = u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
         coupling = Coupling(np.maximum(shares, 0.0))
-        self.system.renew(coupling)
-        w, b = self.system.solve(-gradient, -constant, self._good(watch), lambda: watch.must_stop())
-        f = problem.design.dot(w) + b
-        return Step(w, b, f, u + coupling(f), -float(np.vdot(gradient, w) + constant @ b))
+        step = self._direction(place, u, coupling)
+        # The decrement falls like the square of the gap that the next place will have.
+        near = 0.5 * step.decrement <= 0.1 * np.sqrt(self.watch.tol) * problem.magnitude(place.value)
+        t, value = self.searched(place, step)
+        led_to = u + coupling(step.f) if t == 1 else None
+        w, b, f = place.w + t * step.w, place.b + t * step.b, place.f + t * step.f
+        return Place(w, b, f, place.image + t * step.image if step.image is not step.w else w, value, led_to, near=near)
 
-    def _good(self, watch: Watch) -> Good:
+    def _direction(self, place: Place, u: Array, coupling: Coupling) -> Direction:
+        """Solve the normal equations; precisely enough for the certificate when it is the last step."""
+        problem = self.problem
+        gradient = problem.penalty.gradient(place.w) + problem.design.tdot(u)
+        constant = u.sum(axis=0)
+        self._system.renew(coupling)
+        w, b = self._system.solve(-gradient, -constant, self._good(place.value), self.watch.must_stop)
+        return Direction(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
+
+    def _good(self, value: float) -> Good:
         """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end."""
-        l2, value = self.problem.penalty.l2, self.problem.magnitude(self.value)
-        # Where tol is about that of rounding, equal problems are to have equal weights, whose errors are its root.
-        enough = watch.tol * min(0.1, EXACT * watch.tol) * value
+        l2, value, tol = self.problem.penalty.l2, self.problem.magnitude(value), self.watch.tol
+        enough = tol * min(0.1, EXACT * tol) * value
 
         def good(residual: Array, size: float, first: float) -> bool:
-            if size > 0.5 * min(0.2, first / value) * first and size > enough:
+            if not rough_enough(size, first, value) and size > enough:
                 return False
-            near = first <= 1e-3 * value and l2 > 0
-            return not near or 0.5 * float(np.vdot(residual, residual)) / l2 <= enough
+            return not is_near(first, value) or l2 == 0 or 0.5 * float(np.vdot(residual, residual)) / l2 <= enough
 
         return good
 
-    def move(self, step: Step) -> float:
-        """Go along the step as far as the line search says, which is returned."""
+
+class KernelClasses(KernelNorm, Classes):
+    """Coefficients of all classes behind a kernel, by conjugate gradients in the inner product of K."""
+
+    def __init__(self, problem: Problem, watch: Watch):
+        super().__init__(problem, watch)
+        rows = problem.design.shape[0]
+        require(24 * rows**2, f"Newton's method on a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
+        self.design = cast(GramDesign, problem.design)
+        self._preconditioner = FactoredSystem(problem)
+
+    def image(self, w: Array) -> Array:
+        """K w."""
+        return self.problem.design.dot(w)
+
+    def predictions(self, w: Array, image: Array) -> Array:
+        """K w, which is known."""
+        return image
+
+    def _direction(self, place: Place, u: Array, coupling: Coupling) -> Direction:
         problem = self.problem
+        mean = coupling.diagonal().sum(axis=1) / (problem.classes - 1)
+        self._preconditioner.renew(np.maximum(mean, FLOOR * mean.max()))
+        residual = -problem.penalty.l2 * place.w - u
+        constant = -u.sum(axis=0) if problem.intercept else np.zeros(problem.classes)
+        pushed = self.design.dot(residual)
+        w, b, image = self._gradients(coupling, residual, pushed, constant, problem.magnitude(place.value))
+        return Direction(w, b, image + b, image, float(np.vdot(pushed, w) + constant @ b))
 
-        def along(t: float) -> tuple[float, float]:
-            w, f = self.w + t * step.w, self.f + t * step.f
-            value = problem.penalty.value(w) + problem.loss_sum(f)
-            slope = problem.penalty.l2 * float(np.vdot(w, step.w)) + float(np.vdot(problem.slopes(f), step.f))
-            return value, slope
+    def _gradients(
+        self, coupling: Coupling, residual: Array, pushed: Array, constant: Array, value: float
+    ) -> tuple[Array, Array, Array]:
+        """(x, b, K x) with  l2 x + S (K x + b) = residual,  1' S (K x + b) = constant, S the coupling."""
+        x, product, direction, along = (np.zeros_like(residual) for _ in range(4))
+        b, turn = np.zeros_like(constant), np.zeros_like(constant)
+        before = first = 0.0
+        for trial in range(LIMIT):
+            z, z_b = self._preconditioner.solve(residual, pushed, constant)
+            size = float(np.vdot(pushed, z) + constant @ z_b)
+            if trial == 0:
+                before = first = size
+            if not size > 0 or (trial and self._precise(residual, pushed, size, first, value)):
+                break
+            if self.watch.must_stop():
+                break
+            ratio, before = size / before, size
+            direction, turn = z + ratio * direction, z_b + ratio * turn
+            along = self.design.dot(z) + ratio * along
+            curved = coupling(along + turn)
+            change = self.problem.penalty.l2 * direction + curved
+            moved = self.design.dot(change)
+            sums = curved.sum(axis=0) if self.problem.intercept else np.zeros_like(turn)
+            bend = float(np.vdot(direction, moved) + turn @ sums)
+            if not bend > 0:
+                break
+            t = size / bend
+            x, b, product = x + t * direction, b + t * turn, product + t * along
+            residual, pushed, constant = residual - t * change, pushed - t * moved, constant - t * sums
+        return x, b, product
 
-        t, value = line_search(along, self.value, -step.decrement)
-        self.w, self.b, self.f, self.value = self.w + t * step.w, self.b + t * step.b, self.f + t * step.f, value
-        return t
+    def _precise(self, residual: Array, pushed: Array, size: float, first: float, value: float) -> bool:
+        """Whether the step is precise enough: roughly while far away, for the certificate near the end."""
+        enough = 0.1 * self.watch.tol * value
+        if not rough_enough(size, first, value) and size > enough:
+            return False
+        left = 0.5 * float(np.vdot(residual, pushed)) / self.problem.penalty.l2
+        return not is_near(first, value) or left <= enough
+
+
+def rough_enough(size: float, first: float, value: float) -> bool:
+    """Whether conjugate gradients, begun at a decrement ``first``, serve a step that is far from the last."""
+    return size <= 0.5 * min(0.2, first / value) * first
+
+
+def is_near(first: float, value: float) -> bool:
+    """Whether a decrement says that the step may be the last but one."""
+    return first <= 1e-3 * value

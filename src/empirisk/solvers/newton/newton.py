@@ -1,6 +1,8 @@
 """Newton's method (IRLS) with a line search, for smooth losses and smooth penalties."""
 
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -9,14 +11,20 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.newton.hessian import Hessian, Step
-from empirisk.solvers.newton.line_search import line_search
+from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.needs import CURVED_PENALTY, RIDGE, SMOOTH_LOSS, SQUARED_NORM, behind_kernel, jointly
+from empirisk.solvers.newton.course import Course, Direction, Place
+from empirisk.solvers.newton.hessian import Hessian
+from empirisk.solvers.newton.joint import Classes, KernelClasses
+from empirisk.solvers.newton.kernel import Samples
+from empirisk.solvers.newton.kernel_systems import NoProgress
 from empirisk.solvers.thinning import thinned
 
 Array = NDArray[np.float64]
-#: The gap of a start on every eighth row.
-ROUGH = 1e-2
+#: The gap of a start on every eighth row, and the steps it may take.
+ROUGH, ROUGH_STEPS = 1e-2, 20
+#: A decrease below this share of the objective is rounding; so many in a row, and there is no way on.
+ROUNDING, PATIENCE = 1e-14, 3
 
 
 class Newton(Solver):
@@ -25,131 +33,141 @@ class Newton(Solver):
     The Hessian is factored by columns, or by rows when n < d; with thousands of both the step is found by conjugate
     gradients. On long data the first steps are taken on every eighth row, whose Hessian then serves for all.
 
+    Behind a kernel the steps are those of the coefficients beta of f = K beta + b: with W the curvatures s loss'', a
+    step needs the factor of  l2 I + W^1/2 K W^1/2,  n x n, or conjugate gradients preconditioned by the same matrix for
+    a Nystrom approximation of K. The softmax of several classes couples them in W: conjugate gradients then find the
+    step of all classes at once.
+
+    Parameters
+    ----------
+    direct : int, default 15000
+        Up to so many samples the matrix behind a kernel is factored.
+
     >>> er.LogisticRegression(solver=er.solvers.Newton()).fit([[0.0], [1.0], [2.0]], [0, 1, 1]).solver_
     'newton'
     """
 
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output; joint losses need solver='joint_newton'"
-        if problem.loss.corners:
-            return "the loss has corners"
-        if problem.penalty.l1 > 0:
-            return "the penalty has corners"
-        return ""
+    needs = (SMOOTH_LOSS, CURVED_PENALTY, jointly(SQUARED_NORM), behind_kernel(RIDGE))
+
+    def __init__(self, direct: int = 15_000):
+        self.direct = direct
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        with single_threaded_blas():
-            return self._solve(problem, watch, start)
+        course = self._course(problem, watch)
+        with single_threaded_blas() if course.serial else nullcontext():
+            return descend(course, self._start(course, start))
 
-    def _solve(self, problem: Problem, watch: Watch, start: Point | None) -> Point:
-        thin = thinned(problem) if start is None else None
-        if thin is None:
-            return self._descend(problem, watch, start or problem.origin(), Hessian(problem))
-        loose = Watch(tol=ROUGH, max_iter=20, deadline=watch.deadline, interrupted=watch.interrupted)
-        rough = Hessian(thin)
-        start = self._descend(thin, loose, thin.origin(), rough)
-        return self._descend(problem, watch, start, Hessian(problem, rough.factor))
+    def _course(self, problem: Problem, watch: Watch) -> Course:
+        """How to move: the kind of design and the number of outputs are the problem's business."""
+        if problem.design.implicit:
+            return KernelClasses(problem, watch) if problem.classes else Samples(problem, watch, self.direct)
+        return Classes(problem, watch) if problem.classes else Columns(problem, watch)
 
-    @staticmethod
-    def _descend(problem: Problem, watch: Watch, start: Point, hessian: Hessian) -> Point:
-        state = State.at(problem, start)
-        patience = 0
-        while True:
-            point = state.point()
-            promising = state.dual_error() <= watch.tol * problem.magnitude(state.value)
-            if (promising or patience) and watch.proves(problem, point):
-                return point
-            before = state
-            try:
-                state = state.moved(hessian.step(state.gradient, state.constant, state.f))
-                hessian.learn(*before.change_to(state))
-            except LinAlgError:  # the curvature has vanished to rounding
-                patience = 3
-            patience = patience + 1 if before.value - state.value <= 1e-14 * abs(before.value) else 0
-            if patience >= 3:
-                watch.status = Status.STALLED
-            if watch(Point(state.w, state.b), objective=state.value):
-                return state.point()
+    def _start(self, course: Course, start: Point | None) -> Place:
+        """A given start; on long data that of every eighth row."""
+        thin = None if start is not None or course.problem.design.implicit else thinned(course.problem)
+        if thin is None or not course.worth(thin):
+            return course.start(start)
+        watch = course.watch
+        loose = Watch(tol=ROUGH, max_iter=ROUGH_STEPS, deadline=watch.deadline, interrupted=watch.interrupted)
+        rough = self._course(thin, loose)
+        point = descend(rough, rough.start(None))
+        course.learn_from(rough)
+        return course.start(replace(point, u=None))
 
 
-@dataclass(frozen=True)
-class State:
-    """A point with its predictions, objective, slopes and gradient."""
+def descend(course: Course, place: Place) -> Point:
+    """Newton steps until the gap is proved, or nothing helps any more."""
+    problem, watch = course.problem, course.watch
+    proofs, patience = Proofs(problem, watch), 0
+    while True:
+        if (course.promising(place) or patience) and proofs(place.point):
+            return place.point
+        before = place.value
+        try:
+            place = course.moved(place)
+            patience = patience + 1 if before - place.value <= ROUNDING * abs(before) else 0
+        except (LinAlgError, NoProgress):  # the curvature has vanished to rounding, or there was no time for a step
+            patience = PATIENCE
+        if patience >= PATIENCE:
+            watch.status = watch.status or Status.STALLED
+        if watch(place.point, objective=place.value):
+            return proofs.best(place.point)
 
-    problem: Problem
-    w: Array
-    b: float
-    f: Array
-    u: Array
-    gradient: Array
-    constant: float
-    value: float
 
-    @classmethod
-    def at(cls, problem: Problem, point: Point) -> "State":
-        """The state at a point; at the origin if the objective overflows there."""
-        state = cls._through(problem, point.w, float(point.b))
-        if np.isfinite(state.value):
-            return state
-        origin = problem.origin()
-        return cls._through(problem, origin.w, float(origin.b))
+class Columns(Course):
+    """One output on explicit columns, with a Hessian that is kept while it is good."""
 
-    @classmethod
-    def _through(cls, problem: Problem, w: Array, b: float) -> "State":
-        """The state at (w, b), with one pass over the data."""
+    serial = True
+
+    def __init__(self, problem: Problem, watch: Watch):
+        super().__init__(problem, watch)
+        self.hessian = Hessian(problem)
+
+    def learn_from(self, rough: Course) -> None:
+        """Begin with the factor of another course, which was made of part of the rows."""
+        self.hessian = Hessian(self.problem, cast("Columns", rough).hessian.factor)
+
+    def start(self, point: Point | None) -> Place:
+        """The place at a point; at the origin if the objective overflows there."""
+        if point is not None:
+            place = self._through(point.w, float(point.b))
+            if np.isfinite(place.value):
+                return place
+        origin = self.problem.origin()
+        return self._through(origin.w, float(origin.b))
+
+    def _through(self, w: Array, b: float) -> Place:
+        """The place at (w, b), with one pass over the data."""
+        problem = self.problem
 
         def slopes(rows: slice, f: Array) -> Array:
             return problem.scale[rows] * problem.loss.derivative(problem.y[rows], f)
 
-        return cls._with(problem, w, b, *problem.design.through(w, b, slopes))
+        return self._with(w, b, *problem.design.through(w, b, slopes))
 
-    @classmethod
-    def _with(cls, problem: Problem, w: Array, b: float, f: Array, u: Array, correlations: Array) -> "State":
-        gradient = problem.penalty.l2 * w + correlations
+    def _with(self, w: Array, b: float, f: Array, u: Array, correlations: Array) -> Place:
+        problem = self.problem
+        gradient = problem.penalty.gradient(w) + correlations
         constant = float(u.sum()) if problem.intercept else 0.0
-        return cls(problem, w, b, f, u, gradient, constant, problem.primal(Point(w, b), f))
+        value = problem.primal(Point(w, b), f)
+        return Place(w, b, f, w, value, u, gradient, constant, gradient)
 
-    def point(self) -> Point:
-        """The weights and the dual point of the slopes."""
-        return Point(self.w, self.b, self.u)
-
-    def dual_error(self) -> float:
-        """About the duality gap: what the dual point of the slopes loses for not being stationary and balanced."""
+    def promising(self, place: Place) -> bool:
+        """Whether what the dual point of the slopes loses, not being stationary and balanced, is within tol."""
         l2 = self.problem.penalty.l2
-        lost = 0.5 * float(self.gradient @ self.gradient) / l2 if l2 > 0 else float(np.abs(self.gradient @ self.w))
-        return lost + abs(self.constant) * min(abs(self.b), self._balancing_rate())
+        lost = 0.5 * float(place.gradient @ place.gradient) / l2 if l2 > 0 else abs(float(place.gradient @ place.w))
+        lost += abs(place.constant) * min(abs(place.b), self._balancing_rate(place.constant))
+        return lost <= self.watch.tol * self.problem.magnitude(place.value)
 
-    def _balancing_rate(self) -> float:
+    def _balancing_rate(self, constant: float) -> float:
         """About what balancing the slopes costs per unit: constant / 2 over the sum of the curvatures.
 
         That sum is taken to be a tenth of the largest one possible; nothing is known where there is none.
         """
         steepest = self.problem.loss.curvature_bound * float(self.problem.scale.sum())
-        return 5 * abs(self.constant) / steepest if np.isfinite(steepest) else np.inf
+        return 5 * abs(constant) / steepest if np.isfinite(steepest) else np.inf
 
-    def change_to(self, other: "State") -> tuple[Array, Array]:
-        """The step in (w, b) to another state, and the change of the gradient."""
-        step = np.append(other.w - self.w, other.b - self.b)
-        return step, np.append(other.gradient - self.gradient, other.constant - self.constant)
+    def moved(self, place: Place) -> Place:
+        """As far along Newton's step as the line search says."""
+        found = self._step(place)
+        change = (np.append(found.w - place.w, found.b - place.b), self._turned(place, found))
+        self.hessian.learn(*change)
+        return found
 
-    def moved(self, step: Step) -> "State":
-        """The state as far along the step as the line search says."""
+    @staticmethod
+    def _turned(place: Place, found: Place) -> Array:
+        """The change of the gradient between two places."""
+        return np.append(found.gradient - place.gradient, found.constant - place.constant)
+
+    def _step(self, place: Place) -> Place:
         problem = self.problem
-        there = self._through(problem, self.w + step.w, self.b + step.b)
-        steep = float(there.gradient @ step.w + there.constant * step.b)
-        df = there.f - self.f
-
-        def along(t: float) -> tuple[float, float]:
-            if t == 1:
-                return there.value, steep
-            w, f = self.w + t * step.w, self.f + t * df
-            slope = problem.penalty.l2 * float(w @ step.w) + float(problem.slopes(f) @ df)
-            return problem.primal(Point(w, self.b + t * step.b), f), slope
-
-        t, _ = line_search(along, self.value, -step.decrement)
+        w, b, decrement = self.hessian.step(place)
+        there = self._through(place.w + w, place.b + b)
+        step = Direction(w, b, there.f - place.f, w, decrement)
+        t, _ = self.searched(place, step, there)
         if t in (0, 1):
-            return there if t else self
-        w, b, f = self.w + t * step.w, self.b + t * step.b, self.f + t * df
+            return there if t else place
+        f = place.f + t * step.f
         u = problem.slopes(f)
-        return self._with(problem, w, b, f, u, problem.design.tdot(u))
+        return self._with(place.w + t * w, place.b + t * b, f, u, problem.design.tdot(u))

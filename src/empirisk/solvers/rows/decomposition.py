@@ -10,6 +10,7 @@ from empirisk.settings import settings
 from empirisk.solvers.base import Proofs, Solver, Watch
 from empirisk.solvers.closed.factored import Factor
 from empirisk.solvers.corners.interior_point import InteriorPoint
+from empirisk.solvers.needs import DUAL_QUADRATIC, KERNEL, ONE_OUTPUT, RIDGE
 from empirisk.solvers.rows.active_face import can_polish, polish
 from empirisk.solvers.rows.pairs import DualIterate
 from empirisk.solvers.rows.row_cache import gram, row_source
@@ -55,19 +56,13 @@ class Decomposition(Solver):
     True
     """
 
-    implicit = True
+    needs = (KERNEL, ONE_OUTPUT, DUAL_QUADRATIC, RIDGE)
+
     iteration_limit = 5000
 
     def __init__(self, size: int | None = None, share: float = 0.1):
         self.size = size
         self.share = share
-
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output"
-        if problem.loss.dual_quadratic is None:
-            return "the conjugate of the loss is not made of straight and quadratic pieces"
-        return "" if problem.penalty.l2 > 0 else "the penalty has no l2 part, without which the dual is constrained"
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         count = len(problem.y)
@@ -170,6 +165,7 @@ class Run:
         if start is None:
             self.watch.status = self.watch.status or Status.STALLED
             return
+        self.watch.note("restarted from an interior point")
         self.state = DualIterate(self.problem, self.state.source, self.state.size, start)
         self.refine()
 

@@ -11,6 +11,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.needs import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, RIDGE, behind_kernel
 from empirisk.solvers.rows.kernel_ascent import ascend_behind_kernel
 
 Array = NDArray[np.float64]
@@ -51,21 +52,13 @@ class DualAscent(Solver):
     'dual_ascent'
     """
 
+    needs = (ONE_OUTPUT, DUAL_QUADRATIC, NORMS, L2_PART, behind_kernel(RIDGE))
+
     iteration_limit = 5000
 
     def __init__(self, passes: int = 5, random_state: int = 0):
         self.passes = passes
         self.random_state = random_state
-
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output; joint losses need solver='proximal'"
-        if problem.loss.dual_quadratic is None:
-            return "the conjugate of the loss is not made of straight and quadratic pieces"
-        return "" if problem.penalty.l2 > 0 else "the penalty has no l2 part, without which the dual is constrained"
-
-    def refusal(self, problem: Problem) -> str:
-        return self.refuses(problem)  # explicit features and kernels alike
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         if problem.design.implicit:

@@ -9,6 +9,7 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.needs import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM
 from empirisk.solvers.rows.row_cache import gram
 
 Array = NDArray[np.float64]
@@ -43,7 +44,8 @@ class DoublyStochastic(Solver):
     array([0, 1])
     """
 
-    implicit = True
+    needs = (KERNEL, ONE_OUTPUT, CONVEX, SQUARED_NORM)
+
     iteration_limit = 100
     aims_at_tol = False
 
@@ -52,11 +54,6 @@ class DoublyStochastic(Solver):
         self.columns = columns
         self.rate = rate
         self.random_state = random_state
-
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output"
-        return "" if problem.loss.convex else "the loss is not convex"
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self._check()

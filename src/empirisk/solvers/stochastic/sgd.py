@@ -1,4 +1,4 @@
-"""Mini-batch stochastic gradient descent, and the classical perceptron as its simplest case."""
+"""Mini-batch stochastic gradient descent."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
-from empirisk.losses.base import Ramp
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
-from empirisk.solvers.stochastic.perceptron import perceptron
+from empirisk.solvers.needs import CONVEX, EXPLICIT, L2_PART, NORMS, Need
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -28,13 +27,15 @@ RATE, L1, L2, SHARE, KEEP_MEAN, KEEP_SQUARE, GAIN, MEAN_UP, SQUARE_UP, FLOOR = r
 NUMBERS = 10
 
 
+REGULARISED = L2_PART._replace(words=f"{L2_PART.words} for schedule='inverse_regularised'; 'inverse' does not")
+
+
 class SGD(Solver):
     """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
 
     The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
     samples; the l1 penalty is a soft threshold after every step; at corners of the loss a subgradient serves. An
-    iteration is an epoch. With ``batch=1, schedule="constant", rate=1.0`` on the perceptron loss without penalty this
-    is the classical perceptron: it adds y_i x_i wherever y_i f(x_i) <= 0, and ends with an epoch without a mistake.
+    iteration is an epoch.
 
     Parameters
     ----------
@@ -48,8 +49,7 @@ class SGD(Solver):
     adapt : {None, "adagrad", "rmsprop", "adam"}
         Divides the step of each weight by the size of its gradients so far.
     average : bool, default False
-        Whether to return the average of the weights over the steps; later steps count more (for the perceptron, all
-        count the same).
+        Whether to return the average of the weights over the steps; later steps count more.
     validation_fraction : float, default 0
         Share of the rows held out. Training then stops when their loss has not improved for ``patience`` epochs, and
         the best point on them is returned.
@@ -89,19 +89,14 @@ class SGD(Solver):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def refuses(self, problem: Problem) -> str:
-        if not problem.loss.convex:
-            return "the loss is not convex"
-        if self.schedule == "inverse_regularised" and problem.penalty.l2 == 0:
-            return "schedule='inverse_regularised' needs a penalty with an l2 part; schedule='inverse' does not"
-        return ""
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """A decay by the l2 strength needs one."""
+        return (EXPLICIT, CONVEX, NORMS, *((REGULARISED,) if self.schedule == "inverse_regularised" else ()))
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self._check()
         generator = np.random.default_rng(self.random_state)
-        if self._is_perceptron(problem):
-            rate = 1.0 if self.rate is None else self.rate
-            return perceptron(problem, watch, start, rate, generator if self.shuffle else None, self.average)
         held_out, rows = self._split(len(problem.y), generator)
         training = Training(problem, self, problem.origin() if start is None else start, len(rows))
         judge = Judge(problem, held_out, self.patience)
@@ -132,12 +127,6 @@ class SGD(Solver):
             raise EmpiriskError(f"validation_fraction={self.validation_fraction!r} of SGD must lie in [0, 1).")
         if not self.patience >= 1:
             raise EmpiriskError(f"patience={self.patience!r} of SGD must be at least 1 epoch.")
-
-    def _is_perceptron(self, problem: Problem) -> bool:
-        """Whether the parameters say: add y_i x_i at every mistake."""
-        plain = self.batch == 1 and self.schedule == "constant" and self.adapt is None and not self.validation_fraction
-        free = problem.penalty.l1 == 0 and problem.penalty.l2 == 0
-        return plain and free and problem.loss.corners == (Ramp(-1.0, 0.0),)
 
     def _split(self, rows: int, generator: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows held out for validation, and rows to train on."""

@@ -1,4 +1,4 @@
-"""Newton's method on proximal steps of the dual, for losses whose curvature has no bounds that Newton could trust."""
+"""Smooth losses for the envelope method: proxes of the loss and of the l1 penalty, and Newton's method on them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -7,15 +7,13 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.linalg.factor import ColumnForm, NormalEquations
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.base import Watch
 from empirisk.solvers.corners.kinks import spread_of
 from empirisk.solvers.newton.line_search import line_search
 
 Array = NDArray[np.float64]
-DIRECT = 4096
 COLUMNS = 1000
 SHARPER = 5.0
 STEPS_A_ROUND = 30
@@ -24,74 +22,6 @@ SHORT = 0.1
 SMALL = 1 << 20
 FLOOR = 0.01
 ROUNDING = 4 * np.finfo(float).eps
-
-
-class DualNewton(Solver):
-    """The method of multipliers, its rounds solved by Newton's method with a line search.
-
-    A round maximises the dual less  tau/2 sum_i s_i (v_i - centre_i)^2,  v = u / s, around the slopes of the round
-    before. In the primal that replaces the loss by its envelope
-
-        envelope(f) = max over v of  v f - loss*(v) - tau/2 (v - centre)^2,
-
-    whose curvature loss'' / (1 + tau loss'') lies between 0 and 1/tau, where |e|^p has infinite curvature at 0 for
-    p < 2. With the centre at the solution's slopes the envelope touches the loss, so tau need not become tiny. The l1
-    penalty is rounded in the same way. Each step is one weighted normal matrix.
-
-    >>> er.Regressor(loss=er.losses.Power(1.1), solver=er.solvers.DualNewton()).fit([[0.0], [1.0]], [0.0, 1.0]).solver_
-    'dual_newton'
-    """
-
-    def refuses(self, problem: Problem) -> str:
-        if problem.classes:
-            return "it handles one output; joint losses need solver='joint_newton'"
-        if problem.loss.corners:
-            return "the loss has corners"
-        if min(problem.design.shape) > DIRECT:
-            return f"it needs a normal matrix, of at most {DIRECT} rows or columns"
-        return ""
-
-    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        if problem.origin_value == 0:
-            watch.status = Status.CONVERGED
-            return problem.origin()
-        proofs, exact = Proofs(problem, watch), _least_squares(problem)
-        if exact is not None and proofs(exact):
-            return exact
-        state = Envelopes(problem, problem.origin() if start is None else start)
-        least, stalls = np.inf, 0
-        value = -np.inf
-        while True:
-            self._round(state, watch)
-            if watch.status:
-                return proofs.best(state.point())
-            gap = state.estimate()
-            if gap <= 10 * watch.tol or stalls:
-                for point in state.candidates():
-                    if proofs(point):
-                        return point
-            rising = state.value > value + 1e-4 * problem.magnitude(state.primal)
-            stalls = 0 if gap < 0.9 * least or rising else stalls + 1
-            least, value = min(least, gap), state.value
-            if stalls >= PATIENCE:
-                watch.status = Status.STALLED
-                return proofs.best(state.point())
-            state.sharpen(0.1 * watch.tol * problem.magnitude(state.primal))
-
-    @staticmethod
-    def _round(state: "Envelopes", watch: Watch) -> None:
-        """Newton steps with one centre, until they gain less than the centre is worth."""
-        for _ in range(STEPS_A_ROUND):
-            before = state.value
-            try:
-                promised = state.step()
-            except LinAlgError:  # the curvature has vanished to rounding
-                return
-            if watch(state.point(), objective=state.primal) or before - state.value <= ROUNDING * abs(before):
-                return
-            goal = max(0.05 * watch.tol * state.problem.magnitude(state.primal), 0.01 * state.rounding())
-            if promised <= goal and state.dual_error() <= goal:
-                return
 
 
 @dataclass(frozen=True)
@@ -109,6 +39,9 @@ class Move:
 class Envelopes:
     """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
 
+    #: The gap at which a proof is tried, in units of tol, and the rounds without progress after which there is none.
+    hope, patience = 10.0, 4
+
     def __init__(self, problem: Problem, start: Point):
         # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
         self.level = 0.0 if problem.loss.margin_form or not problem.intercept else float(problem.origin().b)
@@ -124,11 +57,36 @@ class Envelopes:
         self.weight_tau = spread_of(problem) / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
         self.weight_centre = np.zeros(len(self.w))
         self.led_to: Array | None = None
+        self._least = -np.inf
         self._differentiate()
 
     def point(self) -> Point:
         """The current weights and dual point."""
         return Point(self.w, self.b + self.level, self.u)
+
+    def round(self, watch: Watch) -> bool:
+        """Newton steps with one centre, until they gain less than the centre is worth."""
+        for _ in range(STEPS_A_ROUND):
+            before = self.value
+            try:
+                promised = self.step()
+            except LinAlgError:  # the curvature has vanished to rounding
+                break
+            if watch(self.point(), objective=self.primal) or before - self.value <= ROUNDING * abs(before):
+                break
+            goal = max(0.05 * watch.tol * self.problem.magnitude(self.primal), 0.01 * self.rounding())
+            if promised <= goal and self.dual_error() <= goal:
+                break
+        return True
+
+    def rising(self) -> bool:
+        """Whether the envelopes still come nearer to the loss: their minimum then rises."""
+        before, self._least = self._least, self.value
+        return self.value > before + 1e-4 * self.problem.magnitude(self.primal)
+
+    def polished(self, point: Point, watch: Watch) -> Point:
+        """The point itself: there are no corners to solve for."""
+        return point
 
     def candidates(self) -> list[Point]:
         """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
@@ -156,13 +114,13 @@ class Envelopes:
             lost = float(((size.max() if self.l1 else size) * np.abs(self.w)).sum())
         return lost + abs(self.imbalance * self.b)
 
-    def sharpen(self, goal: float) -> None:
+    def sharpen(self, tol: float) -> None:
         """Centre the envelopes at the slopes found, and bring them nearer to the loss, but not needlessly near.
 
         Slopes carry the rounding of the predictions divided by tau. So tau grows again when the envelopes are nearer
-        than ``goal``; centred at slopes close to those of the solution, they stay near.
+        than a tenth of tol; centred at slopes close to those of the solution, they stay near.
         """
-        before = self.centre
+        before, goal = self.centre, 0.1 * tol * self.problem.magnitude(self.primal)
         self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
         near = self.f - self.tau * (self.centre - before)
         factor = SHARPER if self.rounding() > goal else 1 / SHARPER
@@ -273,7 +231,7 @@ class Envelopes:
         return evaluate
 
 
-def _least_squares(problem: Problem) -> Point | None:
+def least_squares(problem: Problem) -> Point | None:
     """The least-squares weights of a regression without penalty: the solution where they fit every row exactly."""
     rows, columns = problem.design.shape
     if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form or rows * columns > SMALL:

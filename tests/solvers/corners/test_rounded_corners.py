@@ -8,8 +8,8 @@ from empirisk import losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
-from empirisk.solvers import InteriorPoint, SmoothingNewton, Watch
-from empirisk.solvers.corners.envelope import RoundedCorners
+from empirisk.solvers import Envelope, InteriorPoint, Watch
+from empirisk.solvers.corners.rounded_corners import RoundedCorners
 from tests.cases import targets
 
 CORNERED = [losses.Hinge(), losses.Absolute(), losses.EpsilonInsensitive(0.3)]
@@ -42,7 +42,7 @@ def parts(monkeypatch):
 @pytest.mark.parametrize("loss", CORNERED, ids=repr)
 def test_steps_on_the_rows_near_a_corner_reach_the_optimum(loss, penalty, intercept, parts):
     problem = make(loss, penalty, intercept)
-    certificate, watch = solved(problem, SmoothingNewton())
+    certificate, watch = solved(problem, Envelope())
     assert watch.status == Status.CONVERGED
     assert certificate.relative_gap <= 1e-7
     assert parts
@@ -53,7 +53,7 @@ def test_steps_on_the_rows_near_a_corner_reach_the_optimum(loss, penalty, interc
 @pytest.mark.parametrize("form", [sparse.csr_matrix, lambda X: X.astype(np.float32)], ids=["csr", "float32"])
 def test_other_forms_of_the_data(form, parts):
     problem = make(losses.Hinge(), penalties.L2(), True, form=form)
-    certificate, watch = solved(problem, SmoothingNewton())
+    certificate, watch = solved(problem, Envelope())
     assert watch.status == Status.CONVERGED
     assert parts
     assert certificate.primal == pytest.approx(solved(problem, InteriorPoint())[0].primal, rel=2e-7)
@@ -61,7 +61,7 @@ def test_other_forms_of_the_data(form, parts):
 
 def test_a_loss_that_bends_everywhere_needs_all_rows(parts):
     problem = make(losses.SquaredAbsolute(), penalties.L2(), True)
-    certificate, watch = solved(problem, SmoothingNewton())
+    certificate, watch = solved(problem, Envelope())
     assert watch.status == Status.CONVERGED
     assert not parts
     assert certificate.primal == pytest.approx(solved(problem, InteriorPoint())[0].primal, rel=2e-7)
@@ -70,6 +70,6 @@ def test_a_loss_that_bends_everywhere_needs_all_rows(parts):
 def test_a_time_limit_ends_the_steps_on_some_rows():
     problem = make(losses.Hinge(), penalties.L2(), True)
     watch = Watch(tol=1e-12, deadline=0.0)
-    point = SmoothingNewton().solve(problem, watch)
+    point = Envelope().solve(problem, watch)
     assert watch.status == Status.TIME
     assert np.isfinite(problem.primal(point))

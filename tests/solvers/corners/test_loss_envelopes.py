@@ -10,7 +10,7 @@ from empirisk.certificate import Status, verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.base import Watch
-from empirisk.solvers.corners.dual_newton import DualNewton
+from empirisk.solvers.corners.envelope import Envelope
 from tests.cases import KINDS, make
 from tests.truth import optimum
 
@@ -19,7 +19,7 @@ STEEP = [losses.Power(1.1), losses.Power(1.5), losses.Power(4.0), losses.Exponen
 
 def solve(problem, tol=1e-6, start=None, **limits):
     watch = Watch(tol=tol, **limits)
-    return DualNewton().solve(problem, watch, start), watch
+    return Envelope().solve(problem, watch, start), watch
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,5 +88,5 @@ def test_stops_when_asked():
 
 
 def test_refusals_say_why():
-    assert "corners" in DualNewton().refuses(make("hinge", "l2", 1.0)[0])
-    assert "joint" in DualNewton().refuses(make("softmax", "l2", 1.0)[0])
+    assert "corners" in Envelope().refusal(make("hinge", "l1", 1.0)[0])
+    assert "joint" in Envelope().refusal(make("softmax", "l2", 1.0)[0])

@@ -1,0 +1,347 @@
+"""Losses with corners for the envelope method: kinks rounded off, and Newton's method on the rows near them.
+
+A kink max(left a, right a) is rounded to  max over v of  v a - tau/2 (v - centre)^2,  quadratic for |a| up to about
+tau and exact beyond. The rounded problem bends only at the few rows near a corner, so its Newton matrix is cheap.
+Between rounds the centre moves to the slopes found, which makes the rounding vanish at the solution itself (the
+method of multipliers), and tau shrinks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.certificate import verify
+from empirisk.linalg import blocks
+from empirisk.linalg.factor import NormalEquations
+from empirisk.linalg.single_precision import coarse
+from empirisk.linalg.threads import in_threads
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Watch
+from empirisk.solvers.corners.crossover import Held, crossover
+from empirisk.solvers.corners.kinks import corners_of, spread_of
+from empirisk.solvers.newton.line_search import line_search
+from empirisk.solvers.thinning import thinned
+
+SMALL = 1 << 20
+STEPS_A_ROUND = 30
+ROUNDS_ON_THIN_DATA = 5
+ROWS_PER_COLUMN = 4
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+#: A sweep takes about a nanosecond per row: threads pay for many rows only.
+ENTRY_BYTES = 8
+SHARPER = 5.0
+#: Rows this many tau away from where their corner bends are straight for some steps; farther, if those led too far.
+REACH = 5.0
+STEPS_ON_NEAR_ROWS = 20
+#: Fewer entries than this are not worth choosing among.
+MANY = 1 << 18
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def kinks_along(a, da, t, centre, scale, shape, start, stop):
+    """Value and derivative in t of  sum_i scale_i (v a - tau/2 (v - centre)^2)  at a + t da, v the best slope."""
+    left, right, tau = shape
+    value = 0.0
+    slope = 0.0
+    for i in range(start, stop):
+        position = a[i] + t * da[i]
+        v = min(max(centre[i] + position / tau, left), right)
+        away = v - centre[i]
+        value += scale[i] * (v * position - 0.5 * tau * away * away)
+        slope += scale[i] * v * da[i]
+    return value, slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def slopes_and_bends(a, centre, scale, shape, slopes, bends, start, stop):
+    """The slopes scale v, the curvatures scale / tau of the kinks whose v is free; returns the value of `along`."""
+    left, right, tau = shape
+    value = 0.0
+    for i in range(start, stop):
+        free = centre[i] + a[i] / tau
+        v = min(max(free, left), right)
+        away = v - centre[i]
+        value += scale[i] * (v * a[i] - 0.5 * tau * away * away)
+        bends[i] = scale[i] / tau if left < free < right else 0.0
+        slopes[i] = scale[i] * v
+    return value
+
+
+@dataclass
+class RoundedKink:
+    """Kinks of one kind: where they stand, the slopes on either side, and per row the centre of v."""
+
+    place: Array | float
+    left: float
+    right: float
+    centre: Array
+    a: Array
+    slopes: Array
+    bends: Array
+
+    def distance(self, tau: float) -> Array:
+        """How far each row is from where this kink bends."""
+        return np.maximum(tau * (self.left - self.centre) - self.a, self.a - tau * (self.right - self.centre))
+
+
+class Pull(NamedTuple):
+    """A linear term of the objective in w and b."""
+
+    w: Array
+    b: float
+
+    def value(self, w: Array, b: float) -> float:
+        return float(self.w @ w) + self.b * b
+
+
+class RoundedCorners:
+    """Weights, predictions and rounded kinks.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its loss has corners and otherwise at most a quadratic part; its penalty is l2 or none.
+    start : Point
+        Where to begin.
+    tau : float
+        The width of the rounding.
+    centres : list of arrays, optional
+        For each kind of kinks, the centre of v per row; halfway between the slopes unless given.
+    pull : Pull, optional
+        What rows that are left out add, as long as they stay straight.
+    """
+
+    #: The gap at which a proof is tried, in units of tol, and the rounds without progress after which there is none.
+    hope, patience = 1.0, 8
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: Point,
+        tau: float,
+        centres: list[Array] | None = None,
+        pull: Pull | None = None,
+    ):
+        self.problem, self.tau, self.reach = problem, tau, REACH
+        self.w, self.b = start.w.copy(), float(start.b)
+        self.f = problem.predict(start)
+        self.pull = Pull(np.zeros(len(self.w)), 0.0) if pull is None else pull
+        rows = len(self.f)
+        self.sign, origin = (problem.y, 0.0) if problem.loss.margin_form else (1.0, problem.y)
+        corners = corners_of(problem.loss).items()
+        if centres is None:
+            centres = [np.full(rows, 0.5 * (left + right)) for _, (left, right) in corners]
+        self.kinks = [
+            RoundedKink(origin + place, left, right, centre, *np.empty((3, rows)))
+            for (place, (left, right)), centre in zip(corners, centres, strict=True)
+        ]
+        self.smooth = problem.loss.smooth_part
+        self.u, self.correlations = np.zeros(rows), self.pull.w.copy()
+        self._differentiate()
+
+    def point(self) -> Point:
+        """The current weights and dual point."""
+        return Point(self.w, self.b, self.u)
+
+    def round(self, watch: Watch) -> bool:
+        """Newton steps at one sharpness; True if they found the minimum."""
+        for _ in range(STEPS_A_ROUND):
+            self.step(watch.tol * self.problem.magnitude(self.primal), watch.must_stop)
+            if watch(self.point(), objective=self.primal):
+                return False
+            if self.settled(watch.tol * self.problem.magnitude(self.primal)):
+                return True
+        return False
+
+    def candidates(self) -> list[Point]:
+        """The points to prove: that of the slopes."""
+        return [self.point()]
+
+    def rising(self) -> bool:
+        """The gap alone tells whether there is progress."""
+        return False
+
+    def polished(self, point: Point, watch: Watch) -> Point:
+        """The exact solution that the rows near a corner point to, if it proves better; on small data only."""
+        if np.prod(self.problem.design.shape) > SMALL or watch.latest is None:
+            return point
+        exact = crossover(self.problem, self.held())
+        return exact if exact is not None and verify(self.problem, exact).gap < watch.latest.gap else point
+
+    def settled(self, goal: float) -> bool:
+        """Whether the steps at this sharpness have done their work."""
+        return self.dual_error() <= 0.1 * max(goal, 0.1 * self.rounding())
+
+    def dual_error(self) -> float:
+        """What the dual point loses for not being stationary."""
+        residual = self.problem.penalty.l2 * self.w + self.correlations
+        l2 = self.problem.penalty.l2
+        lost = 0.5 * float(residual @ residual) / l2 if l2 > 0 else float(np.abs(residual) @ np.abs(self.w))
+        return lost + abs(self.imbalance * self.b)
+
+    def rounding(self) -> float:
+        """How far the rounded objective lies below the true one, which bounds the error of this round."""
+        return max(self.primal - self.value, 0.0)
+
+    def _sweep(self, kernel: Callable, *arrays) -> list:
+        def run(group: list[slice]):
+            return kernel(*arrays, group[0].start, group[-1].stop)
+
+        return in_threads(run, blocks.groups(len(self.f), ENTRY_BYTES))
+
+    def _differentiate(self) -> None:
+        """Slopes, curvatures, gradient and value at the current point."""
+        problem = self.problem
+        u, self.curvature = np.zeros(len(self.f)), np.zeros(len(self.f))
+        linear = self.pull.value(self.w, self.b)
+        self.value = problem.penalty.value(self.w) + linear
+        if self.smooth is not None:
+            u += problem.scale * self.smooth.derivative(problem.y, self.f)
+            self.curvature += problem.scale * self.smooth.curvature(problem.y, self.f)
+            self.value += float(problem.scale @ self.smooth.value(problem.y, self.f))
+        for kink in self.kinks:
+            kink.a = self.sign * self.f - kink.place
+            shape = (kink.left, kink.right, self.tau)
+            arrays = (kink.a, kink.centre, problem.scale, shape, kink.slopes, kink.bends)
+            self.value += sum(self._sweep(slopes_and_bends, *arrays))
+            u += self.sign * kink.slopes
+            self.curvature += kink.bends
+        self.primal = problem.primal(Point(self.w, self.b), self.f) + linear
+        self._correlate(u)
+        self.imbalance = float(u.sum()) + self.pull.b if problem.intercept else 0.0
+
+    def _correlate(self, u: Array) -> None:
+        """Take the slopes u; where few have changed, their rows alone are read."""
+        changed = np.flatnonzero(u != self.u)
+        if 4 * len(changed) < len(u):
+            difference = (u - self.u)[changed]
+            self.correlations = self.correlations + self.problem.design.rows(changed).tdot(difference)
+        else:
+            self.correlations = self.problem.design.tdot(u) + self.pull.w
+        self.u = u
+
+    def step(self, goal: float, stop: Callable[[], bool]) -> None:
+        """Newton steps on the rows near their corners, then as far that way as all rows agree to."""
+        near = self._near()
+        if near is None:
+            self._move(*self._newton())
+            return
+        inner = self._on(near)
+        for _ in range(STEPS_ON_NEAR_ROWS):
+            inner._move(*inner._newton())
+            if inner.settled(goal) or stop():
+                break
+        share = self._move(inner.w - self.w, inner.b - self.b)
+        self.reach = REACH if share > 0.5 else 2 * self.reach
+
+    def _near(self) -> Indices | None:
+        """The rows whose slopes may change soon; None for all of them."""
+        if self.smooth is not None or self.problem.design.shape[0] * len(self.w) < MANY:
+            return None
+        distance = np.minimum.reduce([kink.distance(self.tau) for kink in self.kinks])
+        near = np.flatnonzero(distance <= self.reach * self.tau)
+        return near if 2 * len(near) < len(self.f) else None
+
+    def _on(self, near: Indices) -> "RoundedCorners":
+        """The state on some rows, with the others straight; value and gradient at its point are the same."""
+        problem = self.problem
+        part = replace(
+            problem, design=problem.design.rows(near), y=problem.y[near], weights=problem.weights[near], rows=None
+        )
+        u = self.u[near]
+        pull = Pull(self.correlations - part.design.tdot(u), self.imbalance - float(u.sum()))
+        return RoundedCorners(part, Point(self.w, self.b), self.tau, [kink.centre[near] for kink in self.kinks], pull)
+
+    def _newton(self) -> tuple[Array, float]:
+        """Newton's step; only rows that bend count in its matrix."""
+        problem, curvature, design = self.problem, self.curvature, self.problem.design
+        bent = np.flatnonzero(curvature)
+        if 0 < 2 * len(bent) < len(curvature):
+            curvature, design = curvature[bent], design.rows(bent)
+        l2 = problem.penalty.l2
+        design = coarse(design, curvature, l2)
+        system = NormalEquations(design, curvature, np.full(len(self.w), l2), problem.intercept)
+        return system.step(-l2 * self.w - self.correlations, -self.imbalance)
+
+    def _move(self, dw: Array, db: float) -> float:
+        """Go along a direction as far as the line search says, and tell which share of it that was."""
+        df = self.problem.design.dot(dw) + db
+        gradient = self.problem.penalty.l2 * self.w + self.correlations
+        slope = float(gradient @ dw + self.imbalance * db)
+        t, _ = line_search(self._along(dw, db, df), self.value, slope)
+        self.w, self.b, self.f = self.w + t * dw, self.b + t * db, self.f + t * df
+        self._differentiate()
+        return t
+
+    def _along(self, dw: Array, db: float, df: Array) -> Callable[[float], tuple[float, float]]:
+        problem, changes = self.problem, self.sign * df
+
+        def evaluate(t: float) -> tuple[float, float]:
+            w = self.w + t * dw
+            value = problem.penalty.value(w) + self.pull.value(w, self.b + t * db)
+            slope = problem.penalty.l2 * float(w @ dw) + self.pull.value(dw, db)
+            if self.smooth is not None:
+                f = self.f + t * df
+                value += float(problem.scale @ self.smooth.value(problem.y, f))
+                slope += float((problem.scale * self.smooth.derivative(problem.y, f)) @ df)
+            for kink in self.kinks:
+                shape = (kink.left, kink.right, self.tau)
+                parts = self._sweep(kinks_along, kink.a, changes, t, kink.centre, problem.scale, shape)
+                value += sum(part for part, _ in parts)
+                slope += sum(part for _, part in parts)
+            return value, slope
+
+        return evaluate
+
+    def estimate(self) -> float:
+        """The relative gap that the point suggests, up to the imbalance of its dual point."""
+        problem = self.problem
+        bound = -problem.conjugate_sum(self.u)
+        if problem.penalty.l2 > 0:
+            bound -= problem.penalty.conjugate(-self.correlations)
+        else:
+            bound -= float(np.abs(self.correlations) @ np.abs(self.w))
+        gap = self.primal - bound + abs(self.imbalance * self.b)
+        return gap / problem.magnitude(self.primal)
+
+    def sharpen(self, tol: float = 0.0) -> None:
+        """Centre the kinks at the slopes found, and shrink the rounding."""
+        for kink in self.kinks:
+            kink.centre = kink.slopes / self.problem.scale
+        self.tau /= SHARPER
+        self._differentiate()
+
+    def held(self) -> Held:
+        """The rows that stand at a corner: those whose slope is strictly between its bounds."""
+        slopes, targets = np.zeros(len(self.f)), np.full(len(self.f), np.nan)
+        bends = np.zeros(len(self.f))
+        if self.smooth is not None:
+            slopes += self.problem.scale * self.smooth.derivative(self.problem.y, self.f)
+            bends += self.problem.scale * self.smooth.curvature(self.problem.y, self.f)
+        for kink in self.kinks:
+            inside = kink.bends > 0
+            slopes += self.sign * np.where(inside, 0.0, kink.slopes)
+            targets = np.where(inside, self.sign * kink.place, targets)
+        rows = np.flatnonzero(~np.isnan(targets))
+        return Held(slopes, rows, targets[rows], np.arange(len(self.w)), np.zeros(len(self.w)), bends, self.f)
+
+
+def rounded_start(problem: Problem, watch: Watch, start: Point | None) -> RoundedCorners:
+    """From a given point, or from a rough solution on every eighth row."""
+    thin = thinned(problem, ROWS_PER_COLUMN) if start is None else None
+    if thin is None:
+        return RoundedCorners(problem, problem.origin() if start is None else start, spread_of(problem))
+    state = RoundedCorners(thin, thin.origin(), spread_of(thin))
+    quiet = Watch(tol=watch.tol, deadline=watch.deadline, interrupted=watch.interrupted)
+    # What every eighth row does not know of the others is worth about so much.
+    goal = 0.5 * thin.design.shape[1] / thin.design.shape[0]
+    for _ in range(ROUNDS_ON_THIN_DATA):
+        if not state.round(quiet) or state.estimate() <= goal:
+            break
+        state.sharpen()
+    return RoundedCorners(problem, Point(state.w, state.b), state.tau)

@@ -1,0 +1,129 @@
+"""What Newton's method needs of every kind of problem: a place, what it promises, and a step with a line search."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Watch
+from empirisk.solvers.newton.line_search import line_search
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point with all that follows from it.
+
+    Attributes
+    ----------
+    w, b, f : arrays
+        Weights, or coefficients behind a kernel; intercepts; predictions.
+    image : array
+        K w behind a kernel, else w itself: inner products with w are products with its image.
+    value : float
+        The objective.
+    u : array or None
+        A dual point to prove with; None for the slopes at f.
+    gradient, constant : arrays
+        The gradient in w and in b, where the course keeps them.
+    pushed : array
+        The image of the gradient.
+    near : bool
+        Whether the step that led here was so short that the proof may succeed.
+    """
+
+    w: Array
+    b: Any
+    f: Array
+    image: Array
+    value: float
+    u: Array | None = None
+    gradient: Array = field(default_factory=lambda: np.zeros(0))
+    constant: Any = 0.0
+    pushed: Array = field(default_factory=lambda: np.zeros(0))
+    near: bool = False
+
+    @cached_property
+    def point(self) -> Point:
+        """The weights and the dual point."""
+        return Point(self.w, self.b, self.u)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A step in w, b, f and the image of w, and the squared Newton decrement."""
+
+    w: Array
+    b: Any
+    f: Array
+    image: Array
+    decrement: float
+
+
+class Course:
+    """How Newton's method moves on one kind of problem: a subclass says where it starts and what a step is."""
+
+    #: Whether the matrices are so small that threads of the linear algebra cost more than they bring.
+    serial: ClassVar[bool] = False
+
+    def __init__(self, problem: Problem, watch: Watch):
+        self.problem, self.watch = problem, watch
+
+    def start(self, point: Point | None) -> Place:
+        """Where to begin."""
+        raise NotImplementedError
+
+    def worth(self, thin: Problem) -> bool:
+        """Whether a start on some of the rows is worth its time."""
+        return True
+
+    def learn_from(self, rough: "Course") -> None:
+        """Take over what a course on some of the rows has found out."""
+
+    def promising(self, place: Place) -> bool:
+        """Whether a proof may succeed."""
+        return place.near
+
+    def moved(self, place: Place) -> Place:
+        """The place after one step."""
+        raise NotImplementedError
+
+    def penalty(self, w: Array, image: Array) -> float:
+        """R, given w and its image."""
+        return self.problem.penalty.value(w)
+
+    def penalty_slope(self, w: Array, image: Array, dw: Array) -> float:
+        """The derivative of R along dw."""
+        return float(np.vdot(self.problem.penalty.gradient(w), dw))
+
+    def value_along(self, place: Place, step: Direction, t: float) -> tuple[float, float]:
+        """The objective and its derivative at t along a direction."""
+        w, image, f = place.w + t * step.w, place.image + t * step.image, place.f + t * step.f
+        slope = self.penalty_slope(w, image, step.w) + float(np.vdot(self.problem.slopes(f), step.f))
+        return self.penalty(w, image) + self.problem.loss_sum(f), slope
+
+    def searched(self, place: Place, step: Direction, there: Place | None = None) -> tuple[float, float]:
+        """How far to go along a direction, and the objective there; its end may be known already."""
+
+        def along(t: float) -> tuple[float, float]:
+            if t == 1 and there is not None:
+                return there.value, float(np.vdot(there.gradient, step.w)) + there.constant * step.b
+            return self.value_along(place, step, t)
+
+        return line_search(along, place.value, -step.decrement)
+
+
+class KernelNorm(Course):
+    """R = l2/2 |w|^2 of coefficients, whose images under K are known."""
+
+    def penalty(self, w: Array, image: Array) -> float:
+        """l2/2 w'Kw."""
+        return 0.5 * self.problem.penalty.l2 * float(np.vdot(w, image))
+
+    def penalty_slope(self, w: Array, image: Array, dw: Array) -> float:
+        """l2 w'K dw."""
+        return self.problem.penalty.l2 * float(np.vdot(image, dw))

@@ -1,0 +1,149 @@
+"""Certificates name the algorithm that ran, and its reason, on every way through the table."""
+
+import numpy as np
+import pytest
+
+import empirisk as er
+from empirisk import solvers
+from empirisk.errors import Unsuitable
+from empirisk.fits import merge
+from empirisk.fits.fit import Limits, Run
+from empirisk.solvers import choose
+from empirisk.solvers.closed.factored import Factored
+from empirisk.solvers.corners.interior_point import InteriorPoint
+from tests.cases import make
+
+PENALTIES = ["l2", "l1", "elastic_net", "none", er.penalties.GroupL1(2)]
+FEATURES = [None, er.kernels.Gaussian(2.0)]
+MARGIN = ["perceptron", "hinge", "squared_hinge", "logistic", "exponential", er.losses.SoftHinge(0.5, 0.3), "squared"]
+RESIDUAL = [
+    "squared",
+    "absolute",
+    er.losses.Power(1.3),
+    er.losses.Power(3.0),
+    "epsilon_insensitive",
+    "squared_absolute",
+]
+REASONS = {row.reason: row.solver.name() for row in choose.TABLE}
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The names of the solvers whose own code did the work, in order; `Factored` hands it on."""
+    names, stack = [], []
+    for name, cls in solvers.NAMES.items():
+
+        def solve(self, *args, _name=name, _solve=cls.solve, **kwargs):
+            stack.append(self)
+            try:
+                return _solve(self, *args, **kwargs)
+            finally:
+                stack.pop()
+                if not isinstance(self, Factored) and all(isinstance(above, Factored) for above in stack):
+                    names.append(_name)
+
+        monkeypatch.setattr(cls, "solve", solve)
+    return names
+
+
+def data(rows=24):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 4))
+    return X, X @ [1.0, -1.0, 0.5, 0.0] + 0.3 * random.normal(size=rows)
+
+
+def check(machine, X, y, ran):
+    """Fit, and compare the certificate with what ran; a combination without a meaning is refused before any work."""
+    ran.clear()
+    try:
+        machine.fit(X, y)
+    except Unsuitable:
+        assert ran == []
+        return False
+    certificate = machine.certificate_
+    named = certificate.solver.split(" and ")
+    assert set(named) <= set(ran)
+    if "; after " not in certificate.reason:
+        assert set(named) == set(ran)
+    # Of the reasons in the table, those of the solvers named are there, and of a factor that it was one.
+    stated = {name for reason, name in REASONS.items() if reason in certificate.reason}
+    assert stated - {"factored"} == set(named)
+    return True
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("features", FEATURES, ids=["explicit", "kernel"])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_the_certificate_names_what_ran(penalty, features, ran):
+    X, t = data()
+    several, classes = np.column_stack([t, -t + X[:, 0]]), np.digitize(t, [-0.7, 0.7])
+    limits = {"penalty": penalty, "C": 0.3, "tol": 1e-4, "max_iter": 300}
+    fitted = sum(check(er.Classifier(loss, features, **limits), X, y, ran) for loss in MARGIN for y in (t > 0, classes))
+    for loss in ("softmax", "crammer_singer"):
+        fitted += check(er.Classifier(loss, features, **limits), X, classes, ran)
+    fitted += sum(check(er.Regressor(loss, features, **limits), X, y, ran) for loss in RESIDUAL for y in (t, several))
+    assert fitted == (28 if features is None or penalty in ("l2", "none") else 0)
+
+
+def test_the_ways_that_once_were_named_wrongly(ran):
+    X, t = data()
+    y, kernel = np.digitize(t, [-0.7, 0.7]), er.kernels.Gaussian(2.0)
+    expected = {
+        er.Classifier("crammer_singer", kernel): "interior_point",
+        er.Classifier("crammer_singer"): "interior_point",
+        er.Classifier("softmax", penalty="l1"): "interior_point",
+        er.Classifier("softmax"): "newton",
+        er.Classifier("softmax", kernel): "newton",
+        er.Perceptron(features=kernel): "perceptron",
+    }
+    for machine, name in expected.items():
+        ran.clear()
+        machine.fit(X, y)
+        assert set(ran) == {name}
+        assert machine.solver_ == machine.certificate_.solver == name
+    machine = er.Regressor(er.losses.Power(1.3), kernel, solver="factored").fit(X, t)
+    assert machine.certificate_.solver == "envelope" == ran[-1]
+    assert machine.certificate_.reason == (
+        "asked for by name; curvature without bounds: Newton's method on envelopes of the loss"
+    )
+
+
+def test_a_solver_further_down_the_table_says_whom_it_follows(monkeypatch, ran):
+    problem, _ = make("hinge", "l2", 1.0)
+
+    def tired(self, problem, watch, start=None):
+        watch.status = "stalled"
+        return problem.origin()
+
+    monkeypatch.setattr(InteriorPoint, "solve", tired)
+    certificate = Run("auto", Limits(1e-6, None, None))([problem])[0].certificate
+    assert certificate.converged
+    assert certificate.solver == "dual_ascent" == ran[-1]
+    assert certificate.reason.endswith("; after interior_point (stalled)")
+
+
+def test_what_was_done_to_a_problem_is_said(monkeypatch):
+    X, t = data()
+    hard = er.SVM(C=np.inf).fit(X, np.sign(X[:, 0]))
+    assert "C=inf, kept by an exact penalty of C=" in hard.certificate_.reason
+    monkeypatch.setattr(merge, "MANY", 10)
+    twice = er.SVM(features=er.kernels.Gaussian(2.0)).fit(np.tile(X, (3, 1)), np.tile(np.sign(t), 3))
+    assert "72 rows as 24 different ones" in twice.certificate_.reason
+
+
+def test_problems_that_took_different_ways_are_all_named(monkeypatch, ran):
+    X, t = data()
+    y = np.column_stack([t, t + X[:, 0]])
+    original, tired = InteriorPoint.solve, []
+
+    def tired_once(self, problem, watch, start=None):
+        if not tired:
+            tired.append(True)
+            watch.status = "stalled"
+            return problem.origin()
+        return original(self, problem, watch, start)
+
+    monkeypatch.setattr(InteriorPoint, "solve", tired_once)
+    machine = er.Regressor("absolute").fit(X, y)
+    assert machine.certificate_.solver == "dual_ascent and interior_point"
+    assert machine.certificate_.reason.count(" and ") >= 1
