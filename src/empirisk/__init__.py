@@ -24,6 +24,10 @@ if TYPE_CHECKING:
         tables,
         theory,
     )
+    from empirisk.clusters.density import GaussianDensity
+    from empirisk.clusters.hierarchical import Hierarchical
+    from empirisk.clusters.kmeans import KMeans
+    from empirisk.clusters.mixture import GaussianMixture
     from empirisk.evaluation.compare import compare
     from empirisk.evaluation.evaluate import evaluate
     from empirisk.files.load import load
@@ -60,7 +64,11 @@ __all__ = [
     "ElasticNet",
     "ForestClassifier",
     "ForestRegressor",
+    "GaussianDensity",
+    "GaussianMixture",
+    "Hierarchical",
     "Hyperplane",
+    "KMeans",
     "KNNClassifier",
     "KNNRegressor",
     "Lasso",
@@ -122,7 +130,11 @@ _HOMES = {
     "ElasticNet": "empirisk.machines.regressors",
     "ForestClassifier": "empirisk.trees.forest",
     "ForestRegressor": "empirisk.trees.forest",
+    "GaussianDensity": "empirisk.clusters.density",
+    "GaussianMixture": "empirisk.clusters.mixture",
+    "Hierarchical": "empirisk.clusters.hierarchical",
     "Hyperplane": "empirisk.machines.geometry",
+    "KMeans": "empirisk.clusters.kmeans",
     "KNNClassifier": "empirisk.machines.neighbors.machines",
     "KNNRegressor": "empirisk.machines.neighbors.machines",
     "Lasso": "empirisk.machines.regressors",
