@@ -57,7 +57,7 @@ class Batches:
     def start(self, starts: list[Callable[[Any], None]], stop: Callable[[], bool]) -> None:
         """The best of several starts on a sample."""
         sample = self._batch(max(SAMPLE * self._size, ROWS_PER_CLUSTER * self._clusters))
-        best = np.inf
+        best, self._totals = np.inf, np.zeros(self._clusters)
         for number, begin in enumerate(starts):
             if number and stop():
                 return
@@ -66,7 +66,6 @@ class Batches:
             loss = float(sample.own_squares().sum())
             if loss < best:
                 best, self.centres = loss, sample.centres
-        self._totals = np.zeros(self._clusters)
 
     def run(self, max_iter: int, stop: Callable[[], bool], tell: Callable[[], bool]) -> None:
         """Batches until the smoothed loss no longer falls."""

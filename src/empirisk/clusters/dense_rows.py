@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 
@@ -134,6 +134,12 @@ def approach(points, chosen, reach, weights, closest, owners, start, stop, out, 
             out[c, i] = value
             totals[0, c] += weight * value
             totals[1, c] += weight if value > 0 else 0.0
+
+
+def squares_between(centres: Array) -> Array:
+    """The squared distance of every two rows."""
+    squares = np.einsum("kj,kj->k", centres, centres)
+    return np.maximum(squares[:, None] + squares - 2 * (centres @ centres.T), 0.0)
 
 
 def shares_of(rows: int) -> list[tuple[int, int]]:
@@ -277,7 +283,7 @@ class DenseRows:
         farthest = np.full(len(moves), moves.max())
         if len(moves) > 1:
             farthest[moves.argmax()] = np.partition(moves, -2)[-2]
-        between = squares[:, None] + squares - 2 * (scaled @ scaled.T) - 1e-12 * (squares[:, None] + squares)
+        between = squares_between(scaled) - 1e-12 * (squares[:, None] + squares)
         np.fill_diagonal(between, np.inf)
         half = 0.5 * np.sqrt(np.maximum(between.min(axis=1), 0.0)) * (1 - 1e-6)
         kept = [moves, farthest, half, 2 * self.rounding * squares, self.rounding * np.sqrt(squares)]
@@ -329,6 +335,10 @@ class DenseRows:
             return np.einsum("ij,ij->i", gaps, gaps)
 
         return np.concatenate(in_threads(run, self.shares))
+
+    def squares_between_means(self) -> Array:
+        """The squared distance of every two centres."""
+        return squares_between(self.centres - self.mean)
 
     def inertia_of_means(self) -> float:
         """The inertia right after `move`, from the means alone."""

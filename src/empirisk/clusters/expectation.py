@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from empirisk.clusters.dense_rows import shares_of
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, least_variances, log_densities
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 
@@ -167,14 +167,14 @@ class Moments:
             kept = [self._form.covariance(scatter, self.least) for scatter in scatters]
         return Mixture(shares, means, kept, np.stack([self._form.whole(one, means.shape[1]) for one in kept]))
 
-    def of_cells(self, labels: NDArray, count: int) -> Mixture:
-        """Components from rows that each belong to one; an empty one gets the covariance of all rows."""
-        everything = self._scatter(slice(None))
+    def of_cells(self, labels: NDArray, centres: Array) -> Mixture:
+        """Components from the rows around centres; one without rows stays there, as wide as all rows together."""
+        everything = self._scatter(slice(None))[1]
         totals, means, scatters = [], [], []
-        for k in range(count):
+        for k, centre in enumerate(centres):
             inside = labels == k
             total = self.weights[inside].sum()
-            mean, scatter = self._scatter(inside) if total > 0 else everything
+            mean, scatter = self._scatter(inside) if total > 0 else (centre, everything)
             totals.append(max(total, 1.0))
             means.append(mean)
             scatters.append(scatter)

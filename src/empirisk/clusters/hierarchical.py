@@ -18,7 +18,6 @@ from empirisk.contract.features import MapsFeatures
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.fits.kernel_weights import require_nothing_to_weigh
 from empirisk.kernels.distances import Exponents
 from empirisk.settings import require
 
@@ -111,7 +110,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
-        mapped, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
+        design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
         if len(counting) < 2:
@@ -120,7 +119,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             )
         self.leaves_ = np.full(len(ones), -1)
         if self.cells is None:
-            sizes, squares = weights[counting], _squares_between(mapped.design(counting, centre=False))
+            sizes, squares = weights[counting], _squares_between(design.rows(counting))
             self.leaves_[counting] = np.arange(len(counting))
         else:
             sizes, squares = self._link_cells(X, weights, counting)
@@ -141,7 +140,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             check_number("distance_limit", self.distance_limit, 0)
         if self.n_clusters is not None and self.distance_limit is not None:
             raise EmpiriskError("n_clusters and distance_limit both say where to cut; give one of them.")
-        require_nothing_to_weigh(self)
+        self._require_fixed_features()
 
     def _link_cells(self, X: Any, weights: Array, counting: NDArray[np.intp]) -> tuple[Array, Array]:
         """The weights of the cells of k-means, and the squared distances of their means."""

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk.clusters.batches import Batches
-from empirisk.clusters.lloyd import Run, best_run, draw_rows, random_labels, split, too_few
+from empirisk.clusters.lloyd import Run, best_run, draw_rows, random_labels, shift_means, split, too_few
 from empirisk.clusters.product_rows import ROUNDING
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_time
@@ -21,7 +21,6 @@ from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
-from empirisk.fits.kernel_weights import require_nothing_to_weigh
 from empirisk.linalg.design import Design, design_of
 
 Array = NDArray[np.float64]
@@ -60,6 +59,9 @@ class KMeans(
         Restarts, of which the best is kept; "splitting" and given starts need one only.
     max_iter : int
         Most rounds of a restart, or most batches.
+    shifts : int
+        How often the best restart may be bettered by moving a mean from where two are close to where the rows are
+        fitted worst; it ends with the first time that does not help. Given starts are left alone.
     batch_size : int or None
         Rows of a mini-batch, for long data: each round then sees a random batch only.
     max_time : float or None
@@ -103,6 +105,7 @@ class KMeans(
         init: str | ArrayLike = "k-means++",
         n_init: int = 10,
         max_iter: int = 300,
+        shifts: int = 10,
         batch_size: int | None = None,
         max_time: float | None = None,
         random_state: Any = None,
@@ -112,6 +115,7 @@ class KMeans(
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
+        self.shifts = shifts
         self.batch_size = batch_size
         self.max_time = max_time
         self.random_state = random_state
@@ -131,14 +135,14 @@ class KMeans(
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
-        mapped, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
-        design = mapped.design(np.arange(len(ones)), centre=False)
+        design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
         if len(counting) < self.n_clusters:
             raise too_few(self.n_clusters, len(counting))
         self._require_meaning(design)
-        watch = Watch(self, self.n_init * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        rounds = (self.n_init + self.shifts) * self.max_iter
+        watch = Watch(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
             along = keys(design)
@@ -153,11 +157,12 @@ class KMeans(
         check_count("n_clusters", self.n_clusters)
         check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
+        check_count("shifts", self.shifts, low=0)
         check_count("batch_size", self.batch_size, optional=True)
         check_time(self.max_time)
         if isinstance(self.init, str) and self.init not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give an array.")
-        require_nothing_to_weigh(self)
+        self._require_fixed_features()
 
     def _require_meaning(self, design: Design) -> None:
         """Refuse what a kernel, or a batch, cannot do."""
@@ -219,6 +224,8 @@ class KMeans(
 
         rows = rows_of(design, weights[order], order)
         best = best_run(rows, starts, self.max_iter, clock, tell)
+        if isinstance(self.init, str):
+            best = shift_means(best, self.shifts, self.max_iter, clock, tell)
         for name, value in self._means(best.rows, design).items():
             setattr(self, name, value)
         self.labels_ = np.empty(design.shape[0], np.int32)
@@ -262,7 +269,7 @@ class KMeans(
         """The cluster whose mean is nearest, for each row."""
         check_is_fitted(self)
         if self.squares_of_means_ is None:
-            return nearest(design_of(self._mapped(X), centre=False), self.cluster_centers_)[0]
+            return nearest(design_of(self._mapped(X)), self.cluster_centers_)[0]
         return (self.squares_of_means_ - 2 * self._products(X)).argmin(axis=1).astype(np.int32)
 
     def transform(self, X: Any) -> NDArray:

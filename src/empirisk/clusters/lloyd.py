@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 
 SMALL = 1 << 20  # entries: below, a round is so short that the threads take a restart each
 SPLIT_ROUNDS = 3  # rounds between two splits: the next split needs no more than a rough fit
+WORTHWHILE = 1e-6  # the share by which a shift must help
 EQUAL_KEYS = 1e-13  # how far apart the keys of equal rows may be by rounding
 BETTER = 1e-10  # a later restart must be better by this share: of equal ones the first wins, whatever their rounding
 
@@ -95,6 +96,51 @@ def best_run(
                 return best
     assert best is not None
     return best
+
+
+def shift_means(best: Run, most: int, max_iter: int, stop: Callable[[], bool], tell: Callable[[Run], bool]) -> Run:
+    """Move means from where two are close to where the rows are fitted worst, as long as that helps."""
+    clusters = len(best.rows.filled)
+    for _ in range(most):
+        labels = _shifted(best.rows) if best.converged and not stop() else None
+        if labels is None:
+            break
+        run = run_lloyd(
+            best.rows.begin(),
+            lambda rows, labels=labels: rows.start_from_labels(labels, clusters),
+            max_iter,
+            stop,
+            tell,
+        )
+        if not (run.converged and run.inertia < best.inertia * (1 - WORTHWHILE)):
+            break
+        # Of the rounds between two shifts only the end is told: the first of them may be above what was reached.
+        run.history = {
+            "inertia": [*best.history["inertia"], run.inertia],
+            "changes": [*best.history["changes"], float(np.count_nonzero(run.rows.labels != best.rows.labels))],
+        }
+        run.rounds += best.rounds
+        best = run
+    return best
+
+
+def _shifted(rows: Any) -> NDArray[np.int32] | None:
+    """Clusters in which the two that are cheapest to join are one, and the one with the largest loss is two."""
+    squares = rows.own_squares()
+    losses = np.bincount(rows.labels, rows.weights * squares, minlength=len(rows.filled))
+    worst = int(losses.argmax())
+    # What the sum of squares rises by when two clusters become one.
+    costs = rows.squares_between_means() * rows.totals[:, None] * rows.totals / (rows.totals[:, None] + rows.totals)
+    costs[np.diag_indices(len(costs))] = costs[worst] = costs[:, worst] = np.inf
+    first, second = np.unravel_index(costs.argmin(), costs.shape)
+    if not costs[first, second] < losses[worst]:
+        return None
+    labels = np.where(rows.labels == second, first, rows.labels)
+    farthest = int(np.where(rows.labels == worst, squares, -1.0).argmax())
+    # The half of it on the side of its farthest row: <x - m, farthest - m> > 0.
+    apart = squares + squares[farthest] - rows.exact_squares(np.array([farthest]))
+    beyond = (rows.labels == worst) & (apart > 0)
+    return np.where(beyond, second, labels).astype(np.int32)
 
 
 # --- starts ---------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise _too_few(self.n_components, len(rows))
-        order = np.argsort(keys(design_of(rows, centre=False)), kind="stable")
+        order = np.argsort(keys(design_of(rows)), kind="stable")
         moments = Moments(rows[order], weights[order], self.covariance_type, self.floor)
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 else 1
         watch = Watch(self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
@@ -168,23 +168,18 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     def _start(self, moments: Moments, random: np.random.Generator) -> Mixture:
         """Components from the cells around the first means."""
         count = self.n_components
-        design = design_of(moments.X, centre=False)
+        design = design_of(moments.X)
         if not isinstance(self.init, str):
-            means = np.asarray(self.init, dtype=np.float64)
-            if means.shape != (count, design.shape[1]) or not np.isfinite(means).all():
+            centres = np.asarray(self.init, dtype=np.float64)
+            if centres.shape != (count, design.shape[1]) or not np.isfinite(centres).all():
                 raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
-            labels = nearest(design, means)[0]
-        elif count == 1:
-            labels = np.zeros(len(moments.X), np.int32)
         elif self.init == "k-means":
             machine = KMeans(count, n_init=1, random_state=int(random.integers(2**31)))
-            labels = machine.fit(moments.X, sample_weight=moments.weights).labels_
+            centres = machine.fit(moments.X, sample_weight=moments.weights).cluster_centers_
         else:
-            rows = rows_of(design, moments.weights, np.arange(design.shape[0])).begin()
-            rows.start_at_rows(draw_rows(rows, count, random, greedy=False))
-            rows.assign()
-            labels = rows.labels
-        return moments.of_cells(labels, count)
+            rows = rows_of(design, moments.weights, np.arange(design.shape[0]))
+            centres = moments.X[draw_rows(rows, count, random, greedy=False)]
+        return moments.of_cells(nearest(design, centres)[0], centres)
 
     def _keep(self, run: "_Run", clock: Clock) -> None:
         for name, value in run.mixture.attributes(self.covariance_type).items():

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.clusters.dense_rows import shares_of
+from empirisk.clusters.dense_rows import shares_of, squares_between
 from empirisk.errors import Unsuitable
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
@@ -165,6 +165,10 @@ class DesignRows(ProductRows):
 
     renew = move
 
+    def squares_between_means(self) -> Array:
+        """The squared distance of every two centres."""
+        return squares_between(self.centres)
+
     def inertia_of_means(self) -> float:
         """The inertia right after `move`, from the means alone."""
         return float(self.weights @ self.norms - self.totals @ np.einsum("kj,kj->k", self.centres, self.centres))
@@ -245,10 +249,15 @@ class GramRows(ProductRows):
         """Nothing to do: sums in float64 lose less by the changes of one run than a distance loses by its products."""
 
     def coefficients(self) -> Array:
-        """The weights of the items in each mean, n x k."""
-        places = np.arange(self.count), self.labels
+        """The weights of the items in each mean, n x k; labels may be ahead of the means by half a round."""
+        places = np.arange(self.count), self._summed
         member = sparse.csr_array((self.weights, places), shape=(self.count, len(self.filled)))
         return member.toarray() / self.totals
+
+    def squares_between_means(self) -> Array:
+        """The squared distance of every two centres."""
+        products = self.sums @ self.coefficients() / self.totals[:, None]
+        return np.maximum(self._squares_of_means[:, None] + self._squares_of_means - products - products.T, 0.0)
 
     @property
     def squares_of_means(self) -> Array:
