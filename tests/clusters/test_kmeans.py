@@ -161,7 +161,7 @@ def test_empty_clusters_move_to_the_worst_fitted_rows():
 
 def test_a_shift_of_means_frees_a_fit_that_is_stuck():
     """Two means in one blob and one for two blobs: rounds alone stay there."""
-    rows = np.concatenate([RANDOM.normal(size=(40, 2)) + [30 * blob, 0] for blob in range(4)])
+    rows = np.concatenate([RANDOM.normal(loc=[30 * blob, 0], size=(40, 2)) for blob in range(4)])
     stuck = np.repeat([0, 1, 2, 2], 40)
     stuck[:40][rows[:40, 0] > 0] = 3
     alone = er.KMeans(4, init=stuck).fit(rows)

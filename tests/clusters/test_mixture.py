@@ -1,4 +1,4 @@
-"""One Gaussian and mixtures: likelihoods by SciPy, scikit-learn's optima, monotone rounds, weights, floors, refusals."""
+"""One Gaussian and mixtures: likelihoods by SciPy, scikit-learn's optima, rounds, weights, floors, refusals."""
 
 import signal
 
@@ -19,7 +19,7 @@ X = np.concatenate(
     [
         RANDOM.normal(size=(150, 3)) @ [[1.0, 0.5, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 2.0]],
         RANDOM.normal(size=(100, 3)) * [0.5, 2.0, 0.2] + [4.0, 1.0, -2.0],
-        RANDOM.normal(size=(50, 3)) + [-3.0, 5.0, 3.0],
+        RANDOM.normal(loc=[-3.0, 5.0, 3.0], size=(50, 3)),
     ]
 )
 TYPES = {"full": "full", "tied": "tied", "diagonal": "diag", "spherical": "spherical"}
@@ -119,7 +119,7 @@ def test_the_optimum_is_scikit_learns(form):
     # Densities from their definition.
     terms = [
         weight * multivariate_normal(mean, covariance).pdf(X)
-        for weight, mean, covariance in zip(ours.weights_, ours.means_, ours._whole(), strict=True)
+        for weight, mean, covariance in zip(ours.weights_, ours.means_, ours.whole_covariances(), strict=True)
     ]
     np.testing.assert_allclose(np.exp(ours.score_samples(X)), sum(terms))
     np.testing.assert_allclose(ours.predict_proba(X), (np.array(terms) / sum(terms)).T, atol=1e-12)

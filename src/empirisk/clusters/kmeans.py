@@ -1,22 +1,22 @@
 """k-means: each row to the nearest of k means, Euclidean, after a map, or behind a kernel."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from empirisk.clusters.batches import Batches
-from empirisk.clusters.lloyd import Run, best_run, draw_rows, random_labels, shift_means, split, too_few
+from empirisk.clusters.lloyd import Run, best_run, draw_rows, fill_empty, random_labels, shift_means, split, too_few
 from empirisk.clusters.product_rows import ROUNDING
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.features import MapsFeatures, expansion
+from empirisk.contract.features import FLOATS, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -28,6 +28,15 @@ Array = NDArray[np.float64]
 Starts = list[Callable[[Any], None]]
 
 INITS = ("k-means++", "random", "box", "splitting", "assignment")
+
+
+class HalfStep(NamedTuple):
+    """A state of k-means: what just happened, the cluster of each row, the means, and the sum of squares."""
+
+    what: str
+    labels: NDArray[np.int32]
+    means: Array
+    inertia: float
 
 
 class KMeans(
@@ -287,6 +296,33 @@ class KMeans(
         squares = self.transform(X).astype(np.float64).min(axis=1) ** 2
         return -float(check_weights(sample_weight, len(squares)) @ squares)
 
+    def half_steps(self, X: ArrayLike) -> list[HalfStep]:
+        """The way of one restart on the rows of X, each round as its two half-steps.
+
+        Parameters
+        ----------
+        X : array
+            The rows, as they are: this is for ``features=None``.
+        """
+        self._check()
+        if self.features is not None or self.batch_size is not None:
+            raise Unsuitable("half_steps shows k-means on the rows themselves; use features=None and batch_size=None.")
+        design = design_of(check_array(X, dtype=FLOATS))
+        along = keys(design)
+        order = np.argsort(along, kind="stable")
+        rows = rows_of(design, np.ones(len(order)), order).begin()
+        self._starts(design.shape[1], along)[0](rows)
+        steps, back = [], np.argsort(order)
+        for _ in range(self.max_iter):
+            changes = rows.assign()
+            steps.append(HalfStep("rows take the nearest mean", rows.labels[back], rows.centres, _inertia(rows)))
+            if changes == 0:
+                break
+            rows.move()
+            fill_empty(rows)
+            steps.append(HalfStep("means move to their rows", rows.labels[back], rows.centres, _inertia(rows)))
+        return steps
+
     @property
     def _n_features_out(self) -> int:
         return self.n_clusters
@@ -303,6 +339,10 @@ def _of_rows(labels: NDArray, rows: Any) -> NDArray:
     if len(labels) <= rows.order.max():
         raise EmpiriskError(f"init holds {len(labels)} clusters, one for each row of X is needed.")
     return labels[rows.order]
+
+
+def _inertia(rows: Any) -> float:
+    return float(rows.weights @ rows.own_squares())
 
 
 def _told(watch: Watch, clock: Clock, means: Callable[[], dict[str, Any]]) -> bool:

@@ -124,6 +124,10 @@ def shift_means(best: Run, most: int, max_iter: int, stop: Callable[[], bool], t
     return best
 
 
+def _start_from(labels: NDArray[np.int32], clusters: int, rows: Any) -> None:
+    rows.start_from_labels(labels, clusters)
+
+
 def _shifted(rows: Any) -> NDArray[np.int32] | None:
     """Clusters in which the two that are cheapest to join are one, and the one with the largest loss is two."""
     squares = rows.own_squares()

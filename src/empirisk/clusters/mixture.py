@@ -190,8 +190,9 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _whole(self) -> Array:
-        """The covariances as matrices, k x d x d."""
+    def whole_covariances(self) -> Array:
+        """The covariances as matrices, k x d x d, whatever their form."""
+        check_is_fitted(self)
         form, width = FORMS[self.covariance_type], self.means_.shape[1]
         if self.covariance_type == "tied":
             return np.broadcast_to(self.covariances_, (len(self.means_), width, width))
@@ -199,7 +200,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _shares(self, X: NDArray) -> Array:
         """log w_k + log p_k(x), n x k."""
-        return log_densities(X, self.means_, self._whole()) + np.log(self.weights_)
+        return log_densities(X, self.means_, self.whole_covariances()) + np.log(self.weights_)
 
     def _log_density(self, X: NDArray) -> Array:
         return logsumexp(self._shares(X), axis=1)
@@ -239,7 +240,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         random = generator(random_state)
         labels = np.sort(random.choice(len(self.weights_), check_count("n_samples", n_samples), p=self.weights_))
         counts = np.bincount(labels, minlength=len(self.weights_))
-        parts = zip(self.means_, self._whole(), counts, strict=True)
+        parts = zip(self.means_, self.whole_covariances(), counts, strict=True)
         return np.concatenate([draw(mean, whole, int(count), random) for mean, whole, count in parts]), labels
 
     def _parameters(self) -> int:

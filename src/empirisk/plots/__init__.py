@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from empirisk.plots.calibration import calibration
     from empirisk.plots.coefficients import coefficients
     from empirisk.plots.confusion import confusion
+    from empirisk.plots.dendrogram import dendrogram
+    from empirisk.plots.density import density
     from empirisk.plots.descent import descent
     from empirisk.plots.gram import gram
     from empirisk.plots.history import history
@@ -29,12 +31,15 @@ if TYPE_CHECKING:
     from empirisk.plots.to_svg import to_svg
     from empirisk.plots.tree import tree
     from empirisk.plots.validation_curve import validation_curve
+    from empirisk.plots.voronoi import voronoi
 
 __all__ = [
     "animate",
     "calibration",
     "coefficients",
     "confusion",
+    "dendrogram",
+    "density",
     "descent",
     "gram",
     "history",
@@ -51,6 +56,7 @@ __all__ = [
     "to_svg",
     "tree",
     "validation_curve",
+    "voronoi",
 ]
 
 

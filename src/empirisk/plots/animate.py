@@ -12,12 +12,17 @@ from matplotlib.animation import FuncAnimation, HTMLWriter, PillowWriter
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from empirisk.clusters.kmeans import KMeans
+from empirisk.clusters.mixture import GaussianMixture
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
+from empirisk.plots.cluster_scenes import means_scene, mixture_scene
 from empirisk.plots.replay import is_replayable
 from empirisk.plots.scenes import Scene, descent_scene, dual_scene, regions_scene
 
-KINDS = ("auto", "descent", "dual", "regions")
+KINDS = ("auto", "descent", "dual", "regions", "k-means", "mixture")
+#: Machines that learn without a target, and the kind that shows them.
+WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture"}
 SUFFIXES = (".gif", ".html", ".htm")
 DPI = 90
 #: Signs for the buttons below a film, in place of an icon font from elsewhere.
@@ -77,7 +82,7 @@ class Film(FuncAnimation):
 def animate(
     machine: Any,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     kind: str = "auto",
     file: str | PathLike[str] | None = None,
@@ -92,13 +97,14 @@ def animate(
     ----------
     machine : machine
         Fitted or not. What can be replayed: ensembles with ``staged_predict``, Empirisk machines of two classes or one
-        target, and classifiers with ``max_iter``.
+        target, classifiers with ``max_iter``, `KMeans` and `GaussianMixture`.
     X, y : table and target
-        What the machine is fitted to.
-    kind : {"auto", "descent", "dual", "regions"}
+        What the machine is fitted to; clusters and mixtures have no target.
+    kind : {"auto", "descent", "dual", "regions", "k-means", "mixture"}
         "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
         variables of two classes, with primal and dual objective. "regions": the decision regions after each round or
-        iteration, with the error. "auto": "regions" for ensembles and several classes, "dual" for dual ascent and
+        iteration, with the error. "k-means": its two half-steps. "mixture": the components after each round. "auto":
+        what suits the machine: "regions" for ensembles and several classes, "dual" for dual ascent and
         kernels, else "descent".
     file : path, optional
         Where to write it: a name that ends in ``.gif`` or ``.html``, which then is self-contained.
@@ -142,8 +148,10 @@ def animate(
     return path
 
 
-def _kind(machine: Any, y: ArrayLike) -> str:
+def _kind(machine: Any, y: Any) -> str:
     """What suits a machine and its target."""
+    if type(machine) in WITHOUT_TARGET:
+        return WITHOUT_TARGET[type(machine)]
     several = is_classifier(machine) and len(set(np.asarray(y).ravel().tolist())) > 2
     if hasattr(type(machine), "staged_predict") or not is_replayable(machine) or several:
         return "regions"
@@ -154,8 +162,14 @@ def _kind(machine: Any, y: ArrayLike) -> str:
 
 
 def _scene(
-    kind: str, machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Mapping[Any, Any] | None, frames: int
+    kind: str, machine: Any, X: Any, y: Any, columns: Sequence[Any], held: Mapping[Any, Any] | None, frames: int
 ) -> Scene:
+    if kind in WITHOUT_TARGET.values():
+        if WITHOUT_TARGET.get(type(machine)) != kind:
+            raise EmpiriskError(f"kind={kind!r} does not show a {type(machine).__name__}; use kind='auto'.")
+        return {"k-means": means_scene, "mixture": mixture_scene}[kind](machine, X, columns, held, frames)
+    if y is None:
+        raise EmpiriskError(f"y=None: a {type(machine).__name__} learns from a target; give it.")
     if kind == "descent":
         return descent_scene(machine, X, y, columns, frames)
     show = {"dual": dual_scene, "regions": regions_scene}[kind]

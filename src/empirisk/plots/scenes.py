@@ -61,7 +61,7 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], mo
         left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
         title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
         style.dress(left, title, f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
-        _curves(right, shown, {"objective": values}, frame, "iteration", "objective")
+        curves(right, shown, {"objective": values}, frame, "iteration", "objective")
 
     return Scene(style.root(left), len(shown), draw)
 
@@ -84,7 +84,7 @@ def dual_scene(
     amounts = [_amounts(played, point, len(codes)) for point in points]
     largest = max(float(amount.max()) for amount in amounts) or 1.0
     left, right = style.panels(None, 2, SIZE)
-    _key(style.root(left), codes, classes)
+    key(style.root(left), codes, classes)
 
     def draw(frame: int) -> None:
         left.clear()
@@ -96,7 +96,7 @@ def dual_scene(
         scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
         style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
-        _curves(right, shown, values, frame, "iteration", "objective")
+        curves(right, shown, values, frame, "iteration", "objective")
 
     return Scene(style.root(left), len(shown), draw)
 
@@ -112,7 +112,7 @@ def regions_scene(
     shown = np.array([stage.number for stage in found])
     errors = np.array([np.mean(stage.codes != codes) for stage in found])
     left, right = style.panels(None, 2, SIZE)
-    _key(style.root(left), codes, classes)
+    key(style.root(left), codes, classes)
 
     def draw(frame: int) -> None:
         left.clear()
@@ -120,12 +120,12 @@ def regions_scene(
         scatter(left, flat, codes, classes)
         title = f"{type(machine).__name__}: {what} {shown[frame]}"
         style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
-        _curves(right, shown, {"error": errors}, frame, what, "error on these rows")
+        curves(right, shown, {"error": errors}, frame, what, "error on these rows")
 
     return Scene(style.root(left), len(shown), draw)
 
 
-def _key(figure: Figure, codes: NDArray[np.intp], classes: NDArray) -> None:
+def key(figure: Figure, codes: NDArray[np.intp], classes: NDArray) -> None:
     """The classes below the axes, once for all frames."""
     signs = [
         Line2D([], [], color=style.colour(k), marker=style.marker(k), linestyle="", label=style.plain(classes[k]))
@@ -162,7 +162,7 @@ def _words(played: Replay) -> str:
     return find(played.solver).name().replace("_", " ").capitalize()
 
 
-def _curves(axes: Axes, across: NDArray, curves: dict[str, Array], frame: int, label: str, up: str) -> None:
+def curves(axes: Axes, across: NDArray, curves: dict[str, Array], frame: int, label: str, up: str) -> None:
     """Curves up to a frame, on axes that have room for all of them."""
     axes.clear()
     for number, (name, values) in enumerate(curves.items()):
