@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
-from tests.plots.look import assert_readable, contours, legend, offsets, title
+from tests.plots.look import assert_readable, contours, frame, legend, offsets, title
 
 pytestmark = pytest.mark.row("P1")
 X, _ = make_blobs(90, 3, centers=3, random_state=2)
@@ -86,9 +86,9 @@ def test_the_film_of_k_means_shows_both_half_steps():
     np.testing.assert_allclose(steps[-1].means, fitted.cluster_centers_)
     np.testing.assert_array_equal(steps[-1].labels, fitted.labels_)
     film = er.plots.animate(machine, X, frames=4)
-    film._show(1)
-    assert "means move" in title(film._fig.axes[0])
-    assert_readable(film._fig)
+    left, _ = frame(film, 1)
+    assert "means move" in title(left)
+    assert_readable(left.figure)
     with pytest.raises(Unsuitable, match="half_steps"):
         er.KMeans(3, "gaussian").half_steps(X)
 
@@ -96,10 +96,12 @@ def test_the_film_of_k_means_shows_both_half_steps():
 def test_the_film_of_a_mixture_ends_at_its_fit(tmp_path):
     machine = er.GaussianMixture(3, init="random", random_state=0)
     film = er.plots.animate(machine, X, frames=3)
-    film._show(2)
-    assert_readable(film._fig)
-    np.testing.assert_allclose(offsets(film._fig.axes[0])[-1], machine.fit(X).means_[:, :2])
-    assert len(film._fig.axes[0].patches) == 6
+    left, right = frame(film, film._scene.frames - 1)
+    assert_readable(left.figure)
+    fitted = machine.fit(X)
+    np.testing.assert_allclose(offsets(left)[-1], fitted.means_[:, :2])
+    assert len(left.patches) == 6
+    assert right.lines[0].get_ydata()[-1] == pytest.approx(fitted.lower_bound_)
     path = er.plots.animate(er.KMeans(2, random_state=0), X, frames=2, file=tmp_path / "film.gif")
     assert path.stat().st_size > 1000
 

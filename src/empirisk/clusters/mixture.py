@@ -174,7 +174,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             if centres.shape != (count, design.shape[1]) or not np.isfinite(centres).all():
                 raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
         elif self.init == "k-means":
-            machine = KMeans(count, n_init=1, random_state=int(random.integers(2**31)))
+            machine = KMeans(count, n_init=1, shifts=0, random_state=int(random.integers(2**31)))
             centres = machine.fit(moments.X, sample_weight=moments.weights).cluster_centers_
         else:
             rows = rows_of(design, moments.weights, np.arange(design.shape[0]))
