@@ -101,3 +101,11 @@ def crammer_singer_prox(y: int, row, step) -> list[float]:
     p = [max(Fraction(0), entry - threshold) for entry in goal]
     assert sum(p) == 1
     return [float(score - step * (p[j] - (j == y))) for j, score in enumerate(row)]
+
+
+def lloyd(X, centres, rounds):
+    """k-means, one half-step after the other; the labels are those of the last means."""
+    for _ in range(rounds):
+        labels = ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        centres = np.array([X[labels == k].mean(axis=0) for k in range(len(centres))])
+    return centres, ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)

@@ -12,6 +12,10 @@ from empirisk import selection as selection
 from empirisk import solvers as solvers
 from empirisk import tables as tables
 from empirisk import theory as theory
+from empirisk.clusters.density import GaussianDensity as GaussianDensity
+from empirisk.clusters.hierarchical import Hierarchical as Hierarchical
+from empirisk.clusters.kmeans import KMeans as KMeans
+from empirisk.clusters.mixture import GaussianMixture as GaussianMixture
 from empirisk.evaluation.compare import compare as compare
 from empirisk.evaluation.evaluate import evaluate as evaluate
 from empirisk.files.load import load as load

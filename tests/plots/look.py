@@ -67,3 +67,10 @@ def contours(axes):
     drawn = [part for part in axes.collections if isinstance(part, ContourSet)]
     return [(float(level), piece) for one in drawn for level, pieces in zip(one.levels, one.allsegs, strict=True)
             for piece in pieces if len(piece)]  # fmt: skip
+
+
+def frame(film, number):
+    """The axes as they are in a frame."""
+    film._fig.canvas.draw()  # the first drawing starts a film, which then is at its first frame
+    film._scene.draw(number)
+    return film._fig.axes

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from tests.plots.look import assert_readable, contours, legend, offsets, title
+from tests.plots.look import assert_readable, contours, frame, legend, offsets, title
 
 pytestmark = pytest.mark.row("P1")
 
@@ -21,13 +21,6 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2)) * [2.0, 1.0]
     return X, np.where(X @ [0.5, 1.0] + 0.5 * rng.normal(size=40) > 0, "yes", "no")
-
-
-def frame(film, number):
-    """The axes as they are in a frame."""
-    film._fig.canvas.draw()  # the first drawing starts a film, which then is at its first frame
-    film._scene.draw(number)
-    return film._fig.axes
 
 
 @pytest.mark.row("S1")
@@ -143,7 +136,7 @@ def test_kernel_machines_are_shown_in_the_dual(data):
 
 
 def test_a_long_fit_shows_more_of_its_beginning():
-    from empirisk.plots.animation import spread
+    from empirisk.plots.scenes import spread
 
     assert spread(5, 10).tolist() == [0, 1, 2, 3, 4]
     shown = spread(1000, 20)

@@ -71,3 +71,18 @@ def warn_if_stopped(estimator: Any, reason: str, made: int, what: str, frames: i
             ConvergenceWarning,
             stacklevel=frames,
         )
+
+
+#: What to do about a fit that ended early, by the reason.
+REMEDIES = {"max_iter": "raise max_iter", "max_time": "raise max_time", "interrupted": "fit again"}
+
+
+def warn_if_unfinished(estimator: Any, reason: str, done: str, frames: int = 5) -> None:
+    """Say so where a limit or Ctrl-C ended a fit before it converged; the caller is ``frames`` up."""
+    if reason in REMEDIES:
+        warnings.warn(
+            f"{type(estimator).__name__} did not converge ({reason}) in {done}; the model is usable as it is, "
+            f"{REMEDIES[reason]} for more.",
+            ConvergenceWarning,
+            stacklevel=frames,
+        )

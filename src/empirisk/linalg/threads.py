@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import cache
+from importlib import import_module
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, local
@@ -240,6 +241,8 @@ def in_order(
 
 @cache
 def _libraries() -> ThreadpoolController:
+    # SciPy has a BLAS of its own, which compiled loops call; a library that is not loaded yet is not held.
+    import_module("scipy.linalg.cython_blas")
     return ThreadpoolController()
 
 

@@ -11,6 +11,8 @@ _HOMES = {
     "calibration": "scores",
     "coefficients": "parts",
     "confusion": "scores",
+    "dendrogram": "clusters",
+    "density": "clusters",
     "descent": "fits",
     "gram": "parts",
     "history": "fits",
@@ -27,6 +29,7 @@ _HOMES = {
     "to_svg": "svg",
     "tree": "ensembles",
     "validation_curve": "curves",
+    "voronoi": "clusters",
 }
 
 __all__ = list(_HOMES)

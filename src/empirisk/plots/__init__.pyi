@@ -1,6 +1,9 @@
 """The views, as type checkers see them."""
 
 from empirisk.plots.animation import animate as animate
+from empirisk.plots.clusters import dendrogram as dendrogram
+from empirisk.plots.clusters import density as density
+from empirisk.plots.clusters import voronoi as voronoi
 from empirisk.plots.curves import learning_curve as learning_curve
 from empirisk.plots.curves import luck as luck
 from empirisk.plots.curves import validation_curve as validation_curve

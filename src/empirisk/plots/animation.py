@@ -1,9 +1,7 @@
-"""Fits as films: what is shown, frame by frame."""
+"""Fits as films: the way of a solver, the rounds of boosting, the steps of a clustering."""
 
 import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,268 +9,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.animation import FuncAnimation, HTMLWriter, PillowWriter
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 
-from empirisk.certificate import verify
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.clusters.kmeans import KMeans
+from empirisk.clusters.mixture import GaussianMixture
+from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.fits import Replay, contours, is_replayable, objective, replay, track, valley
-from empirisk.plots.planes import Surface, border, numbered, paint, plane, scatter, surface, surface_of
-from empirisk.solvers import DualAscent, find
+from empirisk.plots.cluster_scenes import means_scene, mixture_scene
+from empirisk.plots.fits import is_replayable
+from empirisk.plots.scenes import Scene, descent_scene, dual_scene, regions_scene
 
-Pick = Callable[[int], NDArray[np.intp]]
-#: Iterations to replay where a machine says nothing of its own.
-MOST = 100
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One state of the fit: its number, its regions on a grid, and its classes for the data."""
-
-    number: int
-    surface: Surface
-    codes: NDArray[np.intp]
-    classes: NDArray
-
-
-def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[list[Stage], str]:
-    """The states to show, and whether they are rounds or iterations."""
-    if not is_classifier(machine):
-        raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; kind='regions' needs a classifier.")
-    if hasattr(type(machine), "staged_predict"):
-        return _rounds(_fitted(machine, X, y), X, rows, pick), "round"
-    if is_replayable(machine):
-        return _points(machine, X, y, rows, pick), "iteration"
-    if "max_iter" in machine.get_params():
-        return _refits(machine, X, y, rows, pick), "iteration"
-    raise EmpiriskError(
-        f"The fit of {type(machine).__name__} cannot be replayed; give a machine with rounds or with max_iter."
-    )
-
-
-def _fitted(machine: Any, X: Any, y: ArrayLike) -> Any:
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        return clone(machine).fit(X, y)
-    return machine
-
-
-def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
-    """What an ensemble said after some of its rounds."""
-    said = [numbered(labels, machine.classes_) for labels in machine.staged_predict(X)]
-    wanted = set(pick(len(said)).tolist())
-    scores = _staged_scores(machine, rows)
-    found = []
-    for k, labels in enumerate(machine.staged_predict(rows)):
-        values = None if scores is None else np.array(next(scores), dtype=np.float64)
-        if k in wanted:
-            found.append(Stage(k + 1, surface(labels, values, machine.classes_), said[k], machine.classes_))
-    return found
-
-
-def _staged_scores(machine: Any, rows: Any) -> Any:
-    for method in ("staged_decision_function", "staged_predict_proba"):
-        if hasattr(machine, method):
-            return iter(getattr(machine, method)(rows))
-    return None
-
-
-def _points(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
-    """What a machine would have said at the points on its way."""
-    played = replay(machine, X, y, several=True)
-    found = []
-    for k in pick(len(played.states)):
-        at, classes = played.at(int(k)), played.machine.classes_
-        found.append(Stage(int(k), surface_of(at, rows, classes), numbered(at.predict(X), classes), classes))
-    return found
-
-
-def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
-    """What a machine says if its fit ends early: it is fitted anew for each state."""
-    limit = np.max(getattr(machine, "n_iter_", None) or machine.get_params()["max_iter"] or MOST)
-    found = []
-    for k in pick(max(1, min(int(limit), MOST))):
-        early = clone(machine).set_params(max_iter=int(k) + 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to end early
-            early.fit(X, y)
-        classes = early.classes_
-        found.append(Stage(int(k) + 1, surface_of(early, rows, classes), numbered(early.predict(X), classes), classes))
-    return found
-
-
-Array = NDArray[np.float64]
-GRID = 120
-SIZE = (9.2, 4.2)
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A figure of two axes, and a function that draws one of the frames into it."""
-
-    figure: Figure
-    frames: int
-    draw: Callable[[int], None]
-
-
-def spread(count: int, most: int) -> NDArray[np.intp]:
-    """Which of many states to show: all if they are few, else more of the early ones, where more happens."""
-    if count <= most:
-        return np.arange(count)
-    return np.unique(np.round(np.geomspace(1, count, most)).astype(int)) - 1
-
-
-def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], most: int) -> Scene:
-    """Two weights move over the contours of the objective; beside it, the objective."""
-    played = replay(machine, X, y)
-    if len(weights) != 2:
-        raise EmpiriskError(f"columns={weights!r} must name exactly two weights.")
-    pair = int(weights[0]), int(weights[1])
-    way = track(played, pair)
-    floor = valley(played, pair, [way])
-    shown = spread(len(way), most)
-    values = np.array([objective(played, played.points[k]) for k in shown])
-    left, right = style.panels(None, 2, SIZE)
-
-    def draw(frame: int) -> None:
-        left.clear()
-        contours(left, floor, float(values.min()))
-        so_far = way[: shown[frame] + 1]
-        left.plot(*so_far.T, "-o", color=style.PALETTE[0], ms=3, lw=1.4, zorder=2)
-        left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
-        title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
-        style.dress(left, title, f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
-        _curves(right, shown, {"objective": values}, frame, "iteration", "objective")
-
-    return Scene(style.root(left), len(shown), draw)
-
-
-def dual_scene(
-    machine: Any, X: Any, y: ArrayLike, columns: Sequence[int | str], held: Mapping[Any, Any] | None, most: int
-) -> Scene:
-    """Regions and margin move while rows gain weight in the dual; beside it, primal and dual close in."""
-    played = _in_the_dual(machine, X, y)
-    if not hasattr(played.machine, "classes_"):
-        raise EmpiriskError("kind='dual' shows classifiers of two classes; use kind='descent' for numbers.")
-    flat = plane(X, columns, held, GRID)
-    classes = played.machine.classes_
-    codes = numbered(y, classes)
-    shown = spread(len(played.points), most)
-    points = [played.points[k] for k in shown]
-    proofs = [verify(played.problem, point) for point in points]
-    duals = np.array([proof.dual for proof in proofs])
-    values = {"primal": np.array([proof.primal for proof in proofs]), "dual": np.maximum.accumulate(duals)}
-    amounts = [_amounts(played, point, len(codes)) for point in points]
-    largest = max(float(amount.max()) for amount in amounts) or 1.0
-    left, right = style.panels(None, 2, SIZE)
-    _key(style.root(left), codes, classes)
-
-    def draw(frame: int) -> None:
-        left.clear()
-        at = played.at(int(shown[frame]))
-        paint(left, flat, surface_of(at, flat.rows, classes))
-        f = np.asarray(at.decision_function(flat.rows), dtype=np.float64)
-        for level in (-1.0, 1.0):
-            border(left, flat, f, level, "--", 1.0)
-        scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
-        title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
-        style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
-        _curves(right, shown, values, frame, "iteration", "objective")
-
-    return Scene(style.root(left), len(shown), draw)
-
-
-def regions_scene(
-    machine: Any, X: Any, y: ArrayLike, columns: Sequence[int | str], held: Mapping[Any, Any] | None, most: int
-) -> Scene:
-    """Regions after each round or iteration; beside it, the error on the rows shown."""
-    flat = plane(X, columns, held, GRID)
-    found, what = stages(machine, X, y, flat.rows, lambda count: spread(count, most))
-    classes = found[0].classes
-    codes = numbered(y, classes)
-    shown = np.array([stage.number for stage in found])
-    errors = np.array([np.mean(stage.codes != codes) for stage in found])
-    left, right = style.panels(None, 2, SIZE)
-    _key(style.root(left), codes, classes)
-
-    def draw(frame: int) -> None:
-        left.clear()
-        paint(left, flat, found[frame].surface)
-        scatter(left, flat, codes, classes)
-        title = f"{type(machine).__name__}: {what} {shown[frame]}"
-        style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
-        _curves(right, shown, {"error": errors}, frame, what, "error on these rows")
-
-    return Scene(style.root(left), len(shown), draw)
-
-
-def _key(figure: Figure, codes: NDArray[np.intp], classes: NDArray) -> None:
-    """The classes below the axes, once for all frames."""
-    signs = [
-        Line2D([], [], color=style.colour(k), marker=style.marker(k), linestyle="", label=style.plain(classes[k]))
-        for k in np.unique(codes)
-    ]
-    longest = max(len(str(sign.get_label())) for sign in signs)
-    # About as many letters as a line below the axes holds, with room for the signs.
-    columns = max(1, min(len(signs), 110 // (longest + 8)))
-    figure.legend(handles=signs, loc="outside lower left", ncols=columns, fontsize=style.SMALL, frameon=False)
-
-
-def _in_the_dual(machine: Any, X: Any, y: ArrayLike) -> Replay:
-    """The fit by dual ascent, pass by pass, where that can do it and nothing else was asked for."""
-    solver = getattr(machine, "solver", None)
-    if isinstance(solver, str) and solver in ("auto", "dual_ascent"):
-        try:
-            return replay(machine, X, y, solver=DualAscent(passes=1))
-        except Unsuitable:
-            return replay(machine, X, y)
-    return replay(machine, X, y)
-
-
-def _amounts(played: Replay, point: Any, rows: int) -> Array:
-    """The size of each row's dual variable."""
-    problem = played.problem
-    u = problem.slopes(problem.predict(point)) if point.u is None else point.u
-    places = np.arange(rows) if problem.rows is None else problem.rows
-    out = np.zeros(rows)
-    np.maximum.at(out, places, np.abs(u))
-    return out
-
-
-def _words(played: Replay) -> str:
-    return find(played.solver).name().replace("_", " ").capitalize()
-
-
-def _curves(axes: Axes, across: NDArray, curves: dict[str, Array], frame: int, label: str, up: str) -> None:
-    """Curves up to a frame, on axes that have room for all of them."""
-    axes.clear()
-    for number, (name, values) in enumerate(curves.items()):
-        axes.plot(
-            across[: frame + 1],
-            values[: frame + 1],
-            color=style.colour(number),
-            linestyle=style.dashes(number),
-            lw=1.7,
-            marker="o",
-            ms=3,
-            label=name,
-        )
-    everything = np.concatenate(list(curves.values()))
-    axes.set(xlim=style.padded(across, 0.03), ylim=style.padded(everything[np.isfinite(everything)]))
-    style.dress(axes, "", label, up)
-    style.whole_numbers(axes)
-    if len(curves) > 1:
-        style.inside(axes, "upper right")  # where curves that close in leave room
-
-
-KINDS = ("auto", "descent", "dual", "regions")
+KINDS = ("auto", "descent", "dual", "regions", "k-means", "mixture")
+#: Machines that learn without a target, and the kind that shows them.
+WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture"}
 SUFFIXES = (".gif", ".html", ".htm")
 DPI = 90
 #: Signs for the buttons below a film, in place of an icon font from elsewhere.
@@ -332,7 +82,7 @@ class Film(FuncAnimation):
 def animate(
     machine: Any,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     kind: str = "auto",
     file: str | PathLike[str] | None = None,
@@ -347,13 +97,14 @@ def animate(
     ----------
     machine : machine
         Fitted or not. What can be replayed: ensembles with ``staged_predict``, Empirisk machines of two classes or one
-        target, and classifiers with ``max_iter``.
+        target, classifiers with ``max_iter``, `KMeans` and `GaussianMixture`.
     X, y : table and target
-        What the machine is fitted to.
-    kind : {"auto", "descent", "dual", "regions"}
+        What the machine is fitted to; clusters and mixtures have no target.
+    kind : {"auto", "descent", "dual", "regions", "k-means", "mixture"}
         "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
         variables of two classes, with primal and dual objective. "regions": the decision regions after each round or
-        iteration, with the error. "auto": "regions" for ensembles and several classes, "dual" for dual ascent and
+        iteration, with the error. "k-means": its two half-steps. "mixture": the components after each round. "auto":
+        what suits the machine: "regions" for ensembles and several classes, "dual" for dual ascent and
         kernels, else "descent".
     file : path, optional
         Where to write it: a name that ends in ``.gif`` or ``.html``, which then is self-contained.
@@ -397,8 +148,10 @@ def animate(
     return path
 
 
-def _kind(machine: Any, y: ArrayLike) -> str:
+def _kind(machine: Any, y: Any) -> str:
     """What suits a machine and its target."""
+    if type(machine) in WITHOUT_TARGET:
+        return WITHOUT_TARGET[type(machine)]
     several = is_classifier(machine) and len(set(np.asarray(y).ravel().tolist())) > 2
     if hasattr(type(machine), "staged_predict") or not is_replayable(machine) or several:
         return "regions"
@@ -409,8 +162,14 @@ def _kind(machine: Any, y: ArrayLike) -> str:
 
 
 def _scene(
-    kind: str, machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Mapping[Any, Any] | None, frames: int
+    kind: str, machine: Any, X: Any, y: Any, columns: Sequence[Any], held: Mapping[Any, Any] | None, frames: int
 ) -> Scene:
+    if kind in WITHOUT_TARGET.values():
+        if WITHOUT_TARGET.get(type(machine)) != kind:
+            raise EmpiriskError(f"kind={kind!r} does not show a {type(machine).__name__}; use kind='auto'.")
+        return {"k-means": means_scene, "mixture": mixture_scene}[kind](machine, X, columns, held, frames)
+    if y is None:
+        raise EmpiriskError(f"y=None: a {type(machine).__name__} learns from a target; give it.")
     if kind == "descent":
         return descent_scene(machine, X, y, columns, frames)
     show = {"dual": dual_scene, "regions": regions_scene}[kind]

@@ -31,6 +31,8 @@ class Plane:
     ----------
     names : tuple of two str
         The names of the columns.
+    places : tuple of two int
+        Their numbers.
     points : array, n x 2
         The data, seen on the plane.
     across, up : arrays
@@ -42,6 +44,7 @@ class Plane:
     """
 
     names: tuple[str, str]
+    places: tuple[int, int]
     points: Array
     across: Array
     up: Array
@@ -77,7 +80,7 @@ def plane(X: Any, columns: Sequence[int | str], held: Mapping[Any, Any] | None, 
     varied = {first: np.tile(across, resolution), second: np.repeat(up, resolution)}
     rows = table.rows(varied, {k: fixed.get(k) for k in range(len(table.names)) if k not in varied})
     names = str(table.names[first]), str(table.names[second])
-    return Plane(names, points, across, up, rows, len(table.names) > 2)
+    return Plane(names, (first, second), points, across, up, rows, len(table.names) > 2)
 
 
 def _place(column: Any, names: Sequence[str], argument: str) -> int:

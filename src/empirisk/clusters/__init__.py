@@ -1,0 +1,1 @@
+"""Clusters and densities: k-means, linkage, Gaussian mixtures."""

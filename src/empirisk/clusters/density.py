@@ -1,0 +1,249 @@
+"""One Gaussian by maximum likelihood: how likely each row is, and which rows are unlike the rest."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh, solve_triangular
+from sklearn.base import BaseEstimator, DensityMixin, OutlierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from empirisk.contract.arguments import check_count, check_number
+from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.blocks import over_rows
+
+Array = NDArray[np.float64]
+FLOATS = (np.float64, np.float32)
+LOG_TWO_PI = float(np.log(2 * np.pi))
+SINGULAR = 1e-14  # variances below this share of the columns' own are rounding
+
+
+class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
+    """The Gaussian under which the rows are most likely, and a threshold below which a row is an anomaly.
+
+        p(x) = (2 pi)^(-d/2) |S|^(-1/2) exp(-1/2 (x - m)' S^-1 (x - m)),
+
+    with m the mean and S the covariance, both divided by the total weight; a diagonal S keeps the variances, and a
+    spherical one their mean.
+
+    Parameters
+    ----------
+    covariance_type : {"full", "diagonal", "spherical"}
+        The form of S.
+    quantile : float
+        The share of the training rows to be called anomalies, in [0, 1).
+    floor : float
+        Least variance in any direction, as a share of the columns' own variances; 0 for none.
+
+    Attributes
+    ----------
+    mean_ : array of d
+        The mean.
+    covariance_ : array
+        d x d if full, d variances if diagonal, one number if spherical.
+    offset_ : float
+        The quantile of the training rows' log-densities.
+
+    Examples
+    --------
+    >>> density = er.GaussianDensity(quantile=0.2).fit([[0.0], [1.0], [2.0], [3.0], [20.0]])
+    >>> density.mean_, density.covariance_
+    (array([5.2]), array([[55.76]]))
+    >>> density.predict([[2.0], [30.0]])
+    array([ 1, -1])
+    """
+
+    def __init__(self, covariance_type: str = "full", *, quantile: float = 0.05, floor: float = 1e-6):
+        self.covariance_type = covariance_type
+        self.quantile = quantile
+        self.floor = floor
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianDensity":
+        """Mean, covariance and threshold of the rows of X; y is not used.
+
+        Parameters
+        ----------
+        X : array
+            The rows.
+        y : ignored
+            There for pipelines.
+        sample_weight : array of n, optional
+            Weights of the rows; weight 2 counts as the row twice.
+        """
+        form = find_form(self.covariance_type, ("full", "diagonal", "spherical"))
+        check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
+        check_number("floor", self.floor, 0)
+        X, weights = check_rows(self, X, sample_weight)
+        total = weights.sum()
+        self.mean_ = weights @ X / total
+        least = least_variances(X, weights, self.floor)
+        scatter = (X - self.mean_).T @ ((weights / total)[:, None] * (X - self.mean_))
+        self.covariance_ = form.covariance(scatter, least)
+        self.offset_ = lower_quantile(self._log_density(X), weights, self.quantile)
+        return self
+
+    def _log_density(self, X: NDArray) -> Array:
+        covariance = FORMS[self.covariance_type].whole(self.covariance_, X.shape[1])
+        return log_densities(X, self.mean_[None], covariance[None])[:, 0]
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """log p(x) of each row: the smaller, the stranger."""
+        check_is_fitted(self)
+        return self._log_density(validate_data(self, X, dtype=FLOATS, reset=False))
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """log p(x) minus the threshold: negative for anomalies."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """+1 for rows at least as likely as the threshold, -1 for anomalies."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Rows drawn from the Gaussian."""
+        check_is_fitted(self)
+        covariance = FORMS[self.covariance_type].whole(self.covariance_, len(self.mean_))
+        return draw(self.mean_, covariance, int(check_count("n_samples", n_samples) or 0), generator(random_state))
+
+
+# --- forms of the covariance ------------------------------------------------------------------------------------------
+
+
+class Form:
+    """A form of the covariance: what is kept of a scatter matrix, and the matrix that this stands for.
+
+    Variances are never below ``least``, those of the columns times the floor. Among covariances that obey this, the
+    one that is kept is the most likely.
+    """
+
+    def covariance(self, scatter: Array, least: Array) -> Any:
+        """What is kept."""
+        raise NotImplementedError
+
+    def whole(self, kept: Any, width: int) -> Array:
+        """The matrix, d x d."""
+        raise NotImplementedError
+
+    def parameters(self, width: int) -> int:
+        """How many numbers are free."""
+        raise NotImplementedError
+
+
+class Full(Form):
+    """All of the matrix."""
+
+    def covariance(self, scatter, least):
+        if not (least > 0).all():
+            # Judged as correlations, so that the units of the columns do not matter.
+            root = np.sqrt(scatter.diagonal())
+            if eigh(scatter / np.outer(root, root), eigvals_only=True)[0] < SINGULAR * len(root):
+                raise EmpiriskError(
+                    f"The full covariance of {len(root)} columns is singular: there are too few distinct rows, or "
+                    "columns that depend on each other; use covariance_type='diagonal', or a floor above 0."
+                )
+            return scatter
+        root = np.sqrt(least)
+        values, vectors = eigh(scatter / np.outer(root, root))
+        if values[0] >= 1:
+            return scatter
+        return (vectors * np.maximum(values, 1.0)) @ vectors.T * np.outer(root, root)
+
+    def whole(self, kept, width):
+        return kept
+
+    def parameters(self, width):
+        return width * (width + 1) // 2
+
+
+class Diagonal(Form):
+    """The variances of the columns."""
+
+    def covariance(self, scatter, least):
+        return np.maximum(scatter.diagonal(), least)
+
+    def whole(self, kept, width):
+        return np.diag(kept)
+
+    def parameters(self, width):
+        return width
+
+
+class Spherical(Form):
+    """One variance: the mean of the columns'."""
+
+    def covariance(self, scatter, least):
+        return float(max(scatter.diagonal().mean(), least.mean()))
+
+    def whole(self, kept, width):
+        return kept * np.eye(width)
+
+    def parameters(self, width):
+        return 1
+
+
+FORMS: dict[str, Form] = {"full": Full(), "tied": Full(), "diagonal": Diagonal(), "spherical": Spherical()}
+
+
+def find_form(name: Any, allowed: tuple[str, ...]) -> Form:
+    """The form of that name."""
+    if name not in allowed:
+        raise EmpiriskError(f"covariance_type={name!r} is not known; choose one of {list(allowed)}.")
+    return FORMS[name]
+
+
+# --- rows and densities -----------------------------------------------------------------------------------------------
+
+
+def check_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[NDArray, Array]:
+    """The rows that count, and their weights; refused where a density has no meaning."""
+    X = validate_data(estimator, X, dtype=FLOATS)
+    weights = check_weights(sample_weight, len(X))
+    X, weights = X[weights > 0], weights[weights > 0]
+    if len(X) < 2:
+        raise EmpiriskError(f"A density needs more than one sample of positive weight, but X has n_samples={len(X)}.")
+    constant = np.flatnonzero((X[0] == X).all(axis=0))
+    if len(constant):
+        raise EmpiriskError(
+            f"Column {constant[0]} of X is constant, so that the density along it is not finite; drop "
+            f"{'it' if len(constant) == 1 else f'the columns {constant.tolist()}'}."
+        )
+    return X, weights
+
+
+def least_variances(X: NDArray, weights: Array, floor: float) -> Array:
+    """The floor in the units of every column: its variance times ``floor``."""
+    share = weights / weights.sum()
+    return floor * (share @ (X - share @ X).astype(np.float64) ** 2)
+
+
+def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
+    """log p_k(x) of every row under every Gaussian, n x k, from the differences to the means."""
+    factors = np.linalg.cholesky(covariances)
+    inverses = [solve_triangular(factor, np.eye(len(factor)), lower=True).T for factor in factors]
+    halves = [np.log(factor.diagonal()).sum() for factor in factors]
+    out = np.empty((len(X), len(means)))
+
+    def run(rows: slice) -> None:
+        for k, (mean, inverse, half) in enumerate(zip(means, inverses, halves, strict=True)):
+            scaled = (X[rows] - mean) @ inverse
+            out[rows, k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + len(mean) * LOG_TWO_PI) - half
+
+    over_rows(run, len(X), 8 * X.shape[1])
+    return out
+
+
+def lower_quantile(values: Array, weights: Array, share: float) -> float:
+    """The smallest value with at least that share of the weight at or below it."""
+    return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
+
+
+def draw(mean: Array, covariance: Array, count: int, random: np.random.Generator) -> Array:
+    """Rows of a Gaussian."""
+    return mean + random.normal(size=(count, len(mean))) @ np.linalg.cholesky(covariance).T

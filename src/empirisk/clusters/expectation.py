@@ -1,0 +1,205 @@
+"""One round of expectation and maximisation, for all forms of the covariance.
+
+A Gaussian's log-density is linear in the products of entries of z = (x, 1): all pairs where the covariance is full,
+squares, entries and the constant where it is diagonal. With those products as columns, the log-densities of a block
+of rows are one matrix product, and the weighted sums that give the next means and covariances another.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from empirisk.clusters.dense_rows import shares_of
+from empirisk.clusters.density import FORMS, LOG_TWO_PI, least_variances, log_densities
+from empirisk.linalg.threads import in_threads
+
+Array = NDArray[np.float64]
+
+BATCH_BYTES = 1 << 19  # products of a batch of rows: they stay in the second cache between the two matrix products
+LARGEST_BATCH = 256
+NEGLIGIBLE = -40.0  # shares below exp(-40) are lost in the rounding of a sum of shares anyway
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
+def expect(X, shift, weights, pairs, terms, start, stop, entries, products, shares, found, sums):
+    """Weigh rows among the components and add up what the next components need.
+
+    ``terms`` turns the ``products`` of entries into log w_k + log p_k; ``sums`` gets their weighted sums, k x pairs.
+    Returns the weighted log-likelihood. ``entries``, ``products``, ``shares`` and ``found`` are memory to work in.
+    """
+    batch, width, count = products.shape[1], X.shape[1], terms.shape[0]
+    likelihood = 0.0
+    for first in range(start, stop, batch):
+        rows = min(batch, stop - first)
+        for r in range(rows):
+            for j in range(width):
+                entries[j, r] = X[first + r, j] - shift[j]
+        for p in range(pairs.shape[1]):
+            left, right = pairs[0, p], pairs[1, p]
+            for r in range(batch):
+                products[p, r] = entries[left, r] * entries[right, r]
+        np.dot(terms, products, shares)
+        for r in range(batch):
+            top = shares[0, r]
+            for k in range(1, count):
+                top = max(top, shares[k, r])
+            total = 0.0
+            for k in range(count):
+                level = shares[k, r] - top
+                value = np.exp(level) if level > NEGLIGIBLE else 0.0
+                shares[k, r] = value
+                total += value
+            weight = weights[first + r] if r < rows else 0.0
+            likelihood += weight * (top + np.log(total))
+            for k in range(count):
+                shares[k, r] *= weight / total
+        np.dot(shares, products.T, found)
+        for k in range(count):
+            for p in range(pairs.shape[1]):
+                sums[k, p] += found[k, p]
+    return likelihood
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The components: shares, means, covariances as they are kept, and as matrices."""
+
+    weights: Array
+    means: Array
+    kept: list[Any]
+    whole: Array
+
+    def attributes(self, covariance_type: str) -> dict[str, Any]:
+        """The fitted attributes."""
+        covariances = self.kept[0] if covariance_type == "tied" else np.array(self.kept)
+        return {"weights_": self.weights, "means_": self.means, "covariances_": covariances}
+
+
+class Moments:
+    """The rows, and the sums over them that make components.
+
+    Parameters
+    ----------
+    X, weights : arrays
+        Rows and their weights.
+    covariance_type : str
+        The form of the covariances.
+    floor : float
+        Least variance, as a share of the columns' own.
+    """
+
+    def __init__(self, X: NDArray, weights: Array, covariance_type: str, floor: float):
+        self.X, self.weights = np.ascontiguousarray(X), weights
+        self._type, self._form = covariance_type, FORMS[covariance_type]
+        self._total = weights.sum()
+        # Around the mean, so that squares lose no digits to it.
+        self._shift = weights @ X / self._total
+        self.least = least_variances(X, weights, floor)
+        width = X.shape[1]
+        if covariance_type in ("full", "tied"):
+            pairs = np.triu_indices(width + 1)
+        else:
+            every = np.arange(width + 1)
+            pairs = np.concatenate([every, every[:-1]]), np.concatenate([every, np.full(width, width)])
+        self._pairs = np.array(pairs)
+        self._shares = shares_of(len(X))
+        self._batch = int(np.clip(BATCH_BYTES // (8 * len(pairs[0])), 8, LARGEST_BATCH))
+
+    def round(self, mixture: Mixture) -> tuple[float, Mixture]:
+        """The mean log-likelihood of a mixture, and the mixture that the round makes of it."""
+        terms = self._terms(mixture)
+        count, products = terms.shape
+
+        def run(share: int) -> tuple[float, Array]:
+            entries, sums = np.ones((self.X.shape[1] + 1, self._batch)), np.zeros((count, products))
+            work = np.empty((products, self._batch)), np.empty((count, self._batch)), np.empty((count, products))
+            span = self._shares[share]
+            likelihood = expect(
+                self.X, self._shift, self.weights, self._pairs, terms, *span, entries, *work, sums
+            )  # fmt: skip
+            return likelihood, sums
+
+        found = in_threads(run, range(len(self._shares)))
+        sums = np.add.reduce([part for _, part in found])
+        return float(sum(part for part, _ in found) / self._total), self._of_sums(sums)
+
+    def _terms(self, mixture: Mixture) -> Array:
+        """The coefficients of the products of entries in log w_k + log p_k, k x pairs."""
+        width = self.X.shape[1]
+        left, right = self._pairs
+        out = np.empty((len(mixture.weights), len(left)))
+        for k, (mean, whole) in enumerate(zip(mixture.means - self._shift, mixture.whole, strict=True)):
+            precision = np.linalg.inv(whole)
+            quadratic = np.empty((width + 1, width + 1))
+            quadratic[:width, :width] = -0.5 * (precision + precision.T) / 2
+            quadratic[:width, width] = quadratic[width, :width] = 0.5 * precision @ mean
+            logarithm = np.linalg.slogdet(whole)[1]
+            with np.errstate(divide="ignore"):
+                weight = np.log(mixture.weights[k])
+            quadratic[width, width] = weight - 0.5 * (mean @ precision @ mean + logarithm + width * LOG_TWO_PI)
+            out[k] = np.where(left == right, 1.0, 2.0) * quadratic[left, right]
+        return out
+
+    def _of_sums(self, sums: Array) -> Mixture:
+        """Components from the weighted sums of products."""
+        width = self.X.shape[1]
+        left, right = self._pairs
+        scatters, means, totals = [], [], []
+        for line in sums:
+            square = np.zeros((width + 1, width + 1))
+            square[left, right] = square[right, left] = line
+            total = max(square[width, width], np.finfo(float).tiny)
+            mean = square[:width, width] / total
+            totals.append(total)
+            means.append(mean)
+            scatters.append(square[:width, :width] / total - np.outer(mean, mean))
+        return self._made(np.array(totals), np.array(means) + self._shift, scatters)
+
+    def _made(self, totals: Array, means: Array, scatters: list[Array]) -> Mixture:
+        shares = totals / totals.sum()
+        if self._type == "tied":
+            pooled = self._form.covariance(np.einsum("k,kij->ij", shares, np.array(scatters)), self.least)
+            kept = [pooled] * len(means)
+        else:
+            kept = [self._form.covariance(scatter, self.least) for scatter in scatters]
+        return Mixture(shares, means, kept, np.stack([self._form.whole(one, means.shape[1]) for one in kept]))
+
+    def of_cells(self, labels: NDArray, centres: Array) -> Mixture:
+        """Components from the rows around centres; one without rows stays there, as wide as all rows together."""
+        everything = self._scatter(slice(None))[1]
+        totals, means, scatters = [], [], []
+        for k, centre in enumerate(centres):
+            inside = labels == k
+            total = self.weights[inside].sum()
+            mean, scatter = self._scatter(inside) if total > 0 else (centre, everything)
+            totals.append(max(total, 1.0))
+            means.append(mean)
+            scatters.append(scatter)
+        return self._made(np.array(totals), np.array(means), scatters)
+
+    def _scatter(self, inside: Any) -> tuple[Array, Array]:
+        share = self.weights[inside] / self.weights[inside].sum()
+        mean = share @ self.X[inside]
+        centred = (self.X[inside] - mean).astype(np.float64)
+        return mean, centred.T @ (share[:, None] * centred)
+
+    def collapsed(self, mixture: Mixture) -> int | None:
+        """A component that has lost its rows: fewer than one, or all variances at the floor; None if all are well."""
+        if len(mixture.weights) == 1:
+            return None
+        at_floor = np.linalg.slogdet(mixture.whole)[1] <= np.log(self.least).sum() + 1e-6 * len(self.least)
+        lost = (mixture.weights * self._total < 1.0) | (at_floor if self._type != "tied" else False)
+        return int(np.flatnonzero(lost)[0]) if lost.any() else None
+
+    def with_component_at_worst(self, mixture: Mixture, lost: int) -> Mixture:
+        """The mixture with one component around the least likely row, as wide as the rows are on average."""
+        shares = log_densities(self.X, mixture.means, mixture.whole) + np.log(mixture.weights)
+        worst = int(shares.max(axis=1).argmin())
+        totals, means = mixture.weights.copy(), mixture.means.copy()
+        totals[lost], means[lost] = 1 / len(totals), self.X[worst]
+        scatters = list(mixture.whole)
+        scatters[lost] = self._scatter(slice(None))[1] / len(totals)
+        return self._made(totals, means, scatters)

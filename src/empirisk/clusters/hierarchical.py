@@ -1,0 +1,353 @@
+"""Hierarchical clustering: the two nearest clusters are merged, again and again."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from empirisk.clusters.kmeans import KMeans
+from empirisk.contract.arguments import check_count, check_number
+from empirisk.contract.clock import Watch
+from empirisk.contract.features import MapsFeatures
+from empirisk.contract.inputs import check_weights
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.kernels.distances import Exponents
+from empirisk.settings import require
+
+Array = NDArray[np.float64]
+
+LINKAGES = ("single", "complete", "average", "ward")
+#: Pairs nearer than this share of their squared norms are measured by their differences, which keeps 13 digits.
+CLOSE = (-1.0, 0.0, 1e-3)
+MERGES = 512  # between two looks at Ctrl-C and the callbacks
+SMALLEST = 256  # clusters below which the matrix is not made smaller any more
+
+
+class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimator):
+    """Hierarchical clustering: from single rows on, the two nearest clusters are merged until all are one.
+
+    How near two clusters are is decided by the rows of both: the smallest distance of a pair ("single"), the largest
+    ("complete"), the mean ("average"), or the rise of the squared distances to the means ("ward"). Distances are
+    |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel.
+
+    Parameters
+    ----------
+    linkage : {"single", "complete", "average", "ward"}
+        The distance of two clusters.
+    features : None, transformer or kernel
+        The feature map phi, fitted inside, or a kernel.
+    squared : bool
+        Whether distances are squared: heights of "single", "complete" and "ward" are then squared, "average" takes the
+        mean of squares.
+    n_clusters : int or None
+        How many clusters ``labels_`` has.
+    distance_limit : float or None
+        Clusters farther apart stay apart in ``labels_``. Without this and ``n_clusters`` the cut is where the heights
+        rise most.
+    cells : int or None
+        For long data: link the means of so many clusters of k-means instead of the rows.
+    random_state : int, RandomState or None
+        Decides the start of k-means, where there are cells.
+
+    Attributes
+    ----------
+    linkage_ : array, (m - 1) x 4
+        The merges as SciPy writes them: two clusters, their distance, and how many leaves they hold.
+    labels_ : array of n
+        The cluster of each row, -1 for rows of weight zero.
+    n_clusters_ : int
+        The number of clusters in ``labels_``.
+    leaves_ : array of n
+        The leaf that each row belongs to: itself, or its cell.
+
+    Examples
+    --------
+    >>> machine = er.Hierarchical("single", n_clusters=2).fit([[0.0], [1.0], [7.0], [9.0]])
+    >>> machine.labels_
+    array([0, 0, 1, 1])
+    >>> machine.linkage_[:, 2], machine.cut(3), machine.cut(height=1.5)
+    (array([1., 2., 6.]), array([0, 0, 1, 2]), array([0, 0, 1, 2]))
+    """
+
+    def __init__(
+        self,
+        linkage: str = "average",
+        features: Any = None,
+        *,
+        squared: bool = False,
+        n_clusters: int | None = None,
+        distance_limit: float | None = None,
+        cells: int | None = None,
+        random_state: Any = None,
+    ):
+        self.linkage = linkage
+        self.features = features
+        self.squared = squared
+        self.n_clusters = n_clusters
+        self.distance_limit = distance_limit
+        self.cells = cells
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "Hierarchical":
+        """Link the rows of X; y is not used.
+
+        Parameters
+        ----------
+        X : rows
+            An array, a sparse matrix, or what the kernel takes.
+        y : ignored
+            There for pipelines.
+        sample_weight : array of n, optional
+            Weights of the rows; weight 2 counts as the row twice.
+        """
+        self._check()
+        design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
+        weights = check_weights(sample_weight, len(ones))
+        counting = np.flatnonzero(weights > 0)
+        if len(counting) < 2:
+            raise EmpiriskError(
+                f"Hierarchical needs more than one sample of positive weight, but X has n_samples={len(counting)}."
+            )
+        self.leaves_ = np.full(len(ones), -1)
+        if self.cells is None:
+            sizes, squares = weights[counting], _squares_between(design.rows(counting))
+            self.leaves_[counting] = np.arange(len(counting))
+        else:
+            sizes, squares = self._link_cells(X, weights, counting)
+        watch = Watch(self, len(sizes), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        self.linkage_ = _sorted(_merge_all(squares, sizes, self.linkage, self.squared, watch))
+        count = self._wanted()
+        self.labels_ = self.cut(height=self.distance_limit) if count is None else self.cut(count)
+        self.n_clusters_ = int(self.labels_.max()) + 1
+        watch.close()
+        return self
+
+    def _check(self) -> None:
+        if self.linkage not in LINKAGES:
+            raise EmpiriskError(f"linkage={self.linkage!r} is not known; choose one of {list(LINKAGES)}.")
+        check_count("n_clusters", self.n_clusters, optional=True)
+        check_count("cells", self.cells, low=2, optional=True)
+        if self.distance_limit is not None:
+            check_number("distance_limit", self.distance_limit, 0)
+        if self.n_clusters is not None and self.distance_limit is not None:
+            raise EmpiriskError("n_clusters and distance_limit both say where to cut; give one of them.")
+        self._require_fixed_features()
+
+    def _link_cells(self, X: Any, weights: Array, counting: NDArray[np.intp]) -> tuple[Array, Array]:
+        """The weights of the cells of k-means, and the squared distances of their means."""
+        cells = int(self.cells or 0)
+        machine = KMeans(cells, self.features, n_init=1, random_state=self.random_state).fit(X, sample_weight=weights)
+        self.leaves_[counting] = machine.labels_[counting]
+        sizes = np.bincount(machine.labels_[counting], weights[counting], minlength=cells).astype(np.float64)
+        if machine.squares_of_means_ is None:
+            return sizes, _distances_of(machine.cluster_centers_)
+        products = machine.dual_coef_ @ machine._products(machine.support_vectors_)
+        return sizes, _of_products((products + products.T) / 2)
+
+    def _wanted(self) -> int | None:
+        """How many clusters to cut into; None where the distance decides."""
+        leaves = len(self.linkage_) + 1
+        if self.distance_limit is not None:
+            return None
+        if self.n_clusters is None:
+            rises = np.diff(self.linkage_[:, 2], prepend=0.0)
+            # Before the last merge there are two clusters: at least so many are told apart.
+            return leaves - int(rises.argmax()) if len(rises) > 1 and rises.any() else 1
+        if self.n_clusters > leaves:
+            raise EmpiriskError(f"n_clusters={self.n_clusters} exceeds the {leaves} leaves that are linked.")
+        return self.n_clusters
+
+    def cut(self, n_clusters: int | None = None, *, height: float | None = None) -> NDArray:
+        """The cluster of each row where the tree is cut into so many clusters, or at a height.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            How many clusters.
+        height : float, optional
+            Merges at a larger distance are undone.
+        """
+        check_is_fitted(self)
+        if (n_clusters is None) == (height is None):
+            raise EmpiriskError("cut needs n_clusters or height, one of them.")
+        leaves = len(self.linkage_) + 1
+        if height is not None:
+            merges = int(np.searchsorted(self.linkage_[:, 2], height, side="right"))
+        else:
+            count = check_count("n_clusters", n_clusters) or 0
+            if count > leaves:
+                raise EmpiriskError(f"n_clusters={count} exceeds the {leaves} leaves that are linked.")
+            merges = leaves - count
+        labels = _components(self.linkage_[:merges, :2].astype(np.intp), leaves)
+        known = self.leaves_ >= 0
+        out = np.full(len(self.leaves_), -1)
+        # Numbered as they are met from the first row on.
+        found, first, codes = np.unique(labels[self.leaves_[known]], return_index=True, return_inverse=True)
+        out[known] = np.argsort(np.argsort(first))[codes] if len(found) else 0
+        return out
+
+
+def _components(merged: NDArray[np.intp], leaves: int) -> NDArray:
+    """The cluster of every leaf after some merges."""
+    made = leaves + np.arange(len(merged))
+    edges = np.concatenate([merged[:, 0], merged[:, 1]]), np.tile(made, 2)
+    nodes = leaves + len(merged)
+    graph = sparse.coo_array((np.ones(len(edges[0])), edges), shape=(nodes, nodes))
+    return connected_components(graph, directed=False)[1][:leaves]
+
+
+# --- distances --------------------------------------------------------------------------------------------------------
+
+
+def _squares_between(design: Any) -> Array:
+    """|x_i - x_j|^2 of all rows."""
+    rows = design.shape[0]
+    require(8 * rows**2, f"A matrix of distances of {rows} rows", "give cells=, which links the cells of k-means")
+    if design.implicit:
+        return _of_products(design.fresh_matrix())
+    table = getattr(design, "X", None)
+    return _distances_of(design.dot(np.eye(design.shape[1])) if table is None else table)
+
+
+def _distances_of(X: Any) -> Array:
+    X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    return Exponents(X, None, 1.0, None).fill(None, lambda tile: np.negative(tile, out=tile), CLOSE)
+
+
+def _of_products(products: Array) -> Array:
+    """Squared distances in the place of inner products."""
+    norms = products.diagonal().copy()
+    products *= -2.0
+    products += norms
+    products += norms[:, None]
+    return np.maximum(products, 0.0, out=products)
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
+def merge(D, dead, sizes, names, path, method, most, merges):
+    """Up to ``most`` merges along chains of nearest neighbours; returns how many, and the length of the chain.
+
+    From any cluster on, the nearest of the nearest of ... ends in two that are nearest to each other: these are merged
+    at some point whatever happens elsewhere. ``dead`` is infinite for clusters that are gone, zero else; a merged
+    cluster takes the second place. ``path`` is the chain, its length in the last entry.
+    """
+    count, length = len(dead), path[len(path) - 1]
+    alive = 0
+    for i in range(count):
+        alive += dead[i] == 0
+    done = 0
+    while done < most and alive > 1:
+        if length == 0:
+            start = 0
+            while dead[start] > 0:
+                start += 1
+            path[0] = start
+            length = 1
+        while True:
+            here = path[length - 1]
+            row = D[here]
+            nearest = np.inf
+            for j in range(count):
+                nearest = min(nearest, row[j] + dead[j])
+            there = -1
+            # Of equally near ones the one before in the chain, so that it ends.
+            if length > 1 and row[path[length - 2]] <= nearest:
+                there = path[length - 2]
+            else:
+                there = 0
+                while row[there] + dead[there] > nearest:
+                    there += 1
+            if length > 1 and there == path[length - 2]:
+                break
+            path[length] = there
+            length += 1
+        length -= 2
+        x, y = min(here, there), max(here, there)
+        merges[done, 0], merges[done, 1], merges[done, 2] = names[x], names[y], nearest
+        done += 1
+        alive -= 1
+        own, other = sizes[x], sizes[y]
+        first, second = D[x], D[y]
+        both = own + other
+        if method == 0:
+            for j in range(count):
+                second[j] = min(first[j], second[j])
+        elif method == 1:
+            for j in range(count):
+                second[j] = max(first[j], second[j])
+        elif method == 2:
+            for j in range(count):
+                second[j] = (own * first[j] + other * second[j]) / both
+        else:
+            for j in range(count):
+                size = sizes[j]
+                second[j] = ((own + size) * first[j] + (other + size) * second[j] - size * nearest) / (both + size)
+        second[y] = np.inf
+        for j in range(count):
+            D[j, y] = second[j]
+        sizes[y] = both
+        dead[x] = np.inf
+    path[len(path) - 1] = length
+    return done
+
+
+def _merge_all(squares: Array, sizes: Array, linkage: str, squared: bool, watch: Watch) -> Array:
+    """All merges in the order in which they were found: two leaves, one of each cluster, and their distance."""
+    D = np.ascontiguousarray(squares)
+    if linkage == "ward":
+        D *= 2 * sizes[:, None] * sizes / (sizes[:, None] + sizes)
+    elif not squared:
+        np.sqrt(D, out=D)
+    np.fill_diagonal(D, np.inf)
+    leaves = len(sizes)
+    merges, done = np.empty((leaves - 1, 3)), 0
+    names, sizes, dead = np.arange(leaves), sizes.astype(np.float64), np.zeros(leaves)
+    path = np.zeros(leaves + 2, np.intp)
+    while done < leaves - 1:
+        watch.begin("merges")
+        alive = leaves - done
+        if alive > SMALLEST and 2 * alive <= len(D):
+            # Half of the clusters are gone: a smaller matrix is read faster. A chain can begin again anywhere.
+            kept = np.flatnonzero(dead == 0)
+            D, names, sizes, dead = D[np.ix_(kept, kept)], names[kept], sizes[kept], dead[kept]
+            path[-1] = 0
+        done += merge(D, dead, sizes, names, path, LINKAGES.index(linkage), MERGES, merges[done:])
+        watch.end(dict)
+    if linkage == "ward" and not squared:
+        np.sqrt(merges[:, 2], out=merges[:, 2])
+    return merges
+
+
+def _sorted(merges: Array) -> Array:
+    """The merges by height, with clusters numbered as SciPy does: leaves first, then merges in their order."""
+    merges = merges[np.argsort(merges[:, 2], kind="stable")]
+    leaves = len(merges) + 1
+    parent, names, counts = np.arange(leaves), np.arange(leaves), np.ones(leaves)
+    out = np.empty((leaves - 1, 4))
+
+    def root(leaf: int) -> int:
+        while parent[leaf] != leaf:
+            parent[leaf] = parent[parent[leaf]]
+            leaf = parent[leaf]
+        return leaf
+
+    for i, (left, right, height) in enumerate(merges):
+        a, b = root(int(left)), root(int(right))
+        first, second = sorted((names[a], names[b]))
+        parent[a] = b
+        counts[b] += counts[a]
+        names[b] = leaves + i
+        out[i] = first, second, height, counts[b]
+    return out

@@ -1,0 +1,353 @@
+"""k-means: each row to the nearest of k means, Euclidean, after a map, or behind a kernel."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+
+from empirisk.clusters.batches import Batches
+from empirisk.clusters.lloyd import Run, best_run, draw_rows, fill_empty, random_labels, shift_means, split, too_few
+from empirisk.clusters.product_rows import ROUNDING
+from empirisk.clusters.rows import keys, nearest, rows_of
+from empirisk.contract.arguments import check_count, check_time
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
+from empirisk.contract.features import FLOATS, MapsFeatures, expansion
+from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.fits.fit import interruptible
+from empirisk.linalg.design import Design, design_of
+
+Array = NDArray[np.float64]
+
+Starts = list[Callable[[Any], None]]
+
+INITS = ("k-means++", "random", "box", "splitting", "assignment")
+
+
+class HalfStep(NamedTuple):
+    """A state of k-means: what just happened, the cluster of each row, the means, and the sum of squares."""
+
+    what: str
+    labels: NDArray[np.int32]
+    means: Array
+    inertia: float
+
+
+class KMeans(
+    MapsFeatures,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """k-means: clusters and means that minimise  sum_i c_i |phi(x_i) - m_{cluster of i}|^2.
+
+    A round gives every row its nearest mean, then moves the means to their rows; the sum never rises, and the rounds
+    end when no row changes its cluster. A mean without rows is moved to the row that is fitted worst. With a kernel in
+    the slot ``features`` the means live in the feature space, and distances come from the Gram matrix:
+    |phi(x) - m|^2 = k(x, x) - 2 <phi(x), m> + |m|^2.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters.
+    features : None, transformer or kernel
+        The feature map phi, fitted inside, or a kernel: then this is kernel k-means.
+    init : {"k-means++", "random", "box", "splitting", "assignment"} or array
+        Where to start: rows far apart (greedy k-means++); random rows; random points of the box around the data; one
+        mean that is split again and again; clusters drawn at random; given means (k x d), or a cluster number for
+        every row. Behind a kernel there are no points but the rows.
+    n_init : int
+        Restarts, of which the best is kept; "splitting" and given starts need one only.
+    max_iter : int
+        Most rounds of a restart, or most batches.
+    shifts : int
+        How often the best restart may be bettered by moving a mean from where two are close to where the rows are
+        fitted worst; it ends with the first time that does not help. Given starts are left alone.
+    batch_size : int or None
+        Rows of a mini-batch, for long data: each round then sees a random batch only.
+    max_time : float or None
+        Seconds after which the best so far is kept.
+    random_state : int, RandomState or None
+        Decides the starts; the same one gives the same bits on any number of threads, in any order of the rows.
+
+    Attributes
+    ----------
+    cluster_centers_ : array, k x d
+        The means; behind a kernel, ``dual_coef_`` holds the weights of the rows ``support_vectors_`` in each instead.
+    labels_ : array of n
+        The cluster of each row.
+    inertia_ : float
+        The weighted sum of squared distances to the means.
+    n_iter_ : int
+        Rounds of the best restart.
+    history_ : dict
+        ``inertia`` after each of its rounds, and ``changes``, the rows that changed their cluster.
+    stopped_by_ : str
+        Why it ended: "converged", "max_iter", "max_time", "interrupted" or "callback".
+
+    Examples
+    --------
+    >>> machine = er.KMeans(2, random_state=0).fit([[0.0], [1.0], [9.0], [10.0]])
+    >>> np.sort(machine.cluster_centers_.ravel()), machine.inertia_
+    (array([0.5, 9.5]), 1.0)
+    >>> bool(machine.predict([[2.0]]) == machine.labels_[0])
+    True
+    """
+
+    cluster_centers_: Array
+    squares_of_means_: Array | None
+    support_: NDArray[np.intp]
+
+    def __init__(
+        self,
+        n_clusters: int = 3,
+        features: Any = None,
+        *,
+        init: str | ArrayLike = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        shifts: int = 10,
+        batch_size: int | None = None,
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.features = features
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.shifts = shifts
+        self.batch_size = batch_size
+        self.max_time = max_time
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "KMeans":
+        """Find the clusters of the rows of X; y is not used.
+
+        Parameters
+        ----------
+        X : rows
+            An array, a sparse matrix, or what the kernel takes.
+        y : ignored
+            There for pipelines.
+        sample_weight : array of n, optional
+            Weights of the rows; weight 2 counts as the row twice.
+        """
+        self._check()
+        design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
+        weights = check_weights(sample_weight, len(ones))
+        counting = np.flatnonzero(weights > 0)
+        if len(counting) < self.n_clusters:
+            raise too_few(self.n_clusters, len(counting))
+        self._require_meaning(design)
+        rounds = (self.n_init + self.shifts) * self.max_iter
+        watch = Watch(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            along = keys(design)
+            order = counting[np.argsort(along[counting], kind="stable")]
+            fit = self._fit_rounds if self.batch_size is None else self._fit_batches
+            fit(design, weights, order, self._starts(design.shape[1], along), clock, watch)
+        watch.close()
+        warn_if_unfinished(self, self.stopped_by_, f"{self.n_iter_} rounds")
+        return self
+
+    def _check(self) -> None:
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_count("shifts", self.shifts, low=0)
+        check_count("batch_size", self.batch_size, optional=True)
+        check_time(self.max_time)
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give an array.")
+        self._require_fixed_features()
+
+    def _require_meaning(self, design: Design) -> None:
+        """Refuse what a kernel, or a batch, cannot do."""
+        points = self.init in ("box", "splitting") if isinstance(self.init, str) else np.ndim(self.init) == 2
+        if design.implicit and points:
+            raise Unsuitable(
+                "init asks for means that are points, but behind a kernel a mean is known by its rows only; use "
+                "init='k-means++', 'random', 'assignment', or an array with a cluster number for every row."
+            )
+        if design.implicit and self.batch_size is not None:
+            raise Unsuitable(
+                "batch_size is for explicit features: behind a kernel a mean is known by its rows; use "
+                "features=maps.Nystrom(kernel), or batch_size=None."
+            )
+        if self.batch_size is not None and not isinstance(self.init, str) and not points:
+            raise Unsuitable("init as a list of clusters needs all rows; give means (k x d), or batch_size=None.")
+
+    # --- starts -------------------------------------------------------------------------------------------------------
+
+    def _starts(self, width: int, along: Array) -> Starts:
+        """What puts the means of each restart in their first places."""
+        clusters = self.n_clusters
+        if not isinstance(self.init, str):
+            return [self._given(width)]
+        if self.init == "splitting":
+            return [lambda run: split(run, clusters)]
+
+        def start(run: Any, random: np.random.Generator) -> None:
+            if self.init == "assignment":
+                run.start_from_labels(random_labels(along[run.order], clusters, random), clusters)
+            elif self.init == "box":
+                run.start_at(random.uniform(*run.box(), size=(clusters, run.width)))
+            else:
+                run.start_at_rows(draw_rows(run, clusters, random, greedy=self.init == "k-means++"))
+
+        # Each restart has a generator of its own: which thread it runs on does not matter.
+        generators = generator(self.random_state).spawn(self.n_init)
+        return [lambda run, random=random: start(run, random) for random in generators]
+
+    def _given(self, width: int) -> Callable[[Any], None]:
+        given, clusters = np.asarray(self.init), self.n_clusters
+        if given.ndim == 1:
+            if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= clusters:
+                raise EmpiriskError(f"init as a list must hold numbers of clusters, from 0 to {clusters - 1}.")
+            return lambda run: run.start_from_labels(_of_rows(given, run), clusters)
+        if given.shape != (clusters, width):
+            raise EmpiriskError(f"init has shape {given.shape}, but means of shape {(clusters, width)} are needed.")
+        if given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+            raise EmpiriskError("init must hold finite numbers.")
+        return lambda run: run.start_at(given)
+
+    # --- the two ways to a fit ----------------------------------------------------------------------------------------
+
+    def _fit_rounds(
+        self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch
+    ) -> None:
+        def tell(run: Run) -> bool:
+            return _told(watch, clock, lambda: self._means(run.rows, design))
+
+        rows = rows_of(design, weights[order], order)
+        best = best_run(rows, starts, self.max_iter, clock, tell)
+        if isinstance(self.init, str):
+            best = shift_means(best, self.shifts, self.max_iter, clock, tell)
+        for name, value in self._means(best.rows, design).items():
+            setattr(self, name, value)
+        self.labels_ = np.empty(design.shape[0], np.int32)
+        self.labels_[order] = best.rows.labels
+        left = np.flatnonzero(weights == 0)
+        if len(left):
+            self.labels_[left] = self._labels_in(design, left)
+        self.inertia_, self.n_iter_ = best.inertia, best.rounds
+        self.history_ = {name: np.array(values) for name, values in best.history.items()}
+        self.stopped_by_ = "converged" if best.converged else clock.reason or "max_iter"
+
+    def _fit_batches(
+        self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch
+    ) -> None:
+        sizes = self.n_clusters, int(self.batch_size or 0)
+        batches = Batches(design, weights[order], order, *sizes, generator(self.random_state))
+        batches.start(starts, clock)
+        batches.run(self.max_iter, clock, lambda: _told(watch, clock, lambda: {"cluster_centers_": batches.centres}))
+        self.cluster_centers_, self.squares_of_means_ = batches.centres, None
+        self.labels_, squares = nearest(design, self.cluster_centers_)
+        self.inertia_, self.n_iter_ = float(weights @ squares), batches.rounds
+        self.history_ = {"inertia": np.array(batches.losses)}
+        self.stopped_by_ = "converged" if batches.converged else clock.reason or "max_iter"
+
+    def _means(self, rows: Any, design: Design) -> dict[str, Any]:
+        """The attributes that the means of a run stand for."""
+        if not design.implicit:
+            return {"cluster_centers_": rows.centres, "squares_of_means_": None}
+        return expansion(design, [rows.order], [rows.coefficients()]) | {"squares_of_means_": rows.squares_of_means}
+
+    def _labels_in(self, design: Design, chosen: NDArray[np.intp]) -> NDArray:
+        """The clusters of some rows of the data of `fit`."""
+        if not design.implicit:
+            return nearest(design.rows(chosen), self.cluster_centers_)[0]
+        products = design.seen_from(chosen, self.support_).dot(self.dual_coef_.T)
+        return (np.asarray(self.squares_of_means_) - 2 * products).argmin(axis=1)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray:
+        """The cluster whose mean is nearest, for each row."""
+        check_is_fitted(self)
+        if self.squares_of_means_ is None:
+            return nearest(design_of(self._mapped(X)), self.cluster_centers_)[0]
+        return (self.squares_of_means_ - 2 * self._products(X)).argmin(axis=1).astype(np.int32)
+
+    def transform(self, X: Any) -> NDArray:
+        """The distance of each row to each mean."""
+        check_is_fitted(self)
+        if self.squares_of_means_ is None:
+            matrix = self._mapped(X)
+            return euclidean_distances(matrix, self.cluster_centers_).astype(matrix.dtype, copy=False)
+        both = np.asarray(self.features_.norms(self._items(X)), dtype=np.float64)[:, None] + self.squares_of_means_
+        squares = both - 2 * self._products(X)
+        return np.sqrt(np.where(squares <= ROUNDING * both, 0.0, squares))
+
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Minus the weighted sum of squared distances to the nearest means."""
+        squares = self.transform(X).astype(np.float64).min(axis=1) ** 2
+        return -float(check_weights(sample_weight, len(squares)) @ squares)
+
+    def half_steps(self, X: ArrayLike) -> list[HalfStep]:
+        """The way of one restart on the rows of X, each round as its two half-steps.
+
+        Parameters
+        ----------
+        X : array
+            The rows, as they are: this is for ``features=None``.
+        """
+        self._check()
+        if self.features is not None or self.batch_size is not None:
+            raise Unsuitable("half_steps shows k-means on the rows themselves; use features=None and batch_size=None.")
+        design = design_of(check_array(X, dtype=FLOATS))
+        along = keys(design)
+        order = np.argsort(along, kind="stable")
+        rows = rows_of(design, np.ones(len(order)), order).begin()
+        self._starts(design.shape[1], along)[0](rows)
+        steps, back = [], np.argsort(order)
+        for _ in range(self.max_iter):
+            changes = rows.assign()
+            steps.append(HalfStep("rows take the nearest mean", rows.labels[back], rows.centres, _inertia(rows)))
+            if changes == 0:
+                break
+            rows.move()
+            fill_empty(rows)
+            steps.append(HalfStep("means move to their rows", rows.labels[back], rows.centres, _inertia(rows)))
+        return steps
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if self.features is None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _of_rows(labels: NDArray, rows: Any) -> NDArray:
+    """The given clusters in the order of the rows."""
+    if len(labels) <= rows.order.max():
+        raise EmpiriskError(f"init holds {len(labels)} clusters, one for each row of X is needed.")
+    return labels[rows.order]
+
+
+def _inertia(rows: Any) -> float:
+    return float(rows.weights @ rows.own_squares())
+
+
+def _told(watch: Watch, clock: Clock, means: Callable[[], dict[str, Any]]) -> bool:
+    """Tell the callbacks of a round; whether one of them ends the fit."""
+    watch.begin("round")
+    if watch.end(means):
+        clock.reason = "callback"
+    return clock.reason == "callback"

@@ -1,0 +1,240 @@
+"""k-means as such: starts, rounds of two half-steps, empty clusters, restarts. How rows are kept is others' business.
+
+Rows come as an object with the half-steps ``assign`` and ``move``; see `DenseRows`, `DesignRows` and `GramRows`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.linalg.threads import in_threads
+
+Array = NDArray[np.float64]
+
+SMALL = 1 << 20  # entries: below, a round is so short that the threads take a restart each
+SPLIT_ROUNDS = 3  # rounds between two splits: the next split needs no more than a rough fit
+WORTHWHILE = 1e-6  # the share by which a shift must help
+EQUAL_KEYS = 1e-13  # how far apart the keys of equal rows may be by rounding
+BETTER = 1e-10  # a later restart must be better by this share: of equal ones the first wins, whatever their rounding
+
+
+@dataclass
+class Run:
+    """One restart: the rows in their last state, and how it went."""
+
+    rows: Any
+    inertia: float = np.inf
+    rounds: int = 0
+    converged: bool = False
+    history: dict[str, list[float]] = field(default_factory=lambda: {"inertia": [], "changes": []})
+
+
+def run_lloyd(
+    rows: Any, start: Callable[[Any], None], max_iter: int, stop: Callable[[], bool], tell: Callable[[Run], bool]
+) -> Run:
+    """Half-steps from a start until no row changes its cluster; ``tell`` hears of every round and may say stop."""
+    run = Run(rows)
+    start(rows)
+    while run.rounds < max_iter and not run.converged:
+        changes = rows.assign()
+        run.rounds += 1
+        run.converged = changes == 0
+        if not run.converged:
+            rows.move()
+            fill_empty(rows)
+        run.history["inertia"].append(rows.inertia_of_means())
+        run.history["changes"].append(float(changes))
+        if tell(run) or stop():
+            break
+    if run.converged:
+        rows.renew()
+    else:
+        # The labels are those of the centres, also where the centres would still move.
+        rows.assign()
+    run.inertia = float(rows.weights @ rows.own_squares())
+    return run
+
+
+def fill_empty(rows: Any) -> None:
+    """Move centres without rows to the rows that are fitted worst."""
+    while not rows.filled.all():
+        squares = rows.own_squares()
+        worst = int(squares.argmax())
+        if not squares[worst] > 0:
+            raise too_few(len(rows.filled), int(rows.filled.sum()))
+        rows.relabel(worst, int(np.flatnonzero(~rows.filled)[0]))
+
+
+def best_run(
+    rows: Any,
+    starts: list[Callable[[Any], None]],
+    max_iter: int,
+    stop: Callable[[], bool],
+    tell: Callable[[Run], bool],
+) -> Run:
+    """The best of several restarts: side by side where the rows are few, else one after the other."""
+    best: Run | None = None
+    together = len(starts) if rows.count * rows.width <= SMALL else 1
+    for first in range(0, len(starts), together):
+
+        def one(number: int) -> Run | None:
+            # The first restart always runs, so that there is a result.
+            if number and stop():
+                return None
+            return run_lloyd(rows.begin(), starts[number], max_iter, stop, tell if together == 1 else lambda run: False)
+
+        for run in in_threads(one, range(first, min(first + together, len(starts)))):
+            if run is None:
+                continue
+            if best is None or run.inertia < best.inertia * (1 - BETTER):
+                best = run
+            if together > 1 and tell(best):
+                return best
+    assert best is not None
+    return best
+
+
+def shift_means(best: Run, most: int, max_iter: int, stop: Callable[[], bool], tell: Callable[[Run], bool]) -> Run:
+    """Move means from where two are close to where the rows are fitted worst, as long as that helps."""
+    clusters = len(best.rows.filled)
+    for _ in range(most):
+        labels = _shifted(best.rows) if best.converged and not stop() else None
+        if labels is None:
+            break
+        run = run_lloyd(
+            best.rows.begin(),
+            lambda rows, labels=labels: rows.start_from_labels(labels, clusters),
+            max_iter,
+            stop,
+            tell,
+        )
+        if not (run.converged and run.inertia < best.inertia * (1 - WORTHWHILE)):
+            break
+        # Of the rounds between two shifts only the end is told: the first of them may be above what was reached.
+        run.history = {
+            "inertia": [*best.history["inertia"], run.inertia],
+            "changes": [*best.history["changes"], float(np.count_nonzero(run.rows.labels != best.rows.labels))],
+        }
+        run.rounds += best.rounds
+        best = run
+    return best
+
+
+def _start_from(labels: NDArray[np.int32], clusters: int, rows: Any) -> None:
+    rows.start_from_labels(labels, clusters)
+
+
+def _shifted(rows: Any) -> NDArray[np.int32] | None:
+    """Clusters in which the two that are cheapest to join are one, and the one with the largest loss is two."""
+    squares = rows.own_squares()
+    losses = np.bincount(rows.labels, rows.weights * squares, minlength=len(rows.filled))
+    worst = int(losses.argmax())
+    # What the sum of squares rises by when two clusters become one.
+    costs = rows.squares_between_means() * rows.totals[:, None] * rows.totals / (rows.totals[:, None] + rows.totals)
+    costs[np.diag_indices(len(costs))] = costs[worst] = costs[:, worst] = np.inf
+    first, second = np.unravel_index(costs.argmin(), costs.shape)
+    if not costs[first, second] < losses[worst]:
+        return None
+    labels = np.where(rows.labels == second, first, rows.labels)
+    farthest = int(np.where(rows.labels == worst, squares, -1.0).argmax())
+    # The half of it on the side of its farthest row: <x - m, farthest - m> > 0.
+    apart = squares + squares[farthest] - rows.exact_squares(np.array([farthest]))
+    beyond = (rows.labels == worst) & (apart > 0)
+    return np.where(beyond, second, labels).astype(np.int32)
+
+
+# --- starts ---------------------------------------------------------------------------------------------------------
+
+
+def draw_rows(rows: Any, clusters: int, random: np.random.Generator, greedy: bool) -> NDArray[np.intp]:
+    """Rows to start from: drawn alike, or by their squared distance to those drawn before (k-means++).
+
+    The greedy form draws a few candidates for each and keeps the one that leaves the least. Rows equal to one that
+    is drawn are not drawn again.
+    """
+    trials = 2 + int(np.log(clusters)) if greedy else 1
+    closest, owners = np.full(rows.count, np.inf, rows.floats), np.full(rows.count, -1, np.int32)
+    candidates = _draw(rows, rows.weights, None, random.random(1))
+    chosen: list[int] = []
+    while True:
+        squares, totals = rows.squares_to(candidates, (closest, owners, chosen))
+        best = int(totals[:, 0].sum(axis=0).argmin())
+        owners[squares[best] < closest] = len(chosen)
+        closest = squares[best]
+        chosen.append(int(candidates[best]))
+        if len(chosen) == clusters:
+            return np.array(chosen)
+        shares = totals[:, 0 if greedy else 1, best]
+        if shares.sum() > 0:
+            amounts = rows.weights * (closest if greedy else closest > 0)
+            candidates = _draw(rows, amounts, shares, random.random(trials))
+        else:
+            # float32 sees no difference any more; float64 may.
+            left = rows.exact_squares(np.array(chosen))
+            if not left.max() > 0:
+                raise too_few(clusters, len(chosen))
+            candidates = left.argmax()[None]
+
+
+def _draw(rows: Any, amounts: Array, shares: Array | None, luck: Array) -> NDArray[np.intp]:
+    """Rows with chances in proportion to their amounts, whose totals by share may be known."""
+    if shares is None:
+        shares = np.array([amounts[slice(*span)].sum() for span in rows.shares])
+    edges = np.cumsum(shares)
+    found = []
+    for target in luck * edges[-1]:
+        share = min(int(np.searchsorted(edges, target, side="right")), int(np.flatnonzero(shares)[-1]))
+        start, stop = rows.shares[share]
+        within = np.cumsum(amounts[start:stop], dtype=np.float64)
+        place = int(np.searchsorted(within, target - (edges[share] - shares[share]), side="right"))
+        found.append(start + min(place, int(np.flatnonzero(amounts[start:stop])[-1])))
+    return np.array(found)
+
+
+def random_labels(keys: Array, clusters: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """A cluster drawn for every row, as evenly as can be; equal rows, which stand together, get the same.
+
+    ``keys`` increase, and are equal for equal rows up to rounding.
+    """
+    steps = np.diff(keys, prepend=-np.inf) > EQUAL_KEYS * np.abs(keys).max(initial=0.0)
+    numbers = np.cumsum(steps) - 1
+    distinct = int(numbers[-1]) + 1
+    if distinct < clusters:
+        raise too_few(clusters, distinct)
+    return random.permutation(np.arange(distinct) % clusters)[numbers].astype(np.int32)
+
+
+def split(rows: Any, clusters: int) -> None:
+    """Start from one mean, and split the clusters that are worst fitted, each towards its farthest row."""
+    rows.start_from_labels(np.zeros(rows.count, np.int32), 1)
+    while len(rows.centres) < clusters:
+        for _ in range(SPLIT_ROUNDS):
+            rows.assign()
+            rows.move()
+            fill_empty(rows)
+        rows.assign()
+        squares = rows.own_squares()
+        losses = np.bincount(rows.labels, rows.weights * squares, minlength=len(rows.centres))
+        centres = list(rows.centres)
+        for cluster in np.argsort(-losses, kind="stable")[: clusters - len(centres)]:
+            if not losses[cluster] > 0:
+                continue
+            inside = np.where(rows.labels == cluster, squares, -1.0)
+            step = 0.5 * (rows.row(int(inside.argmax())) - rows.centres[cluster])
+            centres[cluster] = rows.centres[cluster] - step
+            centres.append(rows.centres[cluster] + step)
+        if len(centres) == len(rows.centres):
+            raise too_few(clusters, len(centres))
+        rows.start_at(np.array(centres))
+
+
+def too_few(clusters: int, distinct: int) -> EmpiriskError:
+    """What to say where there are fewer distinct rows than clusters."""
+    return EmpiriskError(
+        f"n_clusters={clusters} exceeds the {distinct} distinct rows of X that have a positive weight; ask for at most "
+        f"{distinct}."
+    )

@@ -1,0 +1,304 @@
+"""Gaussian mixtures by expectation and maximisation."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from empirisk.clusters.density import FLOATS, FORMS, check_rows, draw, find_form, log_densities, lower_quantile
+from empirisk.clusters.expectation import Mixture, Moments
+from empirisk.clusters.kmeans import KMeans
+from empirisk.clusters.lloyd import draw_rows
+from empirisk.clusters.rows import keys, nearest, rows_of
+from empirisk.contract.arguments import check_count, check_number, check_time
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
+from empirisk.contract.inputs import generator
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import interruptible
+from empirisk.linalg.design import design_of
+
+Array = NDArray[np.float64]
+
+INITS = ("k-means", "random")
+TYPES = ("full", "tied", "diagonal", "spherical")
+REPAIR_ROUNDS = 10  # rounds that a component put elsewhere gets to prove itself
+
+
+class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
+    """A mixture of Gaussians, fitted by expectation and maximisation:
+
+        p(x) = sum_k w_k (2 pi)^(-d/2) |S_k|^(-1/2) exp(-1/2 (x - m_k)' S_k^-1 (x - m_k)).
+
+    A round weighs every row among the components by their share in its density, computed in logarithms, and then takes
+    the weighted means and covariances. The log-likelihood never falls. Variances are kept above a floor, so that no
+    component shrinks to a point; one that loses its rows is put where rows are fitted worst, if that helps.
+
+    Parameters
+    ----------
+    n_components : int
+        The number of Gaussians.
+    covariance_type : {"full", "tied", "diagonal", "spherical"}
+        A covariance for each component; one for all; variances of the columns; one variance for each component.
+    init : {"k-means", "random"} or array
+        Where to start: clusters of k-means; cells around random rows; cells around given means (k x d).
+    n_init : int
+        Restarts, of which the most likely is kept.
+    tol : float
+        A round that raises the mean log-likelihood by less ends the fit.
+    max_iter : int
+        Most rounds of a restart.
+    floor : float
+        Least variance in any direction, as a share of the columns' own variances.
+    quantile : float
+        The share of the training rows that `anomalies` marks, in [0, 1).
+    max_time : float or None
+        Seconds after which the best so far is kept.
+    random_state : int, RandomState or None
+        Decides the starts.
+
+    Attributes
+    ----------
+    weights_ : array of k
+        The share of each component.
+    means_ : array, k x d
+        Their means.
+    covariances_ : array
+        k x d x d if full, d x d if tied, k x d if diagonal, k if spherical.
+    lower_bound_ : float
+        The mean log-likelihood of the training rows.
+    offset_ : float
+        The quantile of their log-densities.
+    converged_, n_iter_, stopped_by_
+        How it ended.
+    history_ : dict
+        ``log_likelihood``, the mean over the rows, in each round.
+
+    Examples
+    --------
+    >>> mixture = er.GaussianMixture(2, random_state=0).fit([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]])
+    >>> np.sort(mixture.means_.ravel()).round(3), mixture.weights_.round(3)
+    (array([ 1., 10.]), array([0.5, 0.5]))
+    """
+
+    weights_: Array
+    means_: Array
+    covariances_: Any
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        covariance_type: str = "full",
+        *,
+        init: str | ArrayLike = "k-means",
+        n_init: int = 1,
+        tol: float = 1e-5,
+        max_iter: int = 300,
+        floor: float = 1e-6,
+        quantile: float = 0.05,
+        max_time: float | None = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.floor = floor
+        self.quantile = quantile
+        self.max_time = max_time
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianMixture":
+        """Fit the components to the rows of X; y is not used.
+
+        Parameters
+        ----------
+        X : array
+            The rows.
+        y : ignored
+            There for pipelines.
+        sample_weight : array of n, optional
+            Weights of the rows; weight 2 counts as the row twice.
+        """
+        self._check()
+        rows, weights = check_rows(self, X, sample_weight)
+        if len(rows) < self.n_components:
+            raise _too_few(self.n_components, len(rows))
+        order = np.argsort(keys(design_of(rows)), kind="stable")
+        moments = Moments(rows[order], weights[order], self.covariance_type, self.floor)
+        restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 else 1
+        watch = Watch(self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        best: _Run | None = None
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            for random in generator(self.random_state).spawn(restarts):
+                if best is not None and clock():
+                    break
+                run = _Run(self, moments, self._start(moments, random))
+                run.rounds_until(clock, watch)
+                if best is None or run.likelihood > best.likelihood + 1e-10 * abs(best.likelihood):
+                    best = run
+        assert best is not None
+        self._keep(best, clock)
+        self.offset_ = lower_quantile(self._log_density(moments.X), moments.weights, self.quantile)
+        watch.close()
+        warn_if_unfinished(self, self.stopped_by_, f"{self.n_iter_} rounds")
+        return self
+
+    def _check(self) -> None:
+        check_count("n_components", self.n_components)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, 0)
+        check_number("floor", self.floor, 0, above=True)
+        check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
+        check_time(self.max_time)
+        find_form(self.covariance_type, TYPES)
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give means.")
+
+    def _start(self, moments: Moments, random: np.random.Generator) -> Mixture:
+        """Components from the cells around the first means."""
+        count = self.n_components
+        design = design_of(moments.X)
+        if not isinstance(self.init, str):
+            centres = np.asarray(self.init, dtype=np.float64)
+            if centres.shape != (count, design.shape[1]) or not np.isfinite(centres).all():
+                raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
+        elif self.init == "k-means":
+            machine = KMeans(count, n_init=1, shifts=0, random_state=int(random.integers(2**31)))
+            centres = machine.fit(moments.X, sample_weight=moments.weights).cluster_centers_
+        else:
+            rows = rows_of(design, moments.weights, np.arange(design.shape[0]))
+            centres = moments.X[draw_rows(rows, count, random, greedy=False)]
+        return moments.of_cells(nearest(design, centres)[0], centres)
+
+    def _keep(self, run: "_Run", clock: Clock) -> None:
+        for name, value in run.mixture.attributes(self.covariance_type).items():
+            setattr(self, name, value)
+        self.lower_bound_, self.n_iter_, self.converged_ = run.likelihood, run.rounds, run.converged
+        self.history_ = {"log_likelihood": np.array(run.history)}
+        self.stopped_by_ = "converged" if run.converged else clock.reason or "max_iter"
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def whole_covariances(self) -> Array:
+        """The covariances as matrices, k x d x d, whatever their form."""
+        check_is_fitted(self)
+        form, width = FORMS[self.covariance_type], self.means_.shape[1]
+        if self.covariance_type == "tied":
+            return np.broadcast_to(self.covariances_, (len(self.means_), width, width))
+        return np.stack([form.whole(kept, width) for kept in self.covariances_])
+
+    def _shares(self, X: NDArray) -> Array:
+        """log w_k + log p_k(x), n x k."""
+        return log_densities(X, self.means_, self.whole_covariances()) + np.log(self.weights_)
+
+    def _log_density(self, X: NDArray) -> Array:
+        return logsumexp(self._shares(X), axis=1)
+
+    def _rows(self, X: Any) -> NDArray:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=FLOATS, reset=False)
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """The share of each component in the density of each row."""
+        shares = self._shares(self._rows(X))
+        return np.exp(shares - logsumexp(shares, axis=1, keepdims=True))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The component with the largest share."""
+        return self.predict_proba(X).argmax(axis=1)
+
+    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray:
+        """The component of each row, after a fit to them."""
+        return self.fit(X, y, sample_weight=sample_weight).predict(X)
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """log p(x) of each row: the smaller, the stranger."""
+        return self._log_density(self._rows(X))
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """The mean log-density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def anomalies(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Whether a row is less likely than the quantile of the training rows."""
+        return self.score_samples(X) < self.offset_
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, NDArray]:
+        """Rows drawn from the mixture, and the component of each."""
+        check_is_fitted(self)
+        random = generator(random_state)
+        labels = np.sort(random.choice(len(self.weights_), check_count("n_samples", n_samples), p=self.weights_))
+        counts = np.bincount(labels, minlength=len(self.weights_))
+        parts = zip(self.means_, self.whole_covariances(), counts, strict=True)
+        return np.concatenate([draw(mean, whole, int(count), random) for mean, whole, count in parts]), labels
+
+    def _parameters(self) -> int:
+        """How many numbers are free: means, covariances, and shares that add up to one."""
+        count, width = self.means_.shape
+        covariances = FORMS[self.covariance_type].parameters(width) * (1 if self.covariance_type == "tied" else count)
+        return count * width + covariances + count - 1
+
+    def bic(self, X: ArrayLike) -> float:
+        """The Bayesian information criterion, -2 log-likelihood + parameters * log n: smaller is better."""
+        scores = self.score_samples(X)
+        return float(-2 * scores.sum() + self._parameters() * np.log(len(scores)))
+
+    def aic(self, X: ArrayLike) -> float:
+        """The Akaike information criterion, -2 log-likelihood + 2 * parameters: smaller is better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self._parameters())
+
+
+class _Run:
+    """One restart: a mixture on its way."""
+
+    def __init__(self, machine: GaussianMixture, moments: Moments, start: Mixture):
+        self._machine, self._moments, self.mixture = machine, moments, start
+        self.history: list[float] = []
+        self.rounds, self.converged = 0, False
+        self.likelihood = -np.inf
+
+    def rounds_until(self, clock: Clock, watch: Watch) -> None:
+        """Rounds until the likelihood settles; a component without rows is tried elsewhere, once each."""
+        tries = self._machine.n_components
+        while self.rounds < self._machine.max_iter and not self.converged:
+            self.likelihood, following = self._moments.round(self.mixture)
+            self.history.append(self.likelihood)
+            self.rounds += 1
+            self.converged = len(self.history) > 1 and self.likelihood - self.history[-2] <= self._machine.tol
+            lost = self._moments.collapsed(following) if tries else None
+            if lost is not None:
+                tries -= 1
+                following = self._moved(following, lost)
+                self.converged = False
+            watch.begin("round")
+            if watch.end(lambda: self.mixture.attributes(self._machine.covariance_type)):
+                clock.reason = "callback"
+            if self.converged or clock.reason == "callback" or clock():
+                return
+            self.mixture = following
+        # The likelihood that is told is that of the mixture that is kept.
+        if not self.converged:
+            self.likelihood = self._moments.round(self.mixture)[0]
+
+    def _moved(self, mixture: Mixture, lost: int) -> Mixture:
+        """The mixture with a lost component put where rows are fitted worst, if a few rounds prove it better."""
+        moved = self._moments.with_component_at_worst(mixture, lost)
+        for _ in range(REPAIR_ROUNDS):
+            moved = self._moments.round(moved)[1]
+        better = self._moments.round(moved)[0] > self._moments.round(mixture)[0]
+        return moved if better else mixture
+
+
+def _too_few(components: int, rows: int) -> EmpiriskError:
+    return EmpiriskError(f"n_components={components} exceeds the {rows} rows of X that have a positive weight.")

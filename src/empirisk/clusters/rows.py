@@ -1,0 +1,52 @@
+"""From a design to rows that k-means runs on, in an order that the rows decide, not the user's table."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.clusters.dense_rows import DenseRows
+from empirisk.clusters.product_rows import DesignRows, GramRows
+
+Array = NDArray[np.float64]
+
+SLICE_BYTES = 1 << 26  # rows that are given their cluster at a time, so that their copies stay small
+
+
+def rows_of(design: Any, weights: Array, order: NDArray[np.intp]) -> Any:
+    """The rows of a design, some of them in some order, as k-means wants them."""
+    if design.implicit:
+        return GramRows(design, weights, order)
+    table = getattr(design, "X", None)
+    return DenseRows(table, weights, order) if isinstance(table, np.ndarray) else DesignRows(design, weights, order)
+
+
+def keys(design: Any) -> Array:
+    """A number for every row, equal for equal rows: sorted by it, rows have the same order however they came.
+
+    With draws along that order, a fit depends neither on the order of the rows nor on whether equal rows come as one
+    row with a weight. Objects without coordinates keep the order they have.
+    """
+    if not design.implicit:
+        return design.dot(_direction(design.shape[1]))
+    source = design.root.source
+    if design.kernel.takes != "vectors":
+        return np.arange(design.shape[0], dtype=np.float64)
+    return np.asarray(source @ _direction(source.shape[1]), dtype=np.float64)
+
+
+def _direction(width: int) -> Array:
+    return np.random.default_rng(0).normal(size=width)
+
+
+def nearest(design: Any, centres: Array) -> tuple[NDArray[np.int32], Array]:
+    """The nearest centre of every row, and the squared distance to it."""
+    labels, squares = np.empty(design.shape[0], np.int32), np.empty(design.shape[0])
+    step = max(1, SLICE_BYTES // (8 * max(design.shape[1], len(centres))))
+    for start in range(0, design.shape[0], step):
+        part = np.arange(start, min(start + step, design.shape[0]))
+        rows = rows_of(design, np.ones(len(part)), part).begin()
+        rows.start_at(centres)
+        rows.assign()
+        labels[part], squares[part] = rows.labels, rows.own_squares()
+    return labels, squares

@@ -1,0 +1,263 @@
+"""Clusters and densities: cells, dendrograms, contours."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.cluster import hierarchy
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.contract.arguments import check_count
+from empirisk.errors import EmpiriskError
+from empirisk.plots import style
+from empirisk.plots.planes import Plane, Surface, border, paint, plane, scatter
+
+
+def voronoi(
+    machine: Any,
+    X: Any,
+    *,
+    columns: Sequence[int | str] = (0, 1),
+    held: Mapping[Any, Any] | None = None,
+    resolution: int = 200,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw the cell of each cluster, the rows, and the means.
+
+    Parameters
+    ----------
+    machine : clusterer
+        Fitted, with ``predict``: `KMeans`, `GaussianMixture`, or one of scikit-learn.
+    X : array or data frame, n x d
+        Rows to show.
+    columns : two int or str
+        The columns to draw.
+    held : dict, optional
+        Values of other columns, by name or number; what is not given keeps its median (text: its commonest value).
+    resolution : int
+        Points of the grid in each direction.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 1.0], [6.0, 1.0]])
+    >>> figure = er.plots.voronoi(er.KMeans(2, random_state=0).fit(X), X)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['cluster 0 (2)', 'cluster 1 (2)', 'mean']
+    """
+    require_fitted(machine, "predict")
+    flat = plane(X, columns, held, resolution)
+    labels = np.asarray(machine.predict(X))
+    cells = np.asarray(machine.predict(flat.rows))
+    count = int(max(labels.max(), cells.max())) + 1
+    axes = style.canvas(axes, (6.6, 4.6))
+    paint_cells(axes, flat, cells, count)
+    sizes = np.bincount(labels, minlength=count)
+    scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
+    mark_means(axes, means_of(machine, flat))
+    names = (style.plain(name, 40) for name in flat.names)
+    style.dress(axes, f"{type(machine).__name__}: cells of {count} clusters", *names, grid=False)
+    style.legend(axes)
+    return style.root(axes)
+
+
+def require_fitted(machine: Any, method: str) -> None:
+    """Raise a sentence unless the machine is fitted and can answer."""
+    name = type(machine).__name__
+    if not hasattr(machine, method):
+        raise EmpiriskError(f"The {name} has no {method}, which this view asks for; give a machine that has.")
+    try:
+        check_is_fitted(machine)
+    except NotFittedError:
+        raise EmpiriskError(f"The {name} is not fitted; call its fit(X) before drawing it.") from None
+
+
+def paint_cells(axes: Axes, flat: Plane, cells: NDArray, count: int) -> None:
+    """The cells in pale colours, and the lines between them."""
+    inside = np.where(cells == np.arange(count)[:, None], 0.5, -0.5)
+    paint(axes, flat, Surface(cells, inside))
+
+
+def means_of(machine: Any, flat: Plane) -> NDArray | None:
+    """The means on the plane, where the machine has them in the columns of the table."""
+    means = getattr(machine, "cluster_centers_", getattr(machine, "means_", None))
+    if means is None or getattr(machine, "features", None) is not None:
+        return None
+    return np.asarray(means)[:, list(flat.places)]
+
+
+def mark_means(axes: Axes, means: NDArray | None) -> None:
+    """Crosses at the means."""
+    if means is not None:
+        axes.scatter(
+            *means.T, s=110, marker="X", color="white", edgecolors=style.INK, linewidths=1.2, zorder=4, label="mean"
+        )
+
+
+NAMED = 60  # leaves whose names can be read below the axes
+
+
+def dendrogram(
+    machine: Any,
+    *,
+    n_clusters: int | None = None,
+    leaves: int = 40,
+    names: Any = None,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw the merges of a `Hierarchical` by their height, and where the tree is cut.
+
+    Parameters
+    ----------
+    machine : Hierarchical
+        Fitted.
+    n_clusters : int, optional
+        The number of clusters to colour; as in ``labels_`` if None.
+    leaves : int
+        Draw at most so many: the last merges, each branch that is not drawn with the number of its leaves in brackets.
+    names : list, optional
+        Names of the leaves.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> tree = er.Hierarchical("single").fit([[0.0], [1.0], [7.0], [9.0]])
+    >>> figure = er.plots.dendrogram(tree, n_clusters=2)
+    >>> sorted(text.get_text() for text in figure.axes[0].get_xticklabels())
+    ['0', '1', '2', '3']
+    """
+    require_fitted(machine, "cut")
+    check_count("leaves", leaves, low=2)
+    merges = machine.linkage_
+    count = machine.n_clusters_ if n_clusters is None else int(check_count("n_clusters", n_clusters) or 1)
+    height = _between(merges[:, 2], count)
+    shown = hierarchy.dendrogram(
+        merges,
+        p=leaves,
+        truncate_mode="lastp" if len(merges) + 1 > leaves else None,
+        no_plot=True,
+        labels=None if names is None else [style.plain(name, 16) for name in names],
+    )
+    axes = style.canvas(axes, (7.4, 4.4))
+    _branches(axes, shown, height)
+    if count > 1:
+        axes.axhline(height, color=style.INK, linestyle="--", linewidth=1.0, label=f"cut into {count} clusters")
+        axes.legend(loc="upper right", fontsize=style.SMALL, framealpha=0.9, edgecolor=style.FAINT)
+    style.dress(axes, f"{machine.linkage.capitalize()} linkage of {len(merges) + 1} leaves", "", "distance")
+    axes.grid(False, axis="x")
+    places = 5 + 10 * np.arange(len(shown["ivl"]))  # where SciPy puts the leaves
+    few = len(places) <= NAMED
+    axes.set_xticks(places if few else [], shown["ivl"] if few else [], rotation=90, fontsize=style.SMALL)
+    axes.set_ylim(0, style.padded(merges[:, 2])[1])
+    return style.root(axes)
+
+
+def _between(heights: NDArray, count: int) -> float:
+    """A height that cuts into so many clusters: halfway between two merges."""
+    padded = np.concatenate([[0.0], heights, [1.1 * heights[-1]]])
+    return float(padded[len(heights) + 1 - count : len(heights) + 3 - count].mean())
+
+
+def _branches(axes: Axes, shown: dict[str, Any], height: float) -> None:
+    """Each merge as a bracket; those below the cut in the colour of their cluster, from left to right."""
+    brackets = sorted(zip(shown["icoord"], shown["dcoord"], strict=True), key=lambda pair: -max(pair[1]))
+    spans: list[tuple[float, float]] = []
+    for across, up in brackets:
+        if max(up) <= height and not any(low <= across[1] <= high for low, high in spans):
+            spans.append(_extent(across, up, brackets))
+    spans.sort()
+    for across, up in brackets:
+        own = [k for k, (low, high) in enumerate(spans) if max(up) <= height and low <= across[1] <= high]
+        axes.plot(across, up, color=style.colour(own[0]) if own else style.SOFT, linewidth=1.4, zorder=2)
+
+
+def _extent(across: Any, up: Any, brackets: list) -> tuple[float, float]:
+    """How far a bracket and all below it reach to the left and to the right."""
+    low, high = min(across), max(across)
+    for other, level in brackets:
+        if max(level) < max(up) and low <= (other[1] + other[2]) / 2 <= high:
+            low, high = min(low, *other), max(high, *other)
+    return low, high
+
+
+SHADES = LinearSegmentedColormap.from_list("density", ["white", style.pale(style.PALETTE[0], 0.75)])
+#: Lines are drawn where these shares of the rows are less likely.
+SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+def density(
+    machine: Any,
+    X: Any,
+    *,
+    columns: Sequence[int | str] = (0, 1),
+    held: Mapping[Any, Any] | None = None,
+    resolution: int = 200,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw lines of equal log-density over the rows; a heavy line is the threshold below which rows are anomalies.
+
+    Parameters
+    ----------
+    machine : density
+        Fitted, with ``score_samples``: `GaussianDensity`, `GaussianMixture`, or one of scikit-learn.
+    X : array or data frame, n x d
+        Rows to show.
+    columns : two int or str
+        The columns to draw.
+    held : dict, optional
+        Values of other columns, by name or number; what is not given keeps its median (text: its commonest value).
+    resolution : int
+        Points of the grid in each direction.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> figure = er.plots.density(er.GaussianDensity(quantile=0.1).fit(X), X)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['rows (55)', 'anomalies (5)', 'threshold']
+    """
+    require_fitted(machine, "score_samples")
+    flat = plane(X, columns, held, resolution)
+    own = np.asarray(machine.score_samples(X), dtype=np.float64)
+    values = np.asarray(machine.score_samples(flat.rows), dtype=np.float64)
+    axes = style.canvas(axes, (6.6, 4.6))
+    levels = np.unique(np.quantile(own, SHARES))
+    picture = flat.shaped(values)
+    if len(levels) > 1:
+        axes.contourf(flat.across, flat.up, picture, levels=levels, cmap=SHADES, extend="max", zorder=0)
+    axes.contour(flat.across, flat.up, picture, levels=levels, colors="0.6", linestyles="-", linewidths=0.7, zorder=1)
+    offset = getattr(machine, "offset_", None)
+    strange = own < (-np.inf if offset is None else offset)
+    for k, (label, rows) in enumerate((("rows", ~strange), ("anomalies", strange))):
+        if rows.any():
+            look: dict[str, Any] = {"color": style.colour(5 * k), "marker": style.marker(k), "zorder": 2}
+            axes.scatter(*flat.points[rows].T, s=20, label=f"{label} ({rows.sum()})", linewidths=0.4, **look)
+    if offset is not None and border(axes, flat, values, float(offset), "-", 1.6) is not None:
+        axes.plot([], [], "-", color=style.INK, linewidth=1.6, label="threshold")
+    mark_means(axes, means_of(machine, flat))
+    axes.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
+    names = (style.plain(name, 40) for name in flat.names)
+    style.dress(axes, f"{type(machine).__name__}: log-density", *names, grid=False)
+    style.legend(axes)
+    return style.root(axes)

@@ -1,0 +1,161 @@
+"""Hierarchical clustering: SciPy's trees, kernel distances, weights, cells, cuts and refusals."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
+from scipy.spatial.distance import pdist, squareform
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import empirisk as er
+from empirisk.clusters import hierarchical
+from empirisk.errors import EmpiriskError, TooLarge
+
+X = np.random.default_rng(0).normal(size=(600, 3))
+METHODS = ["single", "complete", "average", "ward"]
+
+pytestmark = pytest.mark.row("U3")
+
+
+def partition(labels):
+    """Clusters as sets of rows."""
+    return {frozenset(np.flatnonzero(labels == label)) for label in np.unique(labels)}
+
+
+@pytest.mark.parametrize("machine", [er.Hierarchical(), er.Hierarchical("ward", "gaussian", cells=4)], ids=repr)
+def test_the_contract_holds(machine):
+    results = check_estimator(machine, on_fail=None, on_skip=None)
+    assert not [(r["check_name"], r["status"], r["exception"]) for r in results if r["status"] != "passed"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_tree_is_that_of_scipy(method):
+    machine = er.Hierarchical(method, n_clusters=7).fit(X)
+    expected = linkage(X, method)
+    np.testing.assert_allclose(machine.linkage_, expected, atol=1e-12)
+    assert is_valid_linkage(machine.linkage_)
+    assert partition(machine.labels_) == partition(fcluster(expected, 7, "maxclust"))
+    assert machine.n_clusters_ == 7
+    np.testing.assert_array_equal(machine.cut(7), machine.labels_)
+    height = expected[-21:-19, 2].mean()
+    assert partition(machine.cut(height=height)) == partition(fcluster(expected, height, "distance"))
+    far = er.Hierarchical(method, distance_limit=height).fit(X)
+    np.testing.assert_array_equal(far.labels_, machine.cut(height=height))
+    # Numbered from the first row on.
+    assert machine.labels_[0] == 0
+    firsts = [np.flatnonzero(machine.labels_ == k)[0] for k in range(7)]
+    assert firsts == sorted(firsts)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_squared_distances(method):
+    plain, squared = (er.Hierarchical(method, squared=squared).fit(X[:80]).linkage_ for squared in (False, True))
+    if method == "average":
+        expected = linkage(pdist(X[:80]) ** 2, "average")
+        np.testing.assert_allclose(squared, expected, atol=1e-12)
+    else:
+        np.testing.assert_allclose(squared[:, 2], plain[:, 2] ** 2, atol=1e-12)
+        np.testing.assert_array_equal(squared[:, :2], plain[:, :2])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian(2.0)], ids=str)
+def test_weights_are_repetition(method, features):
+    amounts = np.random.default_rng(1).integers(0, 4, size=60)
+    weighted = er.Hierarchical(method, features, n_clusters=5).fit(X[:60], sample_weight=amounts)
+    repeated = er.Hierarchical(method, features, n_clusters=5).fit(np.repeat(X[:60], amounts, axis=0))
+    np.testing.assert_array_equal(np.repeat(weighted.labels_, amounts), repeated.labels_)
+    merges = len(weighted.linkage_)
+    np.testing.assert_allclose(weighted.linkage_[:, 2], repeated.linkage_[-merges:, 2], atol=1e-7)
+    assert (weighted.labels_[amounts == 0] == -1).all()
+
+
+@pytest.mark.row("K15")
+@pytest.mark.parametrize("method", METHODS)
+def test_kernel_distances(method):
+    kernel = er.kernels.Gaussian(1.5)
+    K = kernel(X[:100])
+    distances = np.sqrt(np.maximum(2 - 2 * K, 0))
+    np.fill_diagonal(distances, 0)
+    machine = er.Hierarchical(method, kernel).fit(X[:100])
+    # SciPy takes Ward's distances for Euclidean, which these are in the feature space.
+    np.testing.assert_allclose(machine.linkage_, linkage(squareform(distances), method), atol=1e-8)
+    given = er.Hierarchical(method, "precomputed").fit(K)
+    np.testing.assert_allclose(given.linkage_, machine.linkage_)
+    linear = er.Hierarchical(method, er.kernels.Linear()).fit(X[:100])
+    np.testing.assert_allclose(linear.linkage_, linkage(X[:100], method), atol=1e-7)
+    words = er.Hierarchical(method, er.kernels.Spectrum(2), n_clusters=2).fit(["banana", "bandana", "phone", "phones"])
+    np.testing.assert_array_equal(words.labels_, [0, 0, 1, 1])
+
+
+def test_sparse_rows_float32_and_maps():
+    thin = X[:150] * (np.abs(X[:150]) > 0.5)
+    dense = er.Hierarchical().fit(thin)
+    np.testing.assert_allclose(er.Hierarchical().fit(sparse.csc_array(thin)).linkage_, dense.linkage_, atol=1e-7)
+    single = er.Hierarchical().fit(thin.astype(np.float32))
+    np.testing.assert_allclose(single.linkage_[:, 2], dense.linkage_[:, 2], atol=1e-5)
+    scaled = er.Hierarchical(features=StandardScaler()).fit(X * [1, 10, 100])
+    np.testing.assert_allclose(scaled.linkage_, linkage(StandardScaler().fit_transform(X), "average"), atol=1e-9)
+
+
+def test_rows_far_from_the_origin_keep_their_digits():
+    machine = er.Hierarchical().fit(X + 1e7)
+    np.testing.assert_allclose(machine.linkage_[:, 2], linkage(X + 1e7, "average")[:, 2], rtol=1e-9)
+
+
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian(3.0)], ids=str)
+def test_cells_of_k_means_come_first(features):
+    rows = np.concatenate([X, X + 12])
+    machine = er.Hierarchical(features=features, cells=20, n_clusters=2, random_state=0).fit(rows)
+    assert machine.linkage_.shape == (19, 4)
+    assert partition(machine.labels_) == {frozenset(range(600)), frozenset(range(600, 1200))}
+    if features is None:
+        cells = er.KMeans(20, n_init=1, random_state=0).fit(rows)
+        expected = linkage(cells.cluster_centers_, "average")
+        np.testing.assert_allclose(machine.linkage_[0, 2], expected[0, 2])
+
+
+def test_without_a_wish_the_cut_is_where_heights_rise_most():
+    rows = np.concatenate([X[:50], X[50:100] + 30, X[100:150] - 30])
+    machine = er.Hierarchical().fit(rows)
+    assert machine.n_clusters_ == 3
+    assert er.Hierarchical().fit(np.ones((4, 2))).n_clusters_ == 1
+
+
+def test_small_steps_and_smaller_matrices_change_nothing(monkeypatch):
+    expected = er.Hierarchical().fit(X).linkage_
+    monkeypatch.setattr(hierarchical, "MERGES", 7)
+    monkeypatch.setattr(hierarchical, "SMALLEST", 2)
+    np.testing.assert_array_equal(er.Hierarchical().fit(X).linkage_, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"linkage": "median"}, "linkage='median' is not known"),
+        ({"n_clusters": 0}, "n_clusters=0"),
+        ({"n_clusters": 601}, "exceeds the 600 leaves"),
+        ({"n_clusters": 2, "distance_limit": 1.0}, "give one of them"),
+        ({"distance_limit": -1.0}, "distance_limit"),
+        ({"cells": 1}, "cells=1"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(options, message):
+    with pytest.raises(EmpiriskError, match=message):
+        er.Hierarchical(**options).fit(X)
+
+
+def test_bad_rows_and_cuts_are_refused():
+    machine = er.Hierarchical().fit(X)
+    for wrong in ({}, {"n_clusters": 2, "height": 1.0}):
+        with pytest.raises(EmpiriskError, match="one of them"):
+            machine.cut(**wrong)
+    with pytest.raises(EmpiriskError, match="exceeds"):
+        machine.cut(601)
+    with pytest.raises(EmpiriskError, match="more than one sample"):
+        er.Hierarchical().fit([[1.0]])
+    with pytest.raises(ValueError, match="NaN"):
+        er.Hierarchical().fit([[np.nan], [1.0]])
+    with er.config(memory=1000), pytest.raises(TooLarge, match="cells="):
+        er.Hierarchical().fit(X)
