@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from empirisk.machines.oneclass import OneClassSVM
     from empirisk.machines.perceptron import Perceptron
     from empirisk.machines.regressors import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
+    from empirisk.projections.pca import PCA
     from empirisk.settings import config
     from empirisk.theory.luck import luck
     from empirisk.trees.adaboost import AdaBoostClassifier
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "PCA",
     "SVM",
     "SVR",
     "AdaBoostClassifier",
@@ -132,6 +134,7 @@ _HOMES = {
     "LogisticRegression": "empirisk.machines.classifiers",
     "NearestCentroid": "empirisk.machines.centroid",
     "OneClassSVM": "empirisk.machines.oneclass",
+    "PCA": "empirisk.projections.pca",
     "Perceptron": "empirisk.machines.perceptron",
     "Regressor": "empirisk.machines.equation",
     "Ridge": "empirisk.machines.regressors",
