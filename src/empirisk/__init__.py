@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from empirisk.machines.oneclass import OneClassSVM
     from empirisk.machines.perceptron import Perceptron
     from empirisk.machines.regressors import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
+    from empirisk.projections.metric import ContrastiveMetric, LargeMarginMetric
     from empirisk.projections.pca import PCA
     from empirisk.settings import config
     from empirisk.theory.luck import luck
@@ -59,12 +60,14 @@ __all__ = [
     "BoostingClassifier",
     "BoostingRegressor",
     "Classifier",
+    "ContrastiveMetric",
     "ElasticNet",
     "ForestClassifier",
     "ForestRegressor",
     "Hyperplane",
     "KNNClassifier",
     "KNNRegressor",
+    "LargeMarginMetric",
     "Lasso",
     "LeastAbsolute",
     "LeastSquares",
@@ -120,6 +123,7 @@ _HOMES = {
     "BaggingRegressor": "empirisk.trees.bagging",
     "BoostingClassifier": "empirisk.trees.boosting",
     "BoostingRegressor": "empirisk.trees.boosting",
+    "ContrastiveMetric": "empirisk.projections.metric",
     "Classifier": "empirisk.machines.equation",
     "ElasticNet": "empirisk.machines.regressors",
     "ForestClassifier": "empirisk.trees.forest",
@@ -127,6 +131,7 @@ _HOMES = {
     "Hyperplane": "empirisk.machines.geometry",
     "KNNClassifier": "empirisk.machines.neighbors.machines",
     "KNNRegressor": "empirisk.machines.neighbors.machines",
+    "LargeMarginMetric": "empirisk.projections.metric",
     "Lasso": "empirisk.machines.regressors",
     "LeastAbsolute": "empirisk.machines.regressors",
     "LeastSquares": "empirisk.machines.regressors",
