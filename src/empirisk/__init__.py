@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from empirisk.machines.oneclass import OneClassSVM
     from empirisk.machines.perceptron import Perceptron
     from empirisk.machines.regressors import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
+    from empirisk.projections.dictionary import Dictionary
     from empirisk.projections.metric import ContrastiveMetric, LargeMarginMetric
     from empirisk.projections.pca import PCA
     from empirisk.settings import config
@@ -61,6 +62,7 @@ __all__ = [
     "BoostingRegressor",
     "Classifier",
     "ContrastiveMetric",
+    "Dictionary",
     "ElasticNet",
     "ForestClassifier",
     "ForestRegressor",
@@ -125,6 +127,7 @@ _HOMES = {
     "BoostingRegressor": "empirisk.trees.boosting",
     "ContrastiveMetric": "empirisk.projections.metric",
     "Classifier": "empirisk.machines.equation",
+    "Dictionary": "empirisk.projections.dictionary",
     "ElasticNet": "empirisk.machines.regressors",
     "ForestClassifier": "empirisk.trees.forest",
     "ForestRegressor": "empirisk.trees.forest",
