@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from empirisk.plots.descent import descent
     from empirisk.plots.gram import gram
     from empirisk.plots.history import history
+    from empirisk.plots.images import images
     from empirisk.plots.importance import importance
     from empirisk.plots.learning_curve import learning_curve
     from empirisk.plots.losses import losses
     from empirisk.plots.luck import luck
     from empirisk.plots.margins import margins
+    from empirisk.plots.outliers import outliers
     from empirisk.plots.precision_recall import precision_recall
     from empirisk.plots.regions import regions
+    from empirisk.plots.regression import regression
     from empirisk.plots.residuals import residuals
     from empirisk.plots.roc import roc
     from empirisk.plots.rounds import rounds
+    from empirisk.plots.scree import scree
+    from empirisk.plots.stems import stems
     from empirisk.plots.to_svg import to_svg
     from empirisk.plots.tree import tree
     from empirisk.plots.validation_curve import validation_curve
@@ -38,16 +43,21 @@ __all__ = [
     "descent",
     "gram",
     "history",
+    "images",
     "importance",
     "learning_curve",
     "losses",
     "luck",
     "margins",
+    "outliers",
     "precision_recall",
     "regions",
+    "regression",
     "residuals",
     "roc",
     "rounds",
+    "scree",
+    "stems",
     "to_svg",
     "tree",
     "validation_curve",

@@ -103,8 +103,8 @@ class Largest(Coding):
 
     def fresh(self, products):
         with single_threaded_blas():
-            inverse = np.linalg.pinv(products.gram, hermitian=True)
-        codes = DenseDesign(products.crossed).dot(inverse)
+            inverse: Array = np.asarray(np.linalg.pinv(products.gram, hermitian=True), dtype=np.float64)
+        codes: NDArray = DenseDesign(products.crossed).dot(inverse)
         if self.count >= codes.shape[1]:
             return codes
         sizes = np.abs(codes)

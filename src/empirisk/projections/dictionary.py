@@ -124,16 +124,17 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
             Weight of each row; weight 2 equals the row twice.
         """
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        X = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS)
-        weights = check_weights(sample_weight, X.shape[0])
-        way = self._way(X.shape[1])
+        matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS)
+        weights = check_weights(sample_weight, matrix.shape[0])
+        way = self._way(matrix.shape[1])
         rows = np.flatnonzero(weights > 0)
-        design = design_of(X) if len(rows) == X.shape[0] else design_of(X).rows(rows)
+        design = design_of(matrix)
+        design = design if len(rows) == len(weights) else design.rows(rows)
         state = Atoms(design, weights[rows], way, self._first(design, weights[rows], way.normed))
         with interruptible() as interrupted:
             course = Course(self, data, interrupted)
             self._take_turns(state, course)
-        course.close(state.fitted(X.dtype))
+        course.close(state.fitted(matrix.dtype))
         return self
 
     def _take_turns(self, state: "Atoms", course: Course) -> None:
@@ -197,10 +198,10 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
     def transform(self, X: ArrayLike) -> NDArray:
         """The codes of each row, n x p."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
+        matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
         atoms = self.components_.astype(np.float64)
-        codes = self._way(X.shape[1]).codes(products_of(design_of(X), atoms), None)
-        return codes.astype(X.dtype, copy=False)
+        codes = self._way(matrix.shape[1]).codes(products_of(design_of(matrix), atoms), None)
+        return codes.astype(matrix.dtype, copy=False)
 
     def inverse_transform(self, Z: ArrayLike) -> NDArray:
         """The rows z A that codes stand for.
@@ -247,7 +248,7 @@ class Atoms:
     def __init__(self, design: Design, weights: Array, way: Coding, atoms: Array):
         self._design, self._weights, self._way, self.atoms = design, weights, way, atoms
         self._squares = design.squared_rows()
-        self._codes: Array | None = None
+        self._codes: Any = None
         self.find_codes()
 
     def find_codes(self) -> float:

@@ -59,6 +59,15 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
             return float(self.margin)
         return typical if typical > 0 else 1.0
 
+    def _by_target(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, NDArray[np.intp]]:
+        """The rows that have weight, their weights and their classes."""
+        matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS)
+        weights = check_weights(sample_weight, matrix.shape[0])
+        codes = self._classes(y, weights)
+        rows = np.flatnonzero(weights > 0)
+        design = design_of(matrix)
+        return design if len(rows) == len(weights) else design.rows(rows), weights[rows], codes[rows]
+
     def _classes(self, y: NDArray, weights: Array) -> NDArray[np.intp]:
         """Numbers of classes; a target of numbers is cut into ranges of equal weight."""
         if type_of_target(y) == "continuous":
@@ -78,7 +87,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
             raise EmpiriskError(f"n_components={self.n_components} is more than X allows, {most}; give fewer, or None.")
         return principal(design, weights, int(self.n_components))[1]
 
-    def _learn(self, design: Design, weights: Array, loss: Any, data: dict[str, Any], strength: float = 0.0) -> None:
+    def _learn(self, design: Any, weights: Array, loss: Any, data: dict[str, Any], strength: float = 0.0) -> None:
         """Go down from the Euclidean metric; columns are scaled on the way, which changes the way alone."""
         mean = design.tdot(weights) / weights.sum()
         centred = design.shifted(mean)
@@ -107,8 +116,8 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
     def transform(self, X: ArrayLike) -> NDArray:
         """P x of each row."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
-        return design_of(X).dot(self.components_.T.astype(np.float64)).astype(X.dtype, copy=False)
+        matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
+        return design_of(matrix).dot(self.components_.T.astype(np.float64)).astype(matrix.dtype, copy=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -215,21 +224,17 @@ class ContrastiveMetric(Metric):
         check_number("strength", self.strength, 0.0)
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         if similar is not None or dissimilar is not None:
-            X = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, ensure_min_samples=2)
-            weights = check_weights(sample_weight, X.shape[0])
-            design = design_of(X)
+            matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, ensure_min_samples=2)
+            weights = check_weights(sample_weight, matrix.shape[0])
+            design = design_of(matrix)
             loss = self._listed(design, weights, similar, dissimilar)
         else:
-            X, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS)
-            weights = check_weights(sample_weight, X.shape[0])
-            codes = self._classes(y, weights)
-            rows = np.flatnonzero(weights > 0)
-            design, weights = _rows(design_of(X), rows), weights[rows]
-            loss = self._by_class(design, weights, codes[rows])
+            design, weights, codes = self._by_target(X, y, sample_weight)
+            loss = self._by_class(design, weights, codes)
         self._learn(design, weights, loss, data, float(self.strength))
         return self
 
-    def _by_class(self, design: Design, weights: Array, codes: NDArray[np.intp]) -> ClassPairs:
+    def _by_class(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ClassPairs:
         """All pairs; a row is similar to itself too, as the two are that weight 2 stands for."""
         totals = np.bincount(codes, weights)
         alike = float(totals @ totals)
@@ -243,7 +248,7 @@ class ContrastiveMetric(Metric):
         self.margin_ = self._margin(np.sqrt(max(every - within, 0.0) / unlike))
         return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)
 
-    def _listed(self, design: Design, weights: Array, similar: Any, dissimilar: Any) -> ListedPairs:
+    def _listed(self, design: Any, weights: Array, similar: Any, dissimilar: Any) -> ListedPairs:
         """The pairs that the user gives."""
         if similar is None or dissimilar is None:
             raise EmpiriskError("similar and dissimilar belong together: without one of them nothing holds the other.")
@@ -257,8 +262,7 @@ class ContrastiveMetric(Metric):
             raise EmpiriskError(
                 "sample_weight leaves no similar or no dissimilar pair with weight; raise some of them."
             )
-        differences = design.rows(first).X - design.rows(second).X
-        squares = design_of(differences).squared_rows()
+        squares = design_of(design.rows(first).X - design.rows(second).X).squared_rows()
         self.margin_ = self._margin(np.sqrt(float(amounts[~is_alike] @ squares[~is_alike]) / totals[1]))
         pulls = np.where(is_alike, self.alpha * amounts / totals[0], 0.0)
         pushes = np.where(is_alike, 0.0, self.beta * amounts / totals[1])
@@ -354,16 +358,12 @@ class LargeMarginMetric(Metric):
         if self.form not in FORMS:
             raise EmpiriskError(f"form={self.form!r} must be one of {FORMS}.")
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        X, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS)
-        weights = check_weights(sample_weight, X.shape[0])
-        codes = self._classes(y, weights)
-        rows = np.flatnonzero(weights > 0)
-        design, weights, codes = _rows(design_of(X), rows), weights[rows], codes[rows]
+        design, weights, codes = self._by_target(X, y, sample_weight)
         loss = (self._triplets if self.form == "triplets" else self._pairs)(design, weights, codes)
         self._learn(design, weights, loss, data)
         return self
 
-    def _triplets(self, design: Design, weights: Array, codes: NDArray[np.intp]) -> Triplets:
+    def _triplets(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> Triplets:
         """Target neighbours within each class."""
         groups = [np.flatnonzero(codes == number) for number in range(int(codes.max()) + 1)]
         found = [neighbours(design.rows(group).X, weights[group], self.k) for group in groups]
@@ -381,7 +381,7 @@ class LargeMarginMetric(Metric):
         self.margin_ = self._margin(pulled / total)
         return Triplets(targets, amounts, codes, weights, float(self.C), self.margin_)
 
-    def _pairs(self, design: Design, weights: Array, codes: NDArray[np.intp]) -> ListedPairs:
+    def _pairs(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ListedPairs:
         """The nearest rows of all classes."""
         squares, places, counts = neighbours(design.X, weights, self.k)
         amounts = (weights[:, None] * counts).ravel()
@@ -402,10 +402,6 @@ def neighbours(X: Any, weights: Array, k: int) -> tuple[Array, NDArray[np.intp],
     counts = np.empty(places.shape)
     neighbour_shares(places, squares, weights, np.arange(len(weights)), float(k), False, counts)
     return squares, places, counts
-
-
-def _rows(design: Design, rows: NDArray[np.intp]) -> Design:
-    return design if len(rows) == design.shape[0] else design.rows(rows)
 
 
 def _pairs(name: str, pairs: Any, rows: int) -> NDArray[np.intp]:
