@@ -269,6 +269,15 @@ def test_a_map_comes_first_and_last(X):
     )
 
 
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian(5.0), er.maps.Polynomial(2)])
+def test_a_model_file_holds_it(X, features, tmp_path):
+    pca = er.PCA(2, features, whiten=True).fit(X)
+    er.save(pca, tmp_path / "pca.model")
+    again = er.load(tmp_path / "pca.model")
+    np.testing.assert_array_equal(again.transform(X), pca.transform(X))
+    np.testing.assert_array_equal(again.reconstruction_error(X), pca.reconstruction_error(X))
+
+
 # --- the contract -----------------------------------------------------------------------------------------------------
 
 

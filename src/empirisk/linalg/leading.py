@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 #: Columns that are multiplied at a time: one pass over the data serves all of them, and equal eigenvalues are told

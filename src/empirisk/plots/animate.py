@@ -97,7 +97,8 @@ def animate(
         What the machine is fitted to.
     kind : {"auto", "descent", "dual", "regions"}
         "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
-        variables of two classes, with primal and dual objective. "regions": the decision regions after each round or
+        variables of two classes, with primal and dual objective; with one column, the decision function and the dual
+        coefficients as stems. "regions": the decision regions after each round or
         iteration, with the error. "auto": "regions" for ensembles and several classes, "dual" for dual ascent and
         kernels, else "descent".
     file : path, optional

@@ -118,8 +118,8 @@ def _grid(pictures: list[tuple[NDArray, str, tuple[float, float], Any]], slant: 
     for axes, (picture, title, (low, high), shades) in zip(panels, pictures, strict=False):
         axes.imshow(picture, cmap=shades, vmin=low, vmax=high, interpolation="nearest")
         axes.set_title(title, fontsize=style.SMALL, pad=2)
-    for axes in panels:
-        axes.set_axis_off()
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_color(style.FAINT)
     for axes in panels[len(pictures) :]:
         axes.remove()
     return style.root(panels[0])

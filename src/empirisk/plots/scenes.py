@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.plots import style
+from empirisk.plots.line import line
 from empirisk.plots.plane import plane
 from empirisk.plots.replay import Replay, replay
 from empirisk.plots.stages import stages
+from empirisk.plots.stems import draw_stems
 from empirisk.plots.surface import border, numbered, paint, scatter, surface_of
 from empirisk.plots.valley import contours, objective, track, valley
 from empirisk.solvers import DualAscent, find
@@ -73,15 +75,15 @@ def dual_scene(
     played = _in_the_dual(machine, X, y)
     if not hasattr(played.machine, "classes_"):
         raise EmpiriskError("kind='dual' shows classifiers of two classes; use kind='descent' for numbers.")
-    flat = plane(X, columns, held, GRID)
-    classes = played.machine.classes_
-    codes = numbered(y, classes)
+    codes = numbered(y, played.machine.classes_)
     shown = spread(len(played.points), most)
     points = [played.points[k] for k in shown]
-    proofs = [verify(played.problem, point) for point in points]
-    duals = np.array([proof.dual for proof in proofs])
-    values = {"primal": np.array([proof.primal for proof in proofs]), "dual": np.maximum.accumulate(duals)}
     amounts = [_amounts(played, point, len(codes)) for point in points]
+    if np.ndim(X) == 1 or np.shape(X)[1] == 1:
+        return _stems_scene(played, X, codes, shown, amounts)
+    flat = plane(X, columns, held, GRID)
+    classes = played.machine.classes_
+    values = _bounds(played, points)
     largest = max(float(amount.max()) for amount in amounts) or 1.0
     left, right = style.panels(None, 2, SIZE)
     _key(style.root(left), codes, classes)
@@ -99,6 +101,37 @@ def dual_scene(
         _curves(right, shown, values, frame, "iteration", "objective")
 
     return Scene(style.root(left), len(shown), draw)
+
+
+def _stems_scene(
+    played: Replay, X: Any, codes: NDArray[np.intp], shown: NDArray[np.intp], amounts: list[Array]
+) -> Scene:
+    """One column: the decision function moves while the dual coefficients grow as stems."""
+    places, across, rows = line(X, GRID)
+    classes = played.machine.classes_
+    sides = np.where(codes == 1, 1.0, -1.0)
+    values = _bounds(played, [played.points[k] for k in shown])
+    curves = [np.asarray(played.at(int(k)).decision_function(rows), dtype=np.float64) for k in shown]
+    room = style.padded(np.concatenate([*curves, *(sides * amount for amount in amounts), [-1.0, 1.0]]))
+    left, right = style.panels(None, 2, SIZE)
+    _key(style.root(left), codes, classes)
+
+    def draw(frame: int) -> None:
+        left.clear()
+        draw_stems(left, (across, curves[frame]), places, sides * amounts[frame], (codes, classes))
+        left.set_ylim(*room)
+        title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}"
+        style.dress(left, title, "x", "f(x) and dual coefficients", grid=False)
+        _curves(right, shown, values, frame, "iteration", "objective")
+
+    return Scene(style.root(left), len(shown), draw)
+
+
+def _bounds(played: Replay, points: list[Any]) -> dict[str, Array]:
+    """Primal objective and best dual one so far."""
+    proofs = [verify(played.problem, point) for point in points]
+    duals = np.array([proof.dual for proof in proofs])
+    return {"primal": np.array([proof.primal for proof in proofs]), "dual": np.maximum.accumulate(duals)}
 
 
 def regions_scene(

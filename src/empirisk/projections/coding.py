@@ -7,8 +7,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.blocks import over_rows, single_threaded_blas
+from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import DenseDesign
+from empirisk.linalg.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 #: Coordinate descent ends where no step is larger than this part of the largest product with an atom.

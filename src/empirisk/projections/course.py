@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.contract.clock import Clock, Watch
-from empirisk.linalg.blocks import single_threaded_blas
+from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
 
 Array = NDArray[np.float64]
 Attributes = Callable[[], dict[str, Any]]
@@ -70,7 +70,7 @@ class Course:
         estimator = self._estimator
         for name, value in attributes.items():
             setattr(estimator, name, value)
-        estimator.n_iter_ = len(self._values) - 1
+        estimator.n_iter_ = max(len(self._values) - 1, 0)  # a fit may be stopped before its first value
         estimator.history_ = {"objective": np.array(self._values), "seconds": np.array(self._seconds)}
         estimator.stopped_ = self.reason
         self._watch.close()
@@ -83,10 +83,6 @@ class Course:
             )
 
 
-class _Stop(Exception):
-    """Ends SciPy's loop from within."""
-
-
 def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, course: Course, fitted: Any) -> Array:
     """A point that L-BFGS reaches; the objective never rises.
 
@@ -96,44 +92,36 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
     estimator = course._estimator
     best = start
 
-    def evaluate(x: Array) -> tuple[float, Array]:
-        if course.stops():
-            raise _Stop
-        return objective(x)
-
-    def after(intermediate_result: Any) -> None:
+    def after(result: Any, size: float) -> None:
         nonlocal best
-        best = np.array(intermediate_result.x)
-        if course.ended(float(intermediate_result.fun), lambda: fitted(best)):
-            raise _Stop
+        best = np.array(result.x)
+        if course.ended(size * float(result.fun), lambda: fitted(best)):
+            raise Stopped
 
     options = {"maxiter": estimator.max_iter, "maxfun": 20 * estimator.max_iter, "maxcor": MEMORY}
-    with single_threaded_blas():
-        value, gradient = objective(start)
-        course.note(value)
-        # Steps are of the order of the point itself, whatever the units of the objective.
-        size = float(np.abs(gradient).max()) or 1.0
+    size = 1.0
+
+    def scaled(x: Array) -> tuple[float, Array]:
+        look()
+        value, gradient = objective(x)
+        return value / size, gradient / size
+
+    with single_threaded_blas(), stopping(course.stops):
         try:
+            value, gradient = scaled(start)
+            course.note(value)
+            # Steps are of the order of the point itself, whatever the units of the objective.
+            size = float(np.abs(gradient).max()) or 1.0
             found = minimize(
-                lambda x: tuple(part / size for part in evaluate(x)),
+                scaled,
                 start,
                 jac=True,
                 method="L-BFGS-B",
-                callback=_scaled(after, size),
+                callback=lambda intermediate_result: after(intermediate_result, size),
                 options=options | {"ftol": estimator.tol, "gtol": 0.0},
             )
             if found.nit >= estimator.max_iter:
                 course.reason = "max_iter"
-        except _Stop:
+        except Stopped:
             pass
     return best
-
-
-def _scaled(after: Callable[[Any], None], size: float) -> Callable[[Any], None]:
-    """The callback, told the objective in its own units."""
-
-    def call(intermediate_result: Any) -> None:
-        intermediate_result.fun = size * float(intermediate_result.fun)
-        after(intermediate_result)
-
-    return call

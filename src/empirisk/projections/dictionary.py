@@ -8,14 +8,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
-from empirisk.linalg.blocks import single_threaded_blas
 from empirisk.linalg.design import DenseDesign, Design, design_of
+from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
 from empirisk.projections.coding import Coding, Products, coding
 from empirisk.projections.course import Course
 
@@ -82,6 +83,14 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
     array([0., 2.])
     """
 
+    _state = state.State(
+        n_atoms=state.size("width"),
+        components_=state.array("f", "width", "columns"),
+        n_iter_=state.whole(),
+        history_=state.mapping(state.array("f8", None)),
+        stopped_=state.text(),
+    )
+
     def __init__(
         self,
         n_atoms: int = 64,
@@ -130,23 +139,29 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         rows = np.flatnonzero(weights > 0)
         design = design_of(matrix)
         design = design if len(rows) == len(weights) else design.rows(rows)
-        state = Atoms(design, weights[rows], way, self._first(design, weights[rows], way.normed))
+        atoms = Atoms(design, weights[rows], way, self._first(design, weights[rows], way.normed))
         with interruptible() as interrupted:
             course = Course(self, data, interrupted)
-            self._take_turns(state, course)
-        course.close(state.fitted(matrix.dtype))
+            self._take_turns(atoms, course)
+        course.close(atoms.fitted(matrix.dtype))
         return self
 
-    def _take_turns(self, state: "Atoms", course: Course) -> None:
+    def _take_turns(self, atoms: "Atoms", course: Course) -> None:
         """Atoms for the codes, codes for the atoms, until the objective settles."""
-        value = state.objective()
+        improve = atoms.improve_atoms if self.method == "alternating" else atoms.improve_one_by_one
+        value = atoms.objective()
         course.note(value)
         for _ in range(self.max_iter):
-            if course.stops():
+            kept = atoms.atoms.copy()
+            try:
+                with stopping(course.stops):
+                    look()
+                    improve()
+                    before, value = value, atoms.find_codes()
+            except Stopped:
+                atoms.atoms = kept
                 return
-            state.improve_atoms() if self.method == "alternating" else state.improve_one_by_one()
-            before, value = value, state.find_codes()
-            if course.ended(value, lambda: state.fitted(np.float64)) or before - value <= self.tol * before:
+            if course.ended(value, lambda: atoms.fitted(np.float64)) or before - value <= self.tol * before:
                 return
         course.reason = "max_iter"
 

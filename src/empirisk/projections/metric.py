@@ -9,6 +9,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
 from empirisk.contract.inputs import check_weights, encode_classes
@@ -30,6 +31,14 @@ ROUNDING = 1e-9
 
 class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """What the metrics share: targets as classes, the way down, the map x -> P x."""
+
+    _state = state.State(
+        components_=state.array("f", "width", "columns"),
+        margin_=state.number(0),
+        n_iter_=state.whole(),
+        history_=state.mapping(state.array("f8", None)),
+        stopped_=state.text(),
+    )
 
     n_components: int | None
     margin: Any
@@ -105,13 +114,16 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
             return value + strength * float(np.sum(P * P)), (gradient * scale).ravel()
 
         def fitted(free: Array) -> dict[str, Any]:
-            P = metric(free).astype(design.X.dtype, copy=False)
-            return {"components_": P, "_n_features_out": len(P)}
+            return {"components_": metric(free).astype(design.X.dtype, copy=False)}
 
         with interruptible() as interrupted:
             course = Course(self, data, interrupted)
             free = descend(objective, (start / scale).ravel(), course, fitted)
         course.close(fitted(free))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
 
     def transform(self, X: ArrayLike) -> NDArray:
         """P x of each row."""

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.linalg.blocks import in_threads
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 
 Array = NDArray[np.float64]

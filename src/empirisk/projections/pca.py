@@ -11,15 +11,17 @@ from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
+from empirisk import state
 from empirisk.contract.features import FLOATS, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.items import take
 from empirisk.kernels.tiles import products as tiled_products
-from empirisk.linalg.blocks import over_rows, single_threaded_blas
+from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.leading import leading
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.sums import kernel_sums
 from empirisk.settings import require, settings
 
@@ -88,6 +90,21 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     (4, 2)
     """
 
+    _state = state.State(
+        forms=(("components_", "mean_"), ("dual_coef_", "mean_coef_", "mean_products_", "mean_norm_")),
+        whiten=state.flag(),
+        n_components_=state.size("width"),
+        components_=state.array("f", "width", "mapped"),
+        mean_=state.array("f", "mapped"),
+        dual_coef_=state.array("f8", "width", "support"),
+        mean_coef_=state.array("f8", "support"),
+        mean_products_=state.array("f8", "width"),
+        mean_norm_=state.number(0),
+        explained_variance_=state.array("f8", "width", low=0),
+        explained_variance_ratio_=state.array("f8", "width", low=0),
+        singular_values_=state.array("f8", "width", low=0),
+    )
+
     def __init__(
         self,
         n_components: int | float | None = 0.95,
@@ -127,7 +144,7 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.singular_values_ = np.sqrt(spread)
         self.explained_variance_ = spread / freedom
         self.explained_variance_ratio_ = spread / total
-        self.n_components_ = self._n_features_out = len(spread)
+        self.n_components_ = len(spread)
         return self
 
     # --- arguments ----------------------------------------------------------------------------------------------------
@@ -205,6 +222,10 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         kernel, items = self.features_, self._items(X)
         sums = kernel_sums(kernel, kernel.prepare(self.support_vectors_), coefficients, items, among=False)[1]
         return np.column_stack([sums, np.asarray(kernel.norms(items), dtype=np.float64)])
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
 
     @property
     def _implicit(self) -> bool:
