@@ -22,7 +22,7 @@ ROWS = 256
 #: Entries that are compared at once before any of them is looked at.
 CHUNK = 128
 #: Lists of impostors reach this much beyond the margin, so that they stay complete while the images move a little.
-REACH = 0.1
+REACH = 0.2
 #: Lists take no more than this part of the memory budget; beyond it they are made again each time, block by block.
 LIST_SHARE = 16
 #: Gradients are summed on their own for at most so many shares of the rows, a number that no thread changes,
