@@ -39,6 +39,10 @@ from empirisk.machines.regressors import Lasso as Lasso
 from empirisk.machines.regressors import LeastAbsolute as LeastAbsolute
 from empirisk.machines.regressors import LeastSquares as LeastSquares
 from empirisk.machines.regressors import Ridge as Ridge
+from empirisk.projections.dictionary import Dictionary as Dictionary
+from empirisk.projections.metric import ContrastiveMetric as ContrastiveMetric
+from empirisk.projections.metric import LargeMarginMetric as LargeMarginMetric
+from empirisk.projections.pca import PCA as PCA
 from empirisk.settings import config as config
 from empirisk.theory.luck import luck as luck
 from empirisk.trees.adaboost import AdaBoostClassifier as AdaBoostClassifier

@@ -31,10 +31,11 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
     learned = its.get("features_")
     if (its["features"] is None) != (learned is None):
         return "features_ does not go with features"
-    rows = its.get("coef_", its.get("rows_", its.get("support_vectors_")))
+    explicit = its.get("coef_", its.get("components_"))
+    rows = its.get("rows_", its.get("support_vectors_")) if explicit is None else explicit
     if isinstance(learned, Kernel):
-        return "coef_ has no meaning behind a kernel" if "coef_" in its else None
-    if "dual_coef_" in its and "coef_" not in its:
+        return None if explicit is None else "explicit weights have no meaning behind a kernel"
+    if "dual_coef_" in its and explicit is None:
         return "dual_coef_ has no meaning without a kernel"
     if learned is not None:
         return None if hasattr(type(learned), "transform") else "features_ is neither a map nor a kernel"

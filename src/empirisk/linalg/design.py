@@ -21,6 +21,9 @@ SHARES = 4
 SHARE_OF_WORK = 1e6
 #: Weights of which at most one in so many is not zero are multiplied column by column.
 SPARSE = 16
+#: Rows of a wide matrix count for no more than this when its normal matrix is summed: blocks of 512 rows at least, so
+#: that adding up the d x d sums costs little beside the products.
+GRAM_ROW_BYTES = 2048
 
 
 class Design:
@@ -103,6 +106,10 @@ class Design:
         """What is subtracted from every row; None for nothing."""
         return None
 
+    def shifted(self, shift: Array) -> "Design":
+        """A - 1 shift', without a copy of the data."""
+        return Shifted(self, shift)
+
 
 class DenseDesign(Design):
     """A NumPy array, optionally shifted by its column means."""
@@ -171,6 +178,9 @@ class DenseDesign(Design):
         total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes // 2)
         return f, u, total if self._shift is None else total - self._shift * u.sum()
 
+    def shifted(self, shift):
+        return DenseDesign(self.X, shift)
+
     @property
     def _is_wide(self) -> bool:
         """Whether the columns are what lies together in memory, and there are more of them than rows."""
@@ -204,7 +214,7 @@ class DenseDesign(Design):
                 total += block.T @ block
             return total
 
-        return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
+        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, GRAM_ROW_BYTES))
 
     def outer(self, weights=None):
         A = self._block(slice(None))
@@ -312,6 +322,44 @@ class SparseDesign(Design):
 
     def rows(self, chosen):
         return SparseDesign(self.by_row[chosen])
+
+
+class Shifted(Design):
+    """A - 1 shift' for data that must stay as it is: sparse, or made block by block. Products are corrected afterwards.
+
+    >>> Shifted(SparseDesign(sparse.csr_matrix([[1.0], [3.0]])), np.array([2.0])).gram()
+    array([[2.]])
+    """
+
+    def __init__(self, design: Design, shift: Array):
+        self._design, self._shift = design, shift
+        self.shape = design.shape
+
+    @property
+    def shift(self):
+        return self._shift
+
+    def dot(self, w):
+        return self._design.dot(w) - self._shift @ w
+
+    def tdot(self, u):
+        return self._design.tdot(u) - np.multiply.outer(self._shift, u.sum(axis=0))
+
+    def gram(self, weights=None):
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        sums = self._design.tdot(weights)
+        centre = 0.5 * weights.sum() * self._shift
+        cross = np.multiply.outer(sums - centre, self._shift)
+        return self._design.gram(weights) - cross - cross.T
+
+    def outer(self, weights=None):
+        weights = np.ones(self.shape[1]) if weights is None else weights
+        levels = self._design.dot(weights * self._shift) - 0.5 * self._shift @ (weights * self._shift)
+        return self._design.outer(weights) - np.add.outer(levels, levels)
+
+    def squared_rows(self):
+        levels = 2 * self._design.dot(self._shift) - self._shift @ self._shift
+        return np.maximum(self._design.squared_rows() - levels, 0.0)
 
 
 def design_of(X, centre: bool = False) -> Design:

@@ -3,6 +3,7 @@
 from empirisk.plots.animation import animate as animate
 from empirisk.plots.clusters import dendrogram as dendrogram
 from empirisk.plots.clusters import density as density
+from empirisk.plots.clusters import outliers as outliers
 from empirisk.plots.clusters import voronoi as voronoi
 from empirisk.plots.curves import learning_curve as learning_curve
 from empirisk.plots.curves import luck as luck
@@ -12,11 +13,15 @@ from empirisk.plots.ensembles import rounds as rounds
 from empirisk.plots.ensembles import tree as tree
 from empirisk.plots.fits import descent as descent
 from empirisk.plots.fits import history as history
+from empirisk.plots.lines import regression as regression
+from empirisk.plots.lines import stems as stems
 from empirisk.plots.parts import coefficients as coefficients
 from empirisk.plots.parts import gram as gram
 from empirisk.plots.parts import importance as importance
 from empirisk.plots.parts import losses as losses
 from empirisk.plots.planes import regions as regions
+from empirisk.plots.projections import images as images
+from empirisk.plots.projections import scree as scree
 from empirisk.plots.scores import calibration as calibration
 from empirisk.plots.scores import confusion as confusion
 from empirisk.plots.scores import precision_recall as precision_recall

@@ -102,9 +102,10 @@ def animate(
         What the machine is fitted to; clusters and mixtures have no target.
     kind : {"auto", "descent", "dual", "regions", "k-means", "mixture"}
         "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
-        variables of two classes, with primal and dual objective. "regions": the decision regions after each round or
-        iteration, with the error. "k-means": its two half-steps. "mixture": the components after each round. "auto":
-        what suits the machine: "regions" for ensembles and several classes, "dual" for dual ascent and
+        variables of two classes, with primal and dual objective; with one column, the decision function and the dual
+        coefficients as stems. "regions": the decision regions after each round or iteration, with the error. "k-means":
+        its two half-steps. "mixture": the components after each round. "auto": what suits the machine: "regions" for
+        ensembles and several classes, "dual" for dual ascent and
         kernels, else "descent".
     file : path, optional
         Where to write it: a name that ends in ``.gif`` or ``.html``, which then is self-contained.

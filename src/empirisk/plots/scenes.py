@@ -18,6 +18,7 @@ from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.plots import style
 from empirisk.plots.fits import Replay, contours, is_replayable, objective, replay, track, valley
+from empirisk.plots.lines import draw_stems, line
 from empirisk.plots.planes import Surface, border, numbered, paint, plane, scatter, surface, surface_of
 from empirisk.solvers import DualAscent, find
 
@@ -156,15 +157,15 @@ def dual_scene(
     played = _in_the_dual(machine, X, y)
     if not hasattr(played.machine, "classes_"):
         raise EmpiriskError("kind='dual' shows classifiers of two classes; use kind='descent' for numbers.")
-    flat = plane(X, columns, held, GRID)
-    classes = played.machine.classes_
-    codes = numbered(y, classes)
+    codes = numbered(y, played.machine.classes_)
     shown = spread(len(played.points), most)
     points = [played.points[k] for k in shown]
-    proofs = [verify(played.problem, point) for point in points]
-    duals = np.array([proof.dual for proof in proofs])
-    values = {"primal": np.array([proof.primal for proof in proofs]), "dual": np.maximum.accumulate(duals)}
     amounts = [_amounts(played, point, len(codes)) for point in points]
+    if np.ndim(X) == 1 or np.shape(X)[1] == 1:
+        return _stems_scene(played, X, codes, shown, amounts)
+    flat = plane(X, columns, held, GRID)
+    classes = played.machine.classes_
+    values = _bounds(played, points)
     largest = max(float(amount.max()) for amount in amounts) or 1.0
     left, right = style.panels(None, 2, SIZE)
     key(style.root(left), codes, classes)
@@ -182,6 +183,37 @@ def dual_scene(
         curves(right, shown, values, frame, "iteration", "objective")
 
     return Scene(style.root(left), len(shown), draw)
+
+
+def _stems_scene(
+    played: Replay, X: Any, codes: NDArray[np.intp], shown: NDArray[np.intp], amounts: list[Array]
+) -> Scene:
+    """One column: the decision function moves while the dual coefficients grow as stems."""
+    places, across, rows = line(X, GRID)
+    classes = played.machine.classes_
+    sides = np.where(codes == 1, 1.0, -1.0)
+    values = _bounds(played, [played.points[k] for k in shown])
+    functions = [np.asarray(played.at(int(k)).decision_function(rows), dtype=np.float64) for k in shown]
+    room = style.padded(np.concatenate([*functions, *(sides * amount for amount in amounts), [-1.0, 1.0]]))
+    left, right = style.panels(None, 2, SIZE)
+    key(style.root(left), codes, classes)
+
+    def draw(frame: int) -> None:
+        left.clear()
+        draw_stems(left, (across, functions[frame]), places, sides * amounts[frame], (codes, classes))
+        left.set_ylim(*room)
+        title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}"
+        style.dress(left, title, "x", "f(x) and dual coefficients", grid=False)
+        curves(right, shown, values, frame, "iteration", "objective")
+
+    return Scene(style.root(left), len(shown), draw)
+
+
+def _bounds(played: Replay, points: list[Any]) -> dict[str, Array]:
+    """Primal objective and best dual one so far."""
+    proofs = [verify(played.problem, point) for point in points]
+    duals = np.array([proof.dual for proof in proofs])
+    return {"primal": np.array([proof.primal for proof in proofs]), "dual": np.maximum.accumulate(duals)}
 
 
 def regions_scene(

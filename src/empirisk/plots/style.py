@@ -96,14 +96,19 @@ def canvas(axes: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
 def panels(axes: Any, count: int, size: tuple[float, float], *, rows: bool = False) -> list[Axes]:
     """Several axes to draw into: those given, or a new row (or column) of them."""
     if axes is None:
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
-        return list(figure.subplots(count if rows else 1, 1 if rows else count, squeeze=False).flat)
+        return grid(count if rows else 1, 1 if rows else count, size)
     given = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(given) != count or not all(isinstance(one, Axes) for one in given):
         wanted = "one Matplotlib Axes" if count == 1 else f"{count} Matplotlib Axes"
         raise EmpiriskError(f"axes={axes!r} must be {wanted}, or None for a new figure.")
     return given
+
+
+def grid(down: int, across: int, size: tuple[float, float]) -> list[Axes]:
+    """The axes of a new figure, row by row."""
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return list(figure.subplots(down, across, squeeze=False).flat)
 
 
 def root(axes: Axes) -> Figure:

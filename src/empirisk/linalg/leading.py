@@ -1,0 +1,81 @@
+"""The leading eigenvectors of a symmetric matrix that is known by its products: a block Krylov space with restarts."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.threads import single_threaded_blas
+
+Array = NDArray[np.float64]
+#: Columns that are multiplied at a time: one pass over the data serves all of them, and equal eigenvalues are told
+#: apart up to this number.
+BLOCK = 16
+#: Blocks that are added between two restarts.
+DEPTH = 4
+#: A pair is found when |A v - value v| is this small beside the value,
+TOLERANCE = 1e-8
+#: or beside the largest value: no product is exact beyond its own rounding.
+ROUNDING = 1e-15
+#: Restarts before the best pairs so far are taken: each brings several digits unless the values are all but equal.
+RESTARTS = 60
+
+
+def leading(multiply: Callable[[Array], Array], size: int, count: int) -> tuple[Array, Array]:
+    """The largest ``count`` eigenvalues, decreasing, and their eigenvectors as columns.
+
+    The start is random with a seed of its own, so that equal matrices give equal bits.
+
+    Parameters
+    ----------
+    multiply : callable
+        A V for a positive semidefinite A and any V with ``size`` rows.
+    size : int
+        The number of rows of A.
+    count : int
+        How many pairs; with those that the method adds, few beside the size.
+
+    Examples
+    --------
+    >>> diagonal = np.arange(500.0)
+    >>> values, vectors = leading(lambda V: diagonal[:, None] * V, 500, 2)
+    >>> values.round(9)
+    array([499., 498.])
+    """
+    kept = count + BLOCK
+    most = kept + DEPTH * BLOCK
+    if most > size:
+        raise ValueError(f"{count} leading pairs of {size} need more columns than the matrix has")
+    with single_threaded_blas():
+        V = _orthonormal(np.random.default_rng(0).normal(size=(size, kept)), np.empty((size, 0)))
+        AV = multiply(V)
+        values, S = _ritz(V, AV)
+        for _ in range(RESTARTS):
+            V, AV = V @ S[:, :kept], AV @ S[:, :kept]
+            residuals = AV - V * values[:kept]
+            # A product of n terms has a rounding that grows with their number.
+            bounds = np.maximum(TOLERANCE * np.abs(values[:kept]), np.sqrt(size) * ROUNDING * abs(values[0]))
+            found = np.linalg.norm(residuals, axis=0) <= bounds
+            if found[:count].all():
+                break
+            extra = residuals[:, np.argsort(found, kind="stable")[:BLOCK]]
+            for _ in range(DEPTH):
+                Q = _orthonormal(extra, V)
+                extra = multiply(Q)
+                V, AV = np.hstack([V, Q]), np.hstack([AV, extra])
+            values, S = _ritz(V, AV)
+        return np.maximum(values[:count], 0.0), V[:, :count]
+
+
+def _orthonormal(block: Array, basis: Array) -> Array:
+    """An orthonormal basis of the block's columns, or of what stands for them, orthogonal to the basis."""
+    for _ in range(2):  # once more: what is left of a column may be rounding for the most part
+        block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
+    return block
+
+
+def _ritz(V: Array, AV: Array) -> tuple[Array, Array]:
+    """Eigenvalues of the matrix in the space of V, decreasing, and the coordinates of their vectors."""
+    T = V.T @ AV
+    values, S = np.linalg.eigh(0.5 * (T + T.T))
+    return values[::-1], S[:, ::-1]

@@ -1,0 +1,229 @@
+"""Machines of one column: regressions, and the dual coefficients of a classifier as stems."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from empirisk.errors import EmpiriskError
+from empirisk.plots import style
+from empirisk.plots.planes import classes_of, numbered
+from empirisk.plots.style import padded
+
+Array = NDArray[np.float64]
+
+
+def line(X: Any, resolution: int, extent: tuple[float, float] | None = None) -> tuple[Array, Array, Any]:
+    """The only column of X, places along it, and these places as rows of the kind that X is."""
+    if not (isinstance(resolution, (int, np.integer)) and 2 <= resolution <= 100_000):
+        raise EmpiriskError(f"resolution={resolution!r} must be a whole number from 2 to 100000.")
+    frame = nw.from_native(X, eager_only=True) if nw.dependencies.is_into_dataframe(X) else None
+    values = np.asarray(X if frame is None else frame.to_numpy())
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2 or values.shape[1] != 1 or not len(values):
+        raise EmpiriskError(f"X has shape {values.shape}; a picture in one dimension needs rows with one column.")
+    try:
+        points = values[:, 0].astype(np.float64)
+    except (TypeError, ValueError):
+        raise EmpiriskError("X holds what are not numbers; give a numeric column.") from None
+    if not np.isfinite(points).all():
+        raise EmpiriskError("X holds missing or infinite values; leave these rows out.")
+    low, high = padded(points) if extent is None else extent
+    if not low < high:
+        raise EmpiriskError(f"extent={extent!r} must be two numbers, the smaller one first.")
+    places = np.linspace(low, high, int(resolution))
+    if frame is None:
+        return points, places, places[:, None]
+    series = nw.new_series(frame.columns[0], places, nw.Float64(), backend=frame.implementation)
+    return points, places, series.to_frame().to_native()
+
+
+def regression(
+    machines: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    C: Sequence[float] | None = None,
+    truth: Callable[[Any], Any] | ArrayLike | None = None,
+    extent: tuple[float, float] | None = None,
+    resolution: int = 400,
+    axes: Axes | None = None,
+) -> Figure:
+    """Draw what regressions predict along one column, over the points.
+
+    Parameters
+    ----------
+    machines : regressor, list or dict
+        One or several; those that are not fitted are fitted to X and y, as copies. A dictionary names the curves.
+    X : array or data frame with one column, or array of n
+        Where the points are.
+    y : array of n
+        Their targets.
+    C : list of float, optional
+        Fit a copy of the one machine for each of these, in place of itself.
+    truth : function or array, optional
+        The function that the points follow: it takes an array of places; or its values at the places of the picture,
+        ``np.linspace(*extent, resolution)``.
+    extent : (float, float), optional
+        From where to where; None leaves a little room around the points.
+    resolution : int
+        Places at which the curves are drawn.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 6, 30)
+    >>> machine = er.Ridge(features=er.kernels.Gaussian(0.5))
+    >>> figure = er.plots.regression(machine, x, np.sin(x), C=[0.01, 1.0, 100.0], truth=np.sin)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['data', 'truth', 'C = 0.01', 'C = 1', 'C = 100']
+    """
+    points, places, rows = line(X, resolution, extent)
+    targets = np.asarray(y, dtype=np.float64)
+    if targets.shape != points.shape:
+        raise EmpiriskError(f"y has shape {targets.shape}, but X has {len(points)} rows; give one number for each.")
+    table = points[:, None] if np.ndim(X) == 1 else X
+    curves = {
+        name: np.asarray(_fitted(machine, table, targets).predict(rows), dtype=np.float64)
+        for name, machine in _named(machines, C).items()
+    }
+    axes = style.canvas(axes, (7.0, 4.4))
+    axes.scatter(points, targets, s=18, color=style.SOFT, edgecolors="white", linewidths=0.4, label="data", zorder=2)
+    if truth is not None:
+        axes.plot(places, _truth(truth, places), color=style.INK, lw=1.2, linestyle=":", label="truth", zorder=3)
+    for number, (name, values) in enumerate(curves.items()):
+        if values.shape != places.shape:
+            raise EmpiriskError(f"{name} predicts {values.shape[1:]} numbers for a row; a picture shows one.")
+        look = {"color": style.colour(number), "linestyle": style.dashes(number)}
+        axes.plot(places, values, lw=1.8, label=style.plain(name), zorder=4, **look)
+    axes.set_xlim(places[0], places[-1])
+    axes.set_ylim(*style.padded(np.concatenate([targets, *curves.values()])))
+    style.dress(axes, "Regression", "x", "y")
+    style.legend(axes)
+    return style.root(axes)
+
+
+def _named(machines: Any, C: Sequence[float] | None) -> dict[str, Any]:
+    """The machines by the names of their curves."""
+    if isinstance(machines, Mapping):
+        named = {str(name): machine for name, machine in machines.items()}
+    elif isinstance(machines, (list, tuple)):
+        kinds = [type(machine).__name__ for machine in machines]
+        named = {
+            kind if kinds.count(kind) == 1 else f"{kind} {kinds[: place + 1].count(kind)}": machine
+            for place, (kind, machine) in enumerate(zip(kinds, machines, strict=True))
+        }
+    else:
+        named = {type(machines).__name__: machines}
+    if not named or not all(hasattr(machine, "predict") for machine in named.values()):
+        raise EmpiriskError("machines must be a regressor, or a list or dictionary of regressors.")
+    if C is None:
+        return named
+    if len(named) != 1:
+        raise EmpiriskError(f"C=... draws one machine several times, and machines holds {len(named)}; give one.")
+    (machine,) = named.values()
+    return {f"C = {value:g}": clone(machine).set_params(C=value) for value in C}
+
+
+def _fitted(machine: Any, X: Any, y: Any) -> Any:
+    """The machine itself if it is fitted, else a fitted copy."""
+    try:
+        check_is_fitted(machine)
+    except NotFittedError:
+        return clone(machine).fit(X, y)
+    return machine
+
+
+def _truth(truth: Any, places: np.ndarray) -> np.ndarray:
+    values = np.asarray(truth(places) if callable(truth) else truth, dtype=np.float64)
+    if values.shape != places.shape:
+        raise EmpiriskError(f"truth has shape {values.shape}; give a value for each of the {len(places)} places.")
+    return values
+
+
+RESOLUTION = 400
+
+
+def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, axes: Axes | None = None) -> Figure:
+    """Draw the decision function of a machine of two classes along one column, with a stem for every dual coefficient.
+
+    A stem stands at each row with the height alpha_i y_i: f(x) = sum_i alpha_i y_i k(x_i, x) + b. Rows without a stem
+    do not count. `animate` with ``kind="dual"`` shows them as they grow.
+
+    Parameters
+    ----------
+    machine : classifier
+        Fitted, of two classes, behind a kernel: it has ``dual_coef_`` and ``support_``.
+    X : array or data frame with one column, or array of n
+        The rows that it was fitted to.
+    y : array of n
+        Their classes.
+    resolution : int
+        Places at which the function is drawn.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["a", "a", "b", "a"]
+    >>> machine = er.SVM(C=10.0, features=er.kernels.Gaussian(0.7)).fit(X, y)
+    >>> figure = er.plots.stems(machine, X, y)
+    >>> figure.axes[0].get_legend().get_texts()[-1].get_text()
+    'dual coefficient'
+    """
+    points, places, rows = line(X, resolution)
+    classes = classes_of(machine)
+    if len(classes) != 2 or not (hasattr(machine, "dual_coef_") and hasattr(machine, "support_")):
+        raise EmpiriskError(
+            f"The {type(machine).__name__} has no dual coefficients of two classes; give a fitted machine of two "
+            "classes behind a kernel, such as er.SVM(features='gaussian')."
+        )
+    codes = numbered(y, classes)
+    support = np.asarray(machine.support_)
+    if len(codes) != len(points) or support.max(initial=-1) >= len(points):
+        raise EmpiriskError("X and y must be the rows that the machine was fitted to.")
+    heights = np.zeros(len(points))
+    heights[support] = np.ravel(machine.dual_coef_)
+    axes = style.canvas(axes, (7.0, 4.4))
+    values = np.asarray(machine.decision_function(rows), dtype=np.float64)
+    draw_stems(axes, (places, values), points, heights, (codes, classes))
+    title = f"{type(machine).__name__}: {np.count_nonzero(heights)} of {len(points)} rows count"
+    style.dress(axes, title, "x", "f(x) and dual coefficients")
+    style.legend(axes)
+    return style.root(axes)
+
+
+def draw_stems(
+    axes: Axes, curve: tuple[Array, Array], points: Array, heights: Array, labels: tuple[NDArray, NDArray]
+) -> None:
+    """The function, its level 0 and its margin, the rows by class, and a stem for each."""
+    codes, classes = labels
+    places, values = curve
+    axes.plot(places, values, color=style.INK, lw=1.6, label="f(x)", zorder=3)
+    for level, dash in ((0.0, "-"), (1.0, "--"), (-1.0, "--")):
+        axes.axhline(level, color=style.SOFT, lw=0.8, linestyle=dash, zorder=1)
+    axes.vlines(points, 0, heights, color=style.SOFT, lw=1.2, zorder=2)
+    for k in np.unique(codes):
+        own = codes == k
+        look = {"color": style.colour(k), "marker": style.marker(k), "zorder": 4}
+        axes.scatter(points[own], heights[own], s=24, edgecolors=style.INK, linewidths=0.4, **look)
+        axes.plot([], [], linestyle="", color=style.colour(k), marker=style.marker(k), label=style.plain(classes[k]))
+    axes.plot([], [], color=style.SOFT, lw=1.2, label="dual coefficient")
+    axes.set_xlim(places[0], places[-1])

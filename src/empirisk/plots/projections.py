@@ -1,0 +1,170 @@
+"""Directions, weights and atoms: as images, and by the variance that each explains."""
+
+from collections.abc import Sequence
+from math import ceil, isqrt, sqrt
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.plots import style
+
+#: What vectors a machine has, the first that it has.
+NAMES = ("components_", "coef_", "cluster_centers_", "centroids_", "means_")
+#: Negative, zero, positive: two colours that everybody tells apart.
+SIGNED = LinearSegmentedColormap.from_list("signed", [style.PALETTE[0], "white", style.PALETTE[5]])
+POSITIVE = LinearSegmentedColormap.from_list("positive", ["white", style.PALETTE[5]])
+NEGATIVE = LinearSegmentedColormap.from_list("negative", ["white", style.PALETTE[0]])
+#: An image this large in each direction can still be looked at.
+INCHES = 1.25
+
+
+def images(
+    vectors: Any,
+    shape: tuple[int, int] | None = None,
+    *,
+    parts: bool = False,
+    names: Sequence[str] | None = None,
+    most: int = 36,
+    common: bool = False,
+) -> Figure:
+    """Draw vectors as images: directions, weights, singular vectors, atoms, codes.
+
+    Parameters
+    ----------
+    vectors : machine or array, k x d
+        A fitted machine (``components_``, ``coef_`` or cluster centres), or the vectors themselves.
+    shape : (int, int), optional
+        Height and width; None for squares.
+    parts : bool
+        Whether the positive and the negative part of each are drawn beside each other, in place of one image of both.
+    names : list of str, optional
+        What stands above each image; by default its number.
+    most : int
+        How many to draw, from the first on.
+    common : bool
+        Whether all images have one scale, in place of each its own.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(30, 16))
+    >>> figure = er.plots.images(er.PCA(3).fit(X), (4, 4), parts=True)
+    >>> [axes.get_title() for axes in figure.axes][:2]
+    ['0 +', '0 -']
+    """
+    rows = _vectors(vectors)
+    height, width = _shape(shape, rows.shape[1])
+    if not (isinstance(most, (int, np.integer)) and most >= 1):
+        raise EmpiriskError(f"most={most!r} must be a whole number, at least 1.")
+    shown = rows[:most]
+    if names is not None and len(names) < len(shown):
+        raise EmpiriskError(f"names holds {len(names)} names for {len(shown)} images; give one for each.")
+    titles = [str(k) if names is None else style.plain(names[k], 14) for k in range(len(shown))]
+    sizes = np.abs(shown).max(axis=1)
+    sizes = np.full(len(shown), sizes.max()) if common else sizes
+    pictures = []
+    for row, title, size in zip(shown.reshape(-1, height, width), titles, np.where(sizes > 0, sizes, 1.0), strict=True):
+        if parts:
+            pictures += [(np.maximum(row, 0), f"{title} +", (0, size), POSITIVE)]
+            pictures += [(np.maximum(-row, 0), f"{title} -", (0, size), NEGATIVE)]
+        else:
+            pictures += [(row, title, (-size, size), SIGNED)]
+    return _grid(pictures, height / width, parts)
+
+
+def _vectors(vectors: Any) -> NDArray:
+    """The vectors of a machine, or those given, one in each row."""
+    name = next((name for name in NAMES if hasattr(vectors, name)), None)
+    if name is None and hasattr(vectors, "get_params"):
+        raise EmpiriskError(
+            f"The {type(vectors).__name__} has no vectors to draw, such as components_ or coef_: fit it, and without a "
+            "kernel."
+        )
+    try:
+        rows = np.atleast_2d(np.asarray(vectors if name is None else getattr(vectors, name), dtype=np.float64))
+    except (TypeError, ValueError):
+        raise EmpiriskError("vectors must be a fitted machine or an array of numbers.") from None
+    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+        raise EmpiriskError(f"vectors of shape {rows.shape} must be a table of finite numbers, a vector in each row.")
+    return rows
+
+
+def _shape(shape: Any, length: int) -> tuple[int, int]:
+    if shape is None:
+        side = isqrt(length)
+        if side * side != length:
+            raise EmpiriskError(
+                f"shape=None is for squares, but the vectors have {length} entries; give (height, width)."
+            )
+        return side, side
+    if not (len(shape) == 2 and shape[0] >= 1 and shape[1] >= 1 and shape[0] * shape[1] == length):
+        raise EmpiriskError(f"shape={shape!r} does not hold the {length} entries of a vector; give (height, width).")
+    return int(shape[0]), int(shape[1])
+
+
+def _grid(pictures: list[tuple[NDArray, str, tuple[float, float], Any]], slant: float, parts: bool) -> Figure:
+    """The images in rows of about equal length; the two parts of one stand beside each other."""
+    across = min(len(pictures), max(1, ceil(sqrt(len(pictures) * 1.6))))
+    across += across % 2 if parts else 0
+    down = -(-len(pictures) // across)
+    panels = style.grid(down, across, (INCHES * across, (INCHES * min(max(slant, 0.4), 2.5) + 0.25) * down))
+    for axes, (picture, title, (low, high), shades) in zip(panels, pictures, strict=False):
+        axes.imshow(picture, cmap=shades, vmin=low, vmax=high, interpolation="nearest")
+        axes.set_title(title, fontsize=style.SMALL, pad=2)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_color(style.FAINT)
+    for axes in panels[len(pictures) :]:
+        axes.remove()
+    return style.root(panels[0])
+
+
+def scree(pca: Any, *, share: float | None = None, axes: Axes | None = None) -> Figure:
+    """Draw the share of the variance along each direction as bars, and what the first ones reach as a line.
+
+    Parameters
+    ----------
+    pca : PCA
+        A fitted `PCA`, of Empirisk or scikit-learn, or an array of shares.
+    share : float, optional
+        A share to mark, with the number of directions that reach it.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 3)) * [3.0, 2.0, 0.1]
+    >>> figure = er.plots.scree(er.PCA(3).fit(X), share=0.9)
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    ['together', '2 directions reach 90 %', 'each direction']
+    """
+    shares = np.asarray(getattr(pca, "explained_variance_ratio_", pca), dtype=object).ravel()
+    if not len(shares) or not all(isinstance(value, (float, np.floating)) for value in shares):
+        raise EmpiriskError("pca must be a fitted PCA, which has explained_variance_ratio_, or an array of shares.")
+    if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
+        raise EmpiriskError(f"share={share!r} must be a number above 0 and at most 1.")
+    shares = shares.astype(np.float64)
+    numbers, together = np.arange(1, len(shares) + 1), np.cumsum(shares)
+    axes = style.canvas(axes)
+    axes.bar(numbers, shares, color=style.colour(0), width=0.8, label="each direction", zorder=2)
+    axes.plot(numbers, together, "-o", color=style.colour(5), ms=3, lw=1.6, label="together", zorder=3)
+    axes.set(xlim=(0.4, len(shares) + 0.6), ylim=(0, max(1.0, float(together[-1])) * 1.03))
+    if share is not None:
+        enough = np.flatnonzero(together >= share * (1 - 1e-12))
+        text = f"{enough[0] + 1} directions reach {share:.0%}" if len(enough) else f"{share:.0%} is not reached"
+        axes.axhline(share, color=style.INK, lw=1.0, linestyle=":", label=text.replace("%", " %"))
+    style.dress(axes, "Variance of the principal directions", "direction", "share of the variance")
+    style.whole_numbers(axes)
+    style.legend(axes)
+    return style.root(axes)

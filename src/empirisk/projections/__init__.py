@@ -1,0 +1,1 @@
+"""Projections: principal components, dictionaries and learned metrics, each a map that machines take too."""

@@ -1,0 +1,430 @@
+"""Learned metrics: linear maps P such that |P x - P z| is small for rows that are alike and large for others."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from empirisk import state
+from empirisk.contract.arguments import check_count, check_number, check_time
+from empirisk.contract.features import FLOATS, FORMATS
+from empirisk.contract.inputs import check_weights, encode_classes
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.fits.fit import interruptible
+from empirisk.linalg.design import Design, design_of
+from empirisk.machines.neighbors.loops import shares as neighbour_shares
+from empirisk.machines.neighbors.search import EuclideanSearch
+from empirisk.projections.course import Course, descend
+from empirisk.projections.metric_losses import ClassPairs, ListedPairs, Triplets, hinge_of_squares, square_of_hinge
+from empirisk.projections.pca import principal
+
+Array = NDArray[np.float64]
+FORMS = ("triplets", "pairs")
+#: Shares of weight that differ by less are equal but for rounding.
+ROUNDING = 1e-9
+
+
+class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+    """What the metrics share: targets as classes, the way down, the map x -> P x."""
+
+    _state = state.State(
+        components_=state.array("f", "width", "columns"),
+        margin_=state.number(0),
+        n_iter_=state.whole(),
+        history_=state.mapping(state.array("f8", None)),
+        stopped_=state.text(),
+    )
+
+    n_components: int | None
+    margin: Any
+    bins: int
+    max_iter: int
+    tol: float
+    max_time: float | None
+    n_features_in_: int
+
+    def _check(self) -> None:
+        check_count("n_components", self.n_components, optional=True)
+        check_count("bins", self.bins, low=2)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, 0.0)
+        check_time(self.max_time)
+        if self.margin is None or self.margin == np.inf:
+            raise Unsuitable(
+                f"margin={self.margin!r} leaves the loss without a lower bound, since unlike rows could be moved apart "
+                "for ever; give a positive number, or 'auto'."
+            )
+        if not (isinstance(self.margin, str) and self.margin == "auto"):
+            check_number("margin", self.margin, 0.0, above=True)
+
+    def _margin(self, typical: float) -> float:
+        """The margin; "auto" is what is typical of the data."""
+        if self.margin != "auto":
+            return float(self.margin)
+        return typical if typical > 0 else 1.0
+
+    def _by_target(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, NDArray[np.intp]]:
+        """The rows that have weight, their weights and their classes."""
+        matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS)
+        weights = check_weights(sample_weight, matrix.shape[0])
+        codes = self._classes(y, weights)
+        rows = np.flatnonzero(weights > 0)
+        design = design_of(matrix)
+        return design if len(rows) == len(weights) else design.rows(rows), weights[rows], codes[rows]
+
+    def _classes(self, y: NDArray, weights: Array) -> NDArray[np.intp]:
+        """Numbers of classes; a target of numbers is cut into ranges of equal weight."""
+        if type_of_target(y) == "continuous":
+            order = np.argsort(y, kind="stable")
+            reached = np.cumsum(weights[order]) / weights.sum()
+            # The last row of a value decides for all rows that have it.
+            ends = reached[np.searchsorted(y[order], y, side="right") - 1]
+            y = np.ceil(self.bins * (ends - ROUNDING)).astype(int)
+        return encode_classes(y, weights, type(self).__name__)[1]
+
+    def _start(self, design: Design, weights: Array) -> Array:
+        """P of the Euclidean metric, or of its best approximation of lower rank: the leading principal directions."""
+        columns, most = design.shape[1], min(design.shape)
+        if self.n_components is None or self.n_components == columns:
+            return np.eye(columns)
+        if self.n_components > most:
+            raise EmpiriskError(f"n_components={self.n_components} is more than X allows, {most}; give fewer, or None.")
+        return principal(design, weights, int(self.n_components))[1]
+
+    def _learn(self, design: Any, weights: Array, loss: Any, data: dict[str, Any], strength: float = 0.0) -> None:
+        """Go down from the Euclidean metric; columns are scaled on the way, which changes the way alone."""
+        mean = design.tdot(weights) / weights.sum()
+        centred = design.shifted(mean)
+        start = self._start(centred, weights)
+        spread = np.sqrt(np.maximum(design.squared_columns(weights) / weights.sum() - mean**2, 0.0))
+        scale = 1.0 / np.where(spread > ROUNDING * (np.abs(mean) + spread.max()), spread, 1.0)
+
+        def metric(free: Array) -> Array:
+            return free.reshape(start.shape) * scale
+
+        def objective(free: Array) -> tuple[float, Array]:
+            P = metric(free)
+            value, slopes = loss(centred.dot(P.T))
+            gradient = centred.tdot(slopes).T + 2 * strength * P
+            return value + strength * float(np.sum(P * P)), (gradient * scale).ravel()
+
+        def fitted(free: Array) -> dict[str, Any]:
+            return {"components_": metric(free).astype(design.X.dtype, copy=False)}
+
+        with interruptible() as interrupted:
+            course = Course(self, data, interrupted)
+            free = descend(objective, (start / scale).ravel(), course, fitted)
+        course.close(fitted(free))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """P x of each row."""
+        check_is_fitted(self)
+        matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
+        return design_of(matrix).dot(self.components_.T.astype(np.float64)).astype(matrix.dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class ContrastiveMetric(Metric):
+    """The metric |P x - P z| of a contrastive loss:
+
+        minimise  alpha mean_{similar} |P(x_i - x_j)|^2  +  beta mean_{dissimilar} max(0, margin - |P(x_i - x_j)|)^2
+                  +  strength |P|^2.
+
+    Rows of one class are similar and those of two classes are not; or the user gives the pairs. The loss starts at the
+    Euclidean metric and never rises. It is a map: use it in ``features=`` of `KNNClassifier` and `KNNRegressor`, or as
+    a step of a pipeline.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        What similar pairs and dissimilar pairs weigh.
+    margin : float or "auto"
+        The distance that dissimilar rows should have; "auto" is their root mean square distance. Without a margin the
+        loss has no lower bound, so None is refused.
+    strength : float
+        Factor of |P|^2.
+    n_components : int or None
+        The number of rows of P; None for as many as there are columns.
+    bins : int
+        A target of numbers is cut into this many ranges of equal weight, which are the classes.
+    max_iter, tol, max_time : int, float, float or None
+        When to stop: after so many rounds; when one lowers the loss by less than this part of it; after seconds.
+
+    Attributes
+    ----------
+    components_ : array, r x d
+        P.
+    margin_ : float
+        The margin used.
+    n_iter_, history_, stopped_ : int, dict, str
+        The number of rounds, ``objective`` and ``seconds`` from the start on, and why the fit ended.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 5.0], [0.2, -5.0], [1.0, 4.0], [1.1, -4.0]])
+    >>> metric = er.ContrastiveMetric().fit(X, [0, 0, 1, 1])
+    >>> Z = metric.transform(X)
+    >>> np.linalg.norm(Z[0] - Z[1]) < np.linalg.norm(Z[0] - Z[2])
+    np.True_
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        margin: float | str | None = "auto",
+        strength: float = 0.0,
+        *,
+        n_components: int | None = None,
+        bins: int = 10,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        max_time: float | None = None,
+    ):
+        self.alpha = alpha
+        self.beta = beta
+        self.margin = margin
+        self.strength = strength
+        self.n_components = n_components
+        self.bins = bins
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+    ) -> "ContrastiveMetric":
+        """Learn from classes, or from pairs of row numbers.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n x d
+            The rows.
+        y : array of n, optional
+            Their classes, or numbers; needed unless pairs are given.
+        sample_weight : array of n, optional
+            Weight of each row; a pair weighs the product of its two, so weight 2 equals the row twice.
+        similar, dissimilar : arrays of two columns, optional
+            The pairs of rows to use in place of those of the classes.
+        """
+        self._check()
+        for name in ("alpha", "beta"):
+            check_number(name, getattr(self, name), 0.0, above=True)
+        check_number("strength", self.strength, 0.0)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        if similar is not None or dissimilar is not None:
+            matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, ensure_min_samples=2)
+            weights = check_weights(sample_weight, matrix.shape[0])
+            design = design_of(matrix)
+            loss = self._listed(design, weights, similar, dissimilar)
+        else:
+            design, weights, codes = self._by_target(X, y, sample_weight)
+            loss = self._by_class(design, weights, codes)
+        self._learn(design, weights, loss, data, float(self.strength))
+        return self
+
+    def _by_class(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ClassPairs:
+        """All pairs; a row is similar to itself too, as the two are that weight 2 stands for."""
+        totals = np.bincount(codes, weights)
+        alike = float(totals @ totals)
+        unlike = float(weights.sum()) ** 2 - alike
+        mean = design.tdot(weights) / weights.sum()
+        centred = design.shifted(mean)
+        member = weights[:, None] * (codes[:, None] == np.arange(len(totals)))
+        sums = centred.tdot(member)
+        every = 2 * float(weights.sum()) * float(weights @ centred.squared_rows())
+        within = 2 * (float(totals @ (member.T @ centred.squared_rows())) - float(np.sum(sums**2)))
+        self.margin_ = self._margin(np.sqrt(max(every - within, 0.0) / unlike))
+        return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)
+
+    def _listed(self, design: Any, weights: Array, similar: Any, dissimilar: Any) -> ListedPairs:
+        """The pairs that the user gives."""
+        if similar is None or dissimilar is None:
+            raise EmpiriskError("similar and dissimilar belong together: without one of them nothing holds the other.")
+        alike = _pairs("similar", similar, design.shape[0])
+        unlike = _pairs("dissimilar", dissimilar, design.shape[0])
+        first, second = np.vstack([alike, unlike]).T
+        amounts = weights[first] * weights[second]
+        is_alike = np.arange(len(first)) < len(alike)
+        totals = [float(amounts[part].sum()) for part in (is_alike, ~is_alike)]
+        if min(totals) <= 0:
+            raise EmpiriskError(
+                "sample_weight leaves no similar or no dissimilar pair with weight; raise some of them."
+            )
+        squares = design_of(design.rows(first).X - design.rows(second).X).squared_rows()
+        self.margin_ = self._margin(np.sqrt(float(amounts[~is_alike] @ squares[~is_alike]) / totals[1]))
+        pulls = np.where(is_alike, self.alpha * amounts / totals[0], 0.0)
+        pushes = np.where(is_alike, 0.0, self.beta * amounts / totals[1])
+        return ListedPairs(first, second, pulls, pushes, square_of_hinge(self.margin_))
+
+
+class LargeMarginMetric(Metric):
+    """The metric of large-margin neighbours: near to rows of the same class, a margin away from all others.
+
+    form="triplets":  minimise  sum_i c_i sum_j a_ij ( D_ij + C sum_l c_l max(0, margin + D_ij - D_il) )
+    over the k nearest rows j of the class of i, fixed at the start, and all rows l of other classes, with
+    D_ij = |P(x_i - x_j)|^2.
+
+    form="pairs":  minimise  sum_i c_i ( sum_j D_ij + C sum_l max(0, margin - D_il) )
+    over those of the k nearest rows of i that have its class (j), and those that have not (l).
+
+    The objective starts at the Euclidean metric and never rises. It is a map: use it in ``features=`` of
+    `KNNClassifier` and `KNNRegressor`, or as a step of a pipeline.
+
+    Parameters
+    ----------
+    k : int
+        The number of neighbours; an amount of weight, as for `KNNClassifier`.
+    form : {"triplets", "pairs"}
+        See above.
+    C : float
+        What rows of other classes weigh.
+    margin : float or "auto"
+        The margin; "auto" is the mean squared distance of the neighbours at the start.
+    n_components : int or None
+        The number of rows of P; None for as many as there are columns.
+    bins : int
+        A target of numbers is cut into this many ranges of equal weight, which are the classes.
+    max_iter, tol, max_time : int, float, float or None
+        When to stop: after so many rounds; when one lowers the objective by less than this part of it; after seconds.
+
+    Attributes
+    ----------
+    components_, margin_, n_iter_, history_, stopped_
+        As for `ContrastiveMetric`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 4)) * [0.3, 1, 1, 1], np.arange(60) % 2
+    >>> X[:, 0] += y  # one column tells the classes apart, three are noise
+    >>> plain = er.KNNClassifier(k=3).fit(X[:40], y[:40]).score(X[40:], y[40:])
+    >>> machine = er.KNNClassifier(k=3, features=er.LargeMarginMetric(k=3)).fit(X[:40], y[:40])
+    >>> machine.score(X[40:], y[40:]) > plain
+    True
+    """
+
+    def __init__(
+        self,
+        k: int = 3,
+        form: str = "triplets",
+        C: float = 1.0,
+        margin: float | str | None = "auto",
+        *,
+        n_components: int | None = None,
+        bins: int = 10,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        max_time: float | None = None,
+    ):
+        self.k = k
+        self.form = form
+        self.C = C
+        self.margin = margin
+        self.n_components = n_components
+        self.bins = bins
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LargeMarginMetric":
+        """Learn from classes, or from a target of numbers.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n x d
+            The rows.
+        y : array of n
+            Their classes, or numbers.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        self._check()
+        check_count("k", self.k)
+        check_number("C", self.C, 0.0, above=True)
+        if self.form not in FORMS:
+            raise EmpiriskError(f"form={self.form!r} must be one of {FORMS}.")
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        design, weights, codes = self._by_target(X, y, sample_weight)
+        loss = (self._triplets if self.form == "triplets" else self._pairs)(design, weights, codes)
+        self._learn(design, weights, loss, data)
+        return self
+
+    def _triplets(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> Triplets:
+        """Target neighbours within each class."""
+        groups = [np.flatnonzero(codes == number) for number in range(int(codes.max()) + 1)]
+        found = [neighbours(design.rows(group).X, weights[group], self.k) for group in groups]
+        width = max(places.shape[1] for _, places, _ in found)
+        targets, amounts = np.zeros((len(codes), width), np.intp), np.zeros((len(codes), width))
+        pulled = 0.0
+        for group, (squares, places, counts) in zip(groups, found, strict=True):
+            targets[group, : places.shape[1]], amounts[group, : places.shape[1]] = group[places], counts
+            pulled += float(weights[group] @ np.sum(counts * squares, axis=1))
+        total = float(weights @ amounts.sum(axis=1))
+        if total <= 0:
+            raise EmpiriskError(
+                "Every class of y has one row only, which has no neighbours to be near; give more rows."
+            )
+        self.margin_ = self._margin(pulled / total)
+        return Triplets(targets, amounts, codes, weights, float(self.C), self.margin_)
+
+    def _pairs(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ListedPairs:
+        """The nearest rows of all classes."""
+        squares, places, counts = neighbours(design.X, weights, self.k)
+        amounts = (weights[:, None] * counts).ravel()
+        first, second = np.repeat(np.arange(len(codes)), places.shape[1]), places.ravel()
+        alike = codes[first] == codes[second]
+        self.margin_ = self._margin(float(amounts @ squares.ravel()) / max(float(amounts.sum()), ROUNDING))
+        pulls, pushes = np.where(alike, amounts, 0.0), np.where(alike, 0.0, self.C * amounts)
+        return ListedPairs(first, second, pulls, pushes, hinge_of_squares(self.margin_))
+
+
+def neighbours(X: Any, weights: Array, k: int) -> tuple[Array, NDArray[np.intp], Array]:
+    """Squared distances to the nearest rows, their numbers, and what each counts until k is reached.
+
+    A row is no neighbour of itself, but what its weight has beyond one is.
+    """
+    longest = int(np.searchsorted(np.cumsum(np.sort(weights)), k * (1 - ROUNDING))) + 2
+    squares, places = EuclideanSearch(X).find(X, longest)
+    counts = np.empty(places.shape)
+    neighbour_shares(places, squares, weights, np.arange(len(weights)), float(k), False, counts)
+    return squares, places, counts
+
+
+def _pairs(name: str, pairs: Any, rows: int) -> NDArray[np.intp]:
+    """Pairs of row numbers, checked."""
+    given = np.asarray(pairs)
+    if given.ndim != 2 or given.shape[1] != 2 or not len(given) or given.dtype.kind not in "iu":
+        raise EmpiriskError(
+            f"{name} has shape {given.shape}; give row numbers of X in two columns, a row for each pair."
+        )
+    if given.min() < 0 or given.max() >= rows:
+        raise EmpiriskError(
+            f"{name} names the row {given.max() if given.min() >= 0 else given.min()}; X has {rows} rows."
+        )
+    return given.astype(np.intp)

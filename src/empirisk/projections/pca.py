@@ -1,0 +1,508 @@
+"""Principal components: the directions in which the data spread most, explicit or behind a kernel."""
+
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+
+from empirisk import state
+from empirisk.contract.features import FLOATS, MapsFeatures, expansion
+from empirisk.contract.inputs import check_weights
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.kernels.items import take
+from empirisk.kernels.tiles import products as tiled_products
+from empirisk.linalg.blocks import over_rows
+from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.leading import leading
+from empirisk.linalg.threads import single_threaded_blas
+from empirisk.maps.sums import kernel_sums
+from empirisk.settings import require, settings
+
+Array = NDArray[np.float64]
+#: Up to so many multiplications the singular value decomposition itself takes no time, and keeps all digits.
+SMALL = 1e8
+#: Matrices of this size are decomposed whole in no time.
+LEAST = 400
+#: Pairs that count on top of those wanted, where the cost of products is estimated.
+MORE = 15
+#: Eigenpairs of a matrix by products with it are cheaper than all of them where it has so many rows for each.
+FOR_PAIRS = 12
+#: Products with the data are cheaper than the matrix where it would have so many rows for each pair.
+FOR_PRODUCTS = 32
+#: Pairs that the search for a share of the variance begins with.
+FIRST = 16
+#: Rows whose mean stands for a point that has no pre-image, and the ridge that their weights are found with.
+NEIGHBOURS, RIDGE = 10, 1e-9
+#: No pre-image looks at more rows than this.
+MOST_NEIGHBOURS = 200
+
+
+class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal component analysis: orthonormal directions u that keep most of the variance,
+
+        maximise  sum_i c_i <u, phi(x_i) - m>^2,   m = sum_i c_i phi(x_i) / sum_i c_i.
+
+    ``transform`` gives the coordinates of phi(x) - m along them. With a kernel this is kernel PCA: u is a combination
+    of the rows, scaled to unit length in the space of the kernel, and directions without variance are dropped.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        The number of directions; a share of the variance in (0, 1] that they must reach; or None for all.
+    features : None, transformer or kernel
+        The feature map phi, fitted inside, or a kernel.
+    center : bool
+        Whether the mean m is subtracted; without it the directions are the singular vectors of the rows themselves.
+    whiten : bool
+        Whether the coordinates are divided by their standard deviations.
+
+    Attributes
+    ----------
+    components_ : array, k x d
+        The directions, the largest entry of each positive. Behind a kernel they are given by ``dual_coef_`` (k x n) on
+        ``support_vectors_`` instead.
+    explained_variance_, explained_variance_ratio_ : arrays of k
+        The variance along each direction, and its share of the whole. It divides by the sum of the weights, less one
+        if the mean is subtracted.
+    singular_values_ : array of k
+        The singular values of the (centred, weighted) rows.
+    mean_ : array of d
+        m; zeros without ``center``; only where phi is explicit.
+    n_components_ : int
+        The number of directions.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0], [3.0, 6.1]])
+    >>> pca = er.PCA(1).fit(X)
+    >>> pca.components_.round(2), pca.explained_variance_ratio_.round(3)
+    (array([[0.44, 0.9 ]]), array([1.]))
+    >>> np.abs(pca.inverse_transform(pca.transform(X)) - X).max() < 0.05
+    np.True_
+    >>> er.PCA(2, features=er.kernels.Gaussian(2.0)).fit_transform(X).shape
+    (4, 2)
+    """
+
+    _state = state.State(
+        forms=(("components_", "mean_"), ("dual_coef_", "mean_coef_", "mean_products_", "mean_norm_")),
+        whiten=state.flag(),
+        n_components_=state.size("width"),
+        components_=state.array("f", "width", "mapped"),
+        mean_=state.array("f", "mapped"),
+        dual_coef_=state.array("f8", "width", "support"),
+        mean_coef_=state.array("f8", "support"),
+        mean_products_=state.array("f8", "width"),
+        mean_norm_=state.number(0),
+        explained_variance_=state.array("f8", "width", low=0),
+        explained_variance_ratio_=state.array("f8", "width", low=0),
+        singular_values_=state.array("f8", "width", low=0),
+    )
+
+    def __init__(
+        self,
+        n_components: int | float | None = 0.95,
+        features: Any = None,
+        center: bool = True,
+        whiten: bool = False,
+    ):
+        self.n_components = n_components
+        self.features = features
+        self.center = center
+        self.whiten = whiten
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "PCA":
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or items of the kernel
+            The rows.
+        y : ignored
+            For scikit-learn's interface.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        self._check_flags()
+        self._require_fixed_features()
+        whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
+        weights = check_weights(sample_weight, len(ones))
+        rows = np.flatnonzero(weights > 0)
+        weights = weights[rows]
+        design = whole if len(rows) == whole.shape[0] else whole.rows(rows)
+        freedom = self._freedom(weights, len(ones))
+        wanted = self._wanted(min(design.shape))
+        fit = self._fit_implicit if design.implicit else self._fit_explicit
+        spread, total = fit(design, rows, weights, wanted)
+        self.singular_values_ = np.sqrt(spread)
+        self.explained_variance_ = spread / freedom
+        self.explained_variance_ratio_ = spread / total
+        self.n_components_ = len(spread)
+        return self
+
+    # --- arguments ----------------------------------------------------------------------------------------------------
+
+    def _check_flags(self) -> None:
+        for name in ("center", "whiten"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise EmpiriskError(f"{name}={getattr(self, name)!r} must be True or False.")
+
+    def _freedom(self, weights: Array, rows: int) -> float:
+        """What the variance divides by."""
+        total = float(weights.sum())
+        if not self.center:
+            return total
+        if len(weights) == 1 and total <= 1:
+            raise EmpiriskError("PCA has one sample only, which has no variance; give more rows, or center=False.")
+        if total <= 1:
+            raise EmpiriskError(
+                f"sample_weight sums to {total:g}, but variances divide by the sum less one: weights count rows here; "
+                f"multiply them, for instance by {rows}, or use center=False."
+            )
+        return total - 1.0
+
+    def _wanted(self, most: int) -> int | float:
+        """The number of directions, or the share that they must reach."""
+        asked = self.n_components
+        if asked is None:
+            return most
+        number = isinstance(asked, Real) and not isinstance(asked, (bool, np.bool_))
+        if number and isinstance(asked, Integral) and 1 <= asked <= most:
+            return int(asked)
+        if number and not isinstance(asked, Integral) and 0.0 < asked <= 1.0:
+            return float(asked)
+        raise EmpiriskError(
+            f"n_components={asked!r} must be a whole number from 1 to {most}, the smaller of the numbers of rows and "
+            "of columns, a share of the variance above 0 and at most 1.0, or None for all."
+        )
+
+    # --- explicit features --------------------------------------------------------------------------------------------
+
+    def _fit_explicit(self, design: Design, rows: NDArray, weights: Array, wanted: int | float) -> tuple[Array, float]:
+        mean = design.tdot(weights) / weights.sum() if self.center else np.zeros(design.shape[1])
+        spread, components, total = principal(design.shifted(mean), weights, wanted)
+        dtype = getattr(getattr(design, "X", None), "dtype", np.float64)
+        self.components_ = (components * signs(components.T)[:, None]).astype(dtype, copy=False)
+        self.mean_ = mean.astype(dtype, copy=False)
+        return spread, total
+
+    # --- behind a kernel ----------------------------------------------------------------------------------------------
+
+    def _fit_implicit(self, design: Any, rows: NDArray, weights: Array, wanted: int | float) -> tuple[Array, float]:
+        shares = weights / weights.sum() if self.center else np.zeros(len(weights))
+        gram = CentredGram(design, shares, np.sqrt(weights))
+        total = float(weights @ gram.diagonal)
+        spread, vectors = decompose(gram, len(weights), wanted, total)
+        # What is left of a direction without variance is rounding.
+        kept = spread > len(weights) * np.finfo(np.float64).eps * spread[0]
+        spread, vectors = spread[kept], vectors[:, kept]
+        vectors = vectors * signs(vectors / gram.root[:, None])
+        beta = gram.root[:, None] * vectors / np.sqrt(spread)
+        beta -= np.multiply.outer(shares, beta.sum(axis=0))
+        self._keep_expansion(design, rows, np.column_stack([beta, shares]), gram)
+        return spread, total
+
+    def _keep_expansion(self, design: Any, rows: NDArray, weights: Array, gram: "CentredGram") -> None:
+        """Keep the coefficients of the directions and of the mean, and what the mean's products are."""
+        found = expansion(design, [rows], [weights])
+        self.dual_coef_, self.mean_coef_ = found["dual_coef_"][:-1], found["dual_coef_"][-1]
+        self.support_, self.support_vectors_ = found["support_"], found["support_vectors_"]
+        products = gram.means @ weights
+        self.mean_products_, self.mean_norm_ = products[:-1], float(products[-1])
+
+    def _against_rows(self, X: Any, coefficients: Array) -> Array:
+        """sum_j c_j k(x, x_j) for new rows, and k(x, x) as the last column."""
+        kernel, items = self.features_, self._items(X)
+        sums = kernel_sums(kernel, kernel.prepare(self.support_vectors_), coefficients, items, among=False)[1]
+        return np.column_stack([sums, np.asarray(kernel.norms(items), dtype=np.float64)])
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    @property
+    def _implicit(self) -> bool:
+        return hasattr(self, "dual_coef_")
+
+    # --- what it answers ----------------------------------------------------------------------------------------------
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """The coordinates of each row along the directions."""
+        check_is_fitted(self)
+        if self._implicit:
+            scores = self._against_rows(X, self.dual_coef_.T)[:, :-1] - self.mean_products_
+            dtype = _floating(X)
+        else:
+            phi = self._mapped(X)
+            scores, dtype = self._centred(phi).dot(self.components_.T.astype(np.float64)), phi.dtype
+        if self.whiten:
+            scores = scores / self._deviations()
+        return scores.astype(dtype, copy=False)
+
+    def _centred(self, phi: Any) -> Design:
+        return design_of(phi).shifted(self.mean_.astype(np.float64))
+
+    def _deviations(self) -> Array:
+        """Standard deviations to divide by; one where there is no variance at all."""
+        return np.sqrt(np.where(self.explained_variance_ > 0, self.explained_variance_, 1.0))
+
+    def inverse_transform(self, Z: ArrayLike) -> NDArray:
+        """The rows with these coordinates; behind a kernel, where there may be none, rows whose phi is near.
+
+        Parameters
+        ----------
+        Z : array, n x k
+            Coordinates, as `transform` gives them.
+        """
+        check_is_fitted(self)
+        scores = check_array(Z, dtype=FLOATS, input_name="Z")
+        if scores.shape[1] != self.n_components_:
+            raise EmpiriskError(
+                f"Z has {scores.shape[1]} columns, but PCA has {self.n_components_} components; give what transform "
+                "gives."
+            )
+        if self.whiten:
+            scores = scores * self._deviations()
+        if self._implicit:
+            return self._pre_images(np.asarray(scores, dtype=np.float64)).astype(_floating(Z), copy=False)
+        rows = (scores @ self.components_.astype(np.float64) + self.mean_).astype(_floating(Z), copy=False)
+        back = getattr(getattr(self, "features_", None), "inverse_transform", None)
+        return rows if back is None else back(rows)
+
+    def _pre_images(self, scores: Array) -> NDArray:
+        """Weighted means of the rows whose phi are nearest; the weights sum to one and bring phi nearest.
+
+        With v_j = phi(x_j) - p for the point p and the rows x_j near it, the weights minimise |sum_j w_j v_j|^2, which
+        needs inner products alone: any kernel on vectors will do.
+        """
+        kernel = self.features_
+        if kernel.takes != "vectors":
+            raise Unsuitable(f"{kernel!r} has items that are no vectors, of which no mean can be taken: no pre-images.")
+        X = np.asarray(_dense(self.support_vectors_), dtype=np.float64)
+        items = kernel.prepare(self.support_vectors_)
+        # p = m + sum_k z_k u_k in the coordinates of the rows.
+        points = scores @ self.dual_coef_ + self.mean_coef_
+        crossed = kernel_sums(kernel, items, points.T, take(items, slice(0, 0)), among=True)[0].T
+        squares = np.asarray(kernel.norms(items), dtype=np.float64) - 2 * crossed  # less |p|^2, the same for all rows
+        count = min(len(X), MOST_NEIGHBOURS, max(NEIGHBOURS, X.shape[1] + 2))
+        out = np.empty((len(scores), X.shape[1]))
+        for i, (point, cross) in enumerate(zip(points, crossed, strict=True)):
+            near = np.argsort(squares[i], kind="stable")[:count]
+            block = np.asarray(kernel.between(take(items, near)), dtype=np.float64)
+            out[i] = barycentre(block, cross[near], float(point @ cross)) @ X[near]
+        return out
+
+    def reconstruction_error(self, X: ArrayLike) -> Array:
+        """|phi(x) - m|^2 less the squared coordinates: what the directions do not see of each row (Pythagoras)."""
+        check_is_fitted(self)
+        if self._implicit:
+            found = self._against_rows(X, np.column_stack([self.dual_coef_.T, self.mean_coef_]))
+            scores, levels, norms = found[:, :-2] - self.mean_products_, found[:, -2], found[:, -1]
+            return np.maximum(norms - 2 * levels + self.mean_norm_ - np.sum(scores**2, axis=1), 0.0)
+        centred = self._centred(self._mapped(X))
+        scores = centred.dot(self.components_.T.astype(np.float64))
+        return np.maximum(centred.squared_rows() - np.sum(scores**2, axis=1), 0.0)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _floating(X: Any) -> Any:
+    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def signs(vectors: Array) -> Array:
+    """+1 or -1 for every column, such that its largest entry becomes positive."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+def barycentre(block: Array, crossed: Array, square: float) -> Array:
+    """Weights w with sum one that minimise |sum_j w_j (phi_j - p)|^2, from <phi_i, phi_j>, <phi_j, p> and |p|^2.
+
+    >>> barycentre(np.diag([4.0, 0.0]), np.array([2.0, 0.0]), 1.0).round(6)  # p = 1 between 2 and 0
+    array([0.5, 0.5])
+    """
+    local = block - np.add.outer(crossed, crossed) + square
+    local.flat[:: len(local) + 1] += RIDGE * max(float(np.trace(local)), np.finfo(np.float64).tiny)
+    weights = linalg.solve(local, np.ones(len(local)), assume_a="pos", check_finite=False)
+    return weights / weights.sum()
+
+
+# --- eigenpairs -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A' C A: the d x d matrix of the columns."""
+
+    design: Design
+    weights: Array
+    rows_per_pair: ClassVar[int] = FOR_PRODUCTS
+
+    def matrix(self) -> Array:
+        """The matrix, whole."""
+        columns = self.design.shape[1]
+        require(16 * columns**2, f"A scatter matrix of {columns} x {columns}", "give a small n_components")
+        return self.design.gram(self.weights)
+
+    def multiply(self, V: Array) -> Array:
+        """The matrix times V."""
+        return self.design.tdot(self.weights[:, None] * self.design.dot(V))
+
+
+@dataclass(frozen=True)
+class RowProducts:
+    """C^1/2 A A' C^1/2: the n x n matrix of the rows."""
+
+    design: Design
+    weights: Array
+    rows_per_pair: ClassVar[int] = FOR_PRODUCTS
+
+    def matrix(self) -> Array:
+        """The matrix, whole."""
+        rows = self.design.shape[0]
+        require(16 * rows**2, f"A Gram matrix of {rows} x {rows}", "give a small n_components")
+        root = np.sqrt(self.weights)
+        X = getattr(self.design, "X", None)
+        if X is None or sparse.issparse(X):
+            return self.design.outer() * np.multiply.outer(root, root)
+        A = (X - self.design.shift) * root[:, None]
+        return tiled_products(A, None, None, lambda rows, columns, tile: None)
+
+    def multiply(self, V: Array) -> Array:
+        """The matrix times V."""
+        root = np.sqrt(self.weights)[:, None]
+        return root * self.design.dot(self.design.tdot(root * V))
+
+
+class CentredGram:
+    """C^1/2 H K H' C^1/2 with H = I - 1 p': the products of phi(x_i) - m, weighted.
+
+    Parameters
+    ----------
+    design : GramDesign
+        The rows behind the kernel.
+    shares : array
+        p, the part that each row has in the mean m; zeros for no mean.
+    root : array
+        C^1/2.
+    """
+
+    rows_per_pair = 0  # there is no way round the products of the rows
+
+    def __init__(self, design: Any, shares: Array, root: Array):
+        self.root, self._design, self._shares = root, design, shares
+        self._kept = None
+        if 16 * design.shape[0] ** 2 <= settings().memory:
+            self._kept = design.fresh_matrix()
+        self.means = self._product(shares[:, None])[:, 0]
+        self.diagonal = design.diagonal - 2 * self.means + self.means @ shares
+
+    def _product(self, V: Array) -> Array:
+        """K V, by rows of a fixed number."""
+        return self._design.dot(V) if self._kept is None else _product(self._kept, V)
+
+    def matrix(self) -> Array:
+        """The matrix, whole; K itself is given up for it."""
+        K = self._design.fresh_matrix() if self._kept is None else self._kept
+        levels = self.means - 0.5 * (self.means @ self._shares)
+
+        def run(rows: slice) -> None:
+            K[rows] -= np.add.outer(levels[rows], levels)
+            K[rows] *= np.multiply.outer(self.root[rows], self.root)
+
+        over_rows(run, len(K), 8 * len(K))
+        return K
+
+    def multiply(self, V: Array) -> Array:
+        """The matrix times V."""
+        V = self.root[:, None] * V
+        V = self._product(V - np.multiply.outer(self._shares, V.sum(axis=0)))
+        return self.root[:, None] * (V - self._shares @ V)
+
+
+def principal(design: Design, weights: Array, wanted: int | float) -> tuple[Array, Array, float]:
+    """The squared singular values of C^1/2 A, decreasing, its right singular vectors as rows, and their whole sum.
+
+    By the decomposition itself where that takes no time; else by the smaller of A'CA and its n x n twin, whole or by a
+    few products. The digits of squares end at half those of the singular values.
+    """
+    rows, columns = design.shape
+    total = float(weights @ design.squared_rows())
+    if not total > 0:
+        raise EmpiriskError("All rows of X are equal, so no direction has any variance; give rows that differ.")
+    X = getattr(design, "X", None)
+    if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
+        with single_threaded_blas():
+            A = (X - design.shift) * np.sqrt(weights)[:, None]
+            _, values, vectors = linalg.svd(A, full_matrices=False, check_finite=False)
+        spread = _cut(values**2, wanted, total)
+        return spread, vectors[: len(spread)], total
+    if columns <= rows:
+        spread, vectors = decompose(Scatter(design, weights), columns, wanted, total)
+        return spread, vectors.T, total
+    spread, vectors = decompose(RowProducts(design, weights), rows, wanted, total)
+    # In order of decreasing values the factor Q keeps the directions, and it fills in where there is no variance left.
+    with single_threaded_blas():
+        right = linalg.qr(design.tdot(np.sqrt(weights)[:, None] * vectors), mode="economic", check_finite=False)[0]
+    return spread, right.T, total
+
+
+def decompose(form: Any, length: int, wanted: int | float, total: float) -> tuple[Array, Array]:
+    """The largest eigenvalues of a form, decreasing, and their vectors as columns: a number of them, or a share."""
+    count, matrix = FIRST if isinstance(wanted, float) else wanted, None
+    while length > max(LEAST, FOR_PAIRS * (count + MORE)):
+        multiply = form.multiply
+        if length <= form.rows_per_pair * (count + MORE):
+            matrix = form.matrix() if matrix is None else matrix
+            multiply = partial(_product, matrix)
+        values, vectors = leading(multiply, length, count)
+        if not isinstance(wanted, float) or values.sum() >= wanted * total:
+            values = _cut(values, wanted, total)
+            return values, vectors[:, : len(values)]
+        count *= 2
+    few = isinstance(wanted, int) and 4 * wanted < length
+    with single_threaded_blas():
+        values, vectors = linalg.eigh(
+            form.matrix() if matrix is None else matrix,
+            subset_by_index=[length - wanted, length - 1] if few else None,
+            driver="evr" if few else "evd",
+            overwrite_a=True,
+            check_finite=False,
+        )
+    values = _cut(np.maximum(values[::-1], 0.0), wanted, total)
+    return values, vectors[:, ::-1][:, : len(values)]
+
+
+def _product(matrix: Array, V: Array) -> Array:
+    """matrix V, by blocks of rows that depend on the shape alone."""
+    out = np.empty(V.shape)
+
+    def run(rows: slice) -> None:
+        out[rows] = matrix[rows] @ V
+
+    over_rows(run, len(out), 8 * len(out))
+    return out
+
+
+def _cut(values: Array, wanted: int | float, total: float) -> Array:
+    """As many of the decreasing values as are wanted: a number, or as few as reach a share of the total."""
+    if not isinstance(wanted, float):
+        return values[:wanted]
+    # The last sum may miss the total by rounding.
+    reached = np.cumsum(values) >= min(wanted, 1 - 1e-12) * total
+    return values[: int(np.argmax(reached)) + 1 if reached.any() else len(values)]
