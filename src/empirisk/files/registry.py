@@ -20,6 +20,8 @@ RECORDS = {
     "Columns": "empirisk.trees.categories",
     "Nodes": "empirisk.trees.nodes",
     "Pruned": "empirisk.trees.prune",
+    "maps.BoxCox": "empirisk.maps.recipes",
+    "maps.Logarithm": "empirisk.maps.recipes",
     "tables.Means": "empirisk.tables.words",
     "tables.Numbers": "empirisk.tables.blocks",
     "tables.Texts": "empirisk.tables.blocks",

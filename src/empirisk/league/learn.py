@@ -264,6 +264,6 @@ def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:
 def _write(learned: Learned, paths: dict[str, Path]) -> None:
     """The report first: where it fails, no model is left without one."""
     report.write(learned, paths["report.html"], paths["model"].name)
-    save(learned.model, paths["model"])
+    save(learned.model, paths["model"], durations=False)
     for journal in paths["model"].parent.glob(f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal"):
         journal.unlink(missing_ok=True)

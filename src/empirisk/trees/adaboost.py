@@ -115,6 +115,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
 
     _state = state.State(
         _wrong_members,
+        estimator=state.maybe(state.part(has="fit", fitted=False)),
         n_features_in_=state.size("columns"),
         columns_=state.optional(state.part(Columns, columns="columns")),
         _trees=state.flag(),
