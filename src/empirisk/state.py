@@ -235,6 +235,8 @@ def number(low: float = -math.inf, high: float = math.inf, finite: bool = True) 
     def test(value: Any, scope: Scope) -> None:
         if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
             raise Mismatch("is no number")
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise Mismatch("is too large")
         if finite and not (abs(value) < math.inf):
             raise Mismatch("is not finite")
         if not (low <= value <= high) and (finite or value == value):

@@ -49,7 +49,15 @@ def same_width(its: Mapping[str, Any]) -> int:
 
 def categories() -> Rule:
     """The sorted categories of each column, with a missing one at the end, perhaps."""
-    return several(array("biufUO", None, finite=False), "columns")
+
+    def test(value: Any, scope: Scope) -> None:
+        several(array("biufUO", None, finite=False), "columns").test(value, scope)
+        for found in value:
+            known = found[: len(found) - 1] if found.dtype.kind == "f" and len(found) and np.isnan(found[-1]) else found
+            if found.dtype.kind != "O" and not np.all(known[:-1] < known[1:]):
+                raise Mismatch("is not sorted")
+
+    return Rule(test)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

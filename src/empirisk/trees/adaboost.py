@@ -121,9 +121,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         _trees=state.flag(),
         classes_=state.labels("classes"),
         stopped_=state.text(),
-        estimators_=state.several(
-            state.part(has="predict", columns="columns", classes="classes", outputs="classes"), "members"
-        ),
+        estimators_=state.several(state.part(has="predict", columns="columns", classes="classes"), "members"),
         alphas_=state.array("f8", "members"),
         edges_=state.array("f8", "members", finite=False),
         training_errors_=state.array("f8", "members", finite=False),
