@@ -234,7 +234,7 @@ def try_one(path: Path, table: Any) -> str:
     return found if spent < SECONDS else f"{found} after {spent:.1f} s"
 
 
-def child(names: list[str], count: int, seed: int, skip: set[str]) -> None:
+def child(names: list[str], count: int, seed: int, skip: set[str], only: set[str]) -> None:
     """Try mutants of the named subjects and print one line of JSON each for what is not in order."""
     from tests.files.subjects import subjects
 
@@ -253,7 +253,9 @@ def child(names: list[str], count: int, seed: int, skip: set[str]) -> None:
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
             chosen = list(mutations(file))
-            if count < len(chosen):
+            if only:
+                chosen = [(label, change) for label, change in chosen if f"{name} {label}" in only]
+            elif count < len(chosen):
                 some = np.random.default_rng([seed, len(name)]).choice(len(chosen), count, replace=False)
                 chosen = [chosen[number] for number in sorted(some)]
             tally = {"answered": 0, "refused": 0}
@@ -273,13 +275,15 @@ def child(names: list[str], count: int, seed: int, skip: set[str]) -> None:
 # --- the parent -------------------------------------------------------------------------------------------------------
 
 
-def run(names: list[str], count: int, seed: int = 0, timeout: float = 600.0) -> tuple[list[dict], dict[str, int]]:
-    """What was found among ``count`` mutants of each subject, and how many answered and refused."""
+def run(
+    names: list[str], count: int, seed: int = 0, timeout: float = 600.0, only: list[str] | None = None
+) -> tuple[list[dict], dict[str, int]]:
+    """What was found among ``count`` mutants of each subject, or ``only`` some; how many answered and refused."""
     finds: list[dict] = []
     totals = {"answered": 0, "refused": 0}
     left, skip = list(names), set[str]()
     while left:
-        request = json.dumps([left, count, seed, sorted(skip)])
+        request = json.dumps([left, count, seed, sorted(skip), only or []])
         made = subprocess.run(
             [sys.executable, "-m", "tests.files.mutants", "--child"],
             input=request,
@@ -319,8 +323,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if options.child:
-        names, count, seed, skip = json.load(sys.stdin)
-        child(names, count, seed, set(skip))
+        names, count, seed, skip, only = json.load(sys.stdin)
+        child(names, count, seed, set(skip), set(only))
         return 0
     finds, totals = run(options.names or list(subjects()), 10**9 if options.all else options.count, options.seed, 1e5)
     print(f"{totals['answered']} answered, {totals['refused']} refused, {len(finds)} finds")

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from empirisk.errors import EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.archive import Reader, damaged
-from empirisk.files.checks import check_state, parameters_of
+from empirisk.files.checks import check_state, parameters_of, renamed
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
 from empirisk.files.registry import ONLY, class_of
 from empirisk.state import Scope
@@ -151,7 +151,7 @@ class Decoder:
     def _object(self, content: list) -> Any:
         name, number, tree = content
         cls = class_of(name)
-        state = {_attribute(cls, key): self.value(item) for key, item in tree.items()}
+        state = {_attribute(cls, key): self.value(item) for key, item in renamed(cls, name, tree).items()}
         if _typed(number, int) in self._objects:
             raise damaged("two objects in it have one number")
         for (owner, key), allowed in ONLY.items():

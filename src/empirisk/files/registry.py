@@ -65,6 +65,23 @@ STEPS = {
 }
 _STEP_HOMES = {f"sklearn.{name}": (home, name) for home, names in STEPS.items() for name in names}
 
+#: Classes that have moved: the name in older files, and the name now.
+MOVED = {
+    f"selection.{name}": f"evaluation.{name}"
+    for name in (
+        "Comparison",
+        "Difference",
+        "EvaluationResult",
+        "Fold",
+        "LearningCurve",
+        "Score",
+        "ValidationCurve",
+    )
+}
+
+#: Attributes that have another name now, in whatever class knows the new one and not the old one.
+RENAMED = {"machine": "estimator", "machine_": "estimator_", "stopped_by_": "stopped_"}
+
 #: Attributes that would make a loaded object touch the disk: the only value they may have.
 ONLY = {
     ("sklearn.Pipeline", "memory"): None,  # a folder of pickles
@@ -97,7 +114,7 @@ def class_of(name: Any) -> type:
     >>> class_of("losses.Hinge")
     <class 'empirisk.losses.margin.Hinge'>
     """
-    found = find(name) if isinstance(name, str) else None
+    found = find(MOVED.get(name, name)) if isinstance(name, str) else None
     if found is None:
         raise EmpiriskError(
             f"The model file holds an object of kind {str(name)[:80]!r}, which this version of Empirisk does not load; "
