@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -61,9 +62,6 @@ EXTREMES = {
     "b": (0, 1),
 }
 TYPES = ("<i8", "<i4", "<i2", "<u8", "|u1", "<f8", "<f4", "|b1", "<c16")
-
-#: What scikit-learn says of rows that are not those of the fit.
-SENTENCES = ("is expecting", "feature names should match")
 
 Members = dict[str, bytes]
 
@@ -209,10 +207,6 @@ def ask(model: Any, table: Any) -> str:
             found = getattr(model, name)(table) if hasattr(model, name) else None
         except (EmpiriskError, NotFittedError):
             return "refused"
-        except ValueError as error:
-            if not any(sentence in str(error) for sentence in SENTENCES):
-                raise
-            return "refused"
         if found is not None and np.shape(found)[0] != rows:
             return f"{name} has {np.shape(found)[0]} answers for {rows} rows"
     return "answered"
@@ -229,7 +223,9 @@ def try_one(path: Path, table: Any) -> str:
             except EmpiriskError as error:
                 found = "refused" if "\n" not in str(error) else "a refusal of several lines"
     except Exception as error:  # noqa: BLE001  the point of the exercise
-        found = f"{type(error).__name__}: {str(error)[:150]}"
+        # Inside steps of scikit-learn an ordinary exception is its own sentence; our machines have theirs.
+        theirs = "/sklearn/" in traceback.extract_tb(error.__traceback__)[-1].filename
+        found = "refused" if theirs and isinstance(error, ValueError) else f"{type(error).__name__}: {str(error)[:150]}"
     spent = time.process_time() - begin
     return found if spent < SECONDS else f"{found} after {spent:.1f} s"
 
