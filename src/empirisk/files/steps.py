@@ -552,6 +552,8 @@ STEPS = {
     "ColumnTransformer": State(
         n_features_in_=size("columns"),
         n_jobs=maybe(whole(1, 1)),
+        transformer_weights=maybe(mapping(number())),
+        verbose=flag(),
         transformers_=chosen_columns(),
         _columns=anything(),
         _transformer_to_input_indices=anything(),
@@ -560,8 +562,14 @@ STEPS = {
         output_indices_=anything(),
         _name_to_fitted_passthrough=optional(anything()),
     ),
-    "FeatureUnion": State(n_jobs=maybe(whole(1, 1)), transformer_list=beside()),
-    "Pipeline": State(memory=maybe(text()), steps=chain()),
+    "FeatureUnion": State(
+        n_jobs=maybe(whole(1, 1)),
+        transformer_list=beside(),
+        transformer_weights=maybe(mapping(number())),
+        verbose=flag(),
+        verbose_feature_names_out=flag(),
+    ),
+    "Pipeline": State(memory=maybe(text()), steps=chain(), verbose=flag()),
     "FunctionTransformer": State(
         func=maybe(text()),
         inverse_func=maybe(text()),

@@ -203,8 +203,8 @@ class Logarithm(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray:
         """The logarithms."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        return np.log1p(X) if self.plus_one else np.log(X)
+        checked = self._checked(X, reset=False)
+        return np.log1p(checked) if self.plus_one else np.log(checked)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """The numbers of which these are the logarithms."""
@@ -212,12 +212,12 @@ class Logarithm(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.expm1(X) if self.plus_one else np.exp(X)
 
     def _checked(self, X: ArrayLike, reset: bool) -> NDArray:
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
-        if self.plus_one and np.any(X <= -1):
+        checked: NDArray = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        if self.plus_one and np.any(checked <= -1):
             raise EmpiriskError("Negative values in data: log_features needs numbers above -1; shift the column.")
-        if not self.plus_one and np.any(X <= 0):
+        if not self.plus_one and np.any(checked <= 0):
             raise EmpiriskError("log_target needs positive targets; shift y, or leave it as it is.")
-        return X
+        return checked
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -289,10 +289,10 @@ class BoxCox(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.where(np.isfinite(x), x, self.seen_[(self.lambdas_ < 0).astype(int), np.arange(len(self.lambdas_))])
 
     def _checked(self, X: ArrayLike, reset: bool) -> NDArray:
-        X = validate_data(self, X, dtype=np.float64, reset=reset)
-        if np.any(X <= 0):
+        checked: NDArray = validate_data(self, X, dtype=np.float64, reset=reset)
+        if np.any(checked <= 0):
             raise EmpiriskError("Box-Cox needs positive numbers; shift them, or use positive=False.")
-        return X
+        return checked
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
