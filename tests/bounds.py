@@ -102,7 +102,9 @@ def machine_fits() -> Fits:
     yield "far away", fit(er.SVM(features=gaussian), X * 1e4 + 1e6, TWO)
     yield "sparse kernel", fit(er.SVM(features=gaussian), THIN, TWO)
     wide = np.random.default_rng(1).normal(size=(60, 600))  # more columns than are looked at together
-    yield "wide", fit(er.Lasso(C=0.3), np.asfortranarray(wide), wide[:, 0])
+    yield "wide", fit(er.Lasso(C=3.0), np.asfortranarray(wide), wide[:, 0] + 0.3 * wide[:, 1] + 0.1 * wide[::-1, 2])
+    wide_logistic = er.Classifier("logistic", penalty="l1", C=3.0)
+    yield "wide classes", fit(wide_logistic, np.asfortranarray(wide), (wide[:, 0] > 0).astype(int))
     thin = sparse.csr_array(np.where(np.abs(wide) > 1.2, wide, 0.0))
     yield "wide and sparse", fit(er.Classifier("logistic", penalty="l1", C=0.3), thin, (wide[:, 0] > 0).astype(int))
     yield "rows of a Gram matrix", small_memory

@@ -224,7 +224,8 @@ def try_one(path: Path, table: Any) -> str:
                 found = "refused" if "\n" not in str(error) else "a refusal of several lines"
     except Exception as error:  # noqa: BLE001  the point of the exercise
         # Inside steps of scikit-learn an ordinary exception is its own sentence; our machines have theirs.
-        theirs = "/sklearn/" in traceback.extract_tb(error.__traceback__)[-1].filename
+        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        theirs = "/sklearn/" in [name for name in files if "/sklearn/" in name or "/empirisk/" in name][-1]
         found = "refused" if theirs and isinstance(error, ValueError) else f"{type(error).__name__}: {str(error)[:150]}"
     spent = time.process_time() - begin
     return found if spent < SECONDS else f"{found} after {spent:.1f} s"

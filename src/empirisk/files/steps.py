@@ -395,7 +395,7 @@ MACHINES = {
     "CalibratedClassifierCV": State(
         lambda its: None if its["calibrated_classifiers_"] else "calibrated_classifiers_ is empty",
         classes_=labels("classes"),
-        calibrated_classifiers_=several(part(classes="classes", columns="columns")),
+        calibrated_classifiers_=several(part(has="predict_proba", classes="classes", columns="columns")),
     ),
     "_CalibratedClassifier": State(
         wrong_calibrators,
@@ -573,6 +573,10 @@ STEPS = {
     "FunctionTransformer": State(
         func=maybe(text()),
         inverse_func=maybe(text()),
+        kw_args=maybe(mapping(anything())),
+        inv_kw_args=maybe(mapping(anything())),
+        validate=flag(),
+        check_inverse=flag(),
         n_features_in_=optional(size("columns")),
     ),
     **{
