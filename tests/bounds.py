@@ -119,6 +119,14 @@ def machine_fits() -> Fits:
         yield f"neighbours {weights}", fit(er.KNNClassifier(k="cv", weights=weights), y=TWO)
     yield "kernel neighbours", fit(er.KNNRegressor(features=gaussian))
     yield "sparse neighbours", fit(er.KNNRegressor(), THIN)
+    for features in (None, gaussian):
+        yield f"clusters {features}", lambda features=features: er.KMeans(3, features=features, random_state=0).fit(X)
+        yield f"linkage {features}", lambda features=features: er.Hierarchical(n_clusters=3, features=features).fit(X)
+    for linkage in ("ward", "single", "complete"):
+        yield f"{linkage} linkage", lambda linkage=linkage: er.Hierarchical(linkage, n_clusters=3).fit(X)
+    yield "batches", lambda: er.KMeans(3, batch_size=10, random_state=0).fit(X)
+    for kind in ("full", "diagonal"):
+        yield f"mixture {kind}", lambda kind=kind: er.GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
     yield "doubly stochastic", fit(er.Classifier("logistic", features=gaussian, solver="doubly_stochastic"), y=TWO)
 
 
