@@ -1,6 +1,7 @@
 # make learn   the whole job on a bundled table: installs into .venv, writes a model and a report
 # make test    check and test everything, from a bare machine with Python 3.11 or newer
 # make check   style, types and the direction of imports
+# make bounds  every compiled loop once with its indices checked
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
@@ -16,12 +17,12 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test check fuzz browser format bench clean
+.PHONY: learn test check bounds fuzz browser format bench clean
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE)
 
-test: check browser
+test: check browser bounds
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 check: $(INSTALLED)
@@ -30,7 +31,11 @@ check: $(INSTALLED)
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
+bounds: $(INSTALLED)
+	$(ONE_THREAD) $(BIN)/python -m tests.bounds
+
 fuzz: $(INSTALLED)
+	$(ONE_THREAD) $(BIN)/python -m tests.files.mutants --count 300
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 # The report is read in a real browser: Chromium and its driver, from the system's packages where they are missing.

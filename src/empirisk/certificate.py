@@ -89,9 +89,10 @@ class Certificate:
         )
 
     def __str__(self) -> str:
+        clock = f", {self.seconds:.2g} s" if self.seconds == self.seconds else ""  # files of `learn` keep no seconds
         return (
             f"{self.status}: primal {self.primal:.10g}, dual {self.dual:.10g}, gap {self.gap:.2g} "
-            f"(relative {self.relative_gap:.1e}) after {self.iterations} iterations, {self.seconds:.2g} s; "
+            f"(relative {self.relative_gap:.1e}) after {self.iterations} iterations{clock}; "
             f"{self.solver}: {self.reason}"
         )
 

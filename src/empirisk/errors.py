@@ -29,5 +29,9 @@ class NotAKernel(EmpiriskError):
     """A Gram matrix is not symmetric positive semidefinite."""
 
 
+class NotWritten(EmpiriskError):
+    """A file could not be written: a full disk, a read-only folder, or another run that is writing it."""
+
+
 class Unsuitable(EmpiriskError):
     """Parts that have no meaning together: a loss, penalty, solver or feature map that do not fit."""

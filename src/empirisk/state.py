@@ -235,6 +235,8 @@ def number(low: float = -math.inf, high: float = math.inf, finite: bool = True) 
     def test(value: Any, scope: Scope) -> None:
         if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
             raise Mismatch("is no number")
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise Mismatch("is too large")
         if finite and not (abs(value) < math.inf):
             raise Mismatch("is not finite")
         if not (low <= value <= high) and (finite or value == value):
@@ -294,26 +296,26 @@ def _check_entries(value: np.ndarray, scope: Scope, low, high, below, finite: bo
         scope.below(below, int(most))
 
 
-def matrix(*shape: str | int | None, finite: bool = True) -> Rule:
-    """A table of floats, dense or sparse by rows or columns."""
-    dense = array("f", *shape, finite=finite)
+def matrix(*shape: str | int | None, largest: float = math.inf) -> Rule:
+    """A table of finite floats up to a size, dense or sparse by rows or columns."""
+    dense = array("f", *shape, low=-largest, high=largest)
 
     def test(value: Any, scope: Scope) -> None:
         if not sparse.issparse(value):
             return dense.test(value, scope)
         for word, length in zip(shape, value.shape, strict=True):
             scope.bind(word, length)
-        return array("f", None, finite=finite).test(value.data, scope)
+        return array("f", None, low=-largest, high=largest).test(value.data, scope)
 
     return Rule(test)
 
 
-def items(word: str, columns: str) -> Rule:
+def items(word: str, columns: str, largest: float = math.inf) -> Rule:
     """Samples as users give them: a table of ``columns``, or a list of objects that a kernel compares."""
 
     def test(value: Any, scope: Scope) -> None:
         if getattr(value, "ndim", 1) == 2:
-            return matrix(word, columns).test(value, scope)
+            return matrix(word, columns, largest=largest).test(value, scope)
         if not isinstance(value, (list, tuple)) and not (isinstance(value, np.ndarray) and value.ndim == 1):
             raise Mismatch("is no list of samples")
         return scope.bind(word, len(value))
@@ -389,7 +391,7 @@ def record(**rules: Rule) -> Rule:
     return Rule(test)
 
 
-def part(kind: type | tuple[type, ...] = object, has: str | None = None, **sizes: str) -> Rule:
+def part(kind: type | tuple[type, ...] = object, has: str | None = None, fitted: bool = True, **sizes: str) -> Rule:
     """A fitted object of a kind (or with a method) whose sizes agree: ``part(columns="columns", width="mapped")``.
 
     Each keyword names a size of the inner object, its text the size of the outer one. A size that the inner object does
@@ -400,7 +402,7 @@ def part(kind: type | tuple[type, ...] = object, has: str | None = None, **sizes
         inner = scope.inner(value)
         if inner is None or not isinstance(value, kind) or (has is not None and not hasattr(value, has)):
             raise Mismatch("is no object of the kind that it should be")
-        if not inner.fitted:
+        if fitted and not inner.fitted:
             raise Mismatch("is not fitted")
         for own, ours in sizes.items():
             if own in inner.sizes:

@@ -5,6 +5,7 @@ new version of the library must read what the old one wrote.
 """
 
 import json
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import empirisk as er
-from tests.files.cases import answers, fitted, rows
+from tests.files.cases import answers, built, fitted, public_estimators, rows
+from tests.files.subjects import small
 from tests.service.serving import table_model
 
 FOLDER = Path(__file__).parent / "data"
@@ -51,6 +53,11 @@ def machines() -> dict:
     }
 
 
+def estimators() -> dict:
+    """One small fitted machine, map or transformer of every public class that learns from rows."""
+    return {name: fitted(small(built(attrgetter(name)(er)))) for name in public_estimators()}
+
+
 def new_rows():
     return rows(6)
 
@@ -62,10 +69,11 @@ def as_json(found: dict) -> dict:
 def write() -> None:
     """Write the files that are not there."""
     FOLDER.mkdir(exist_ok=True)
-    for name, machine in machines().items():
+    named = machines() | {f"estimator-{name}": machine for name, machine in estimators().items()}
+    for name, machine in named.items():
         place = FOLDER / f"{name}.model"
         if not place.exists():
-            er.save(machine, place)
+            er.save(machine, place, durations=False)
             place.with_suffix(".json").write_text(json.dumps(as_json(answers(machine, new_rows()))))
     place = FOLDER / "table.model"
     if not place.exists():

@@ -1,12 +1,16 @@
 """Files of every version so far load and answer as they did."""
 
 import json
+from operator import attrgetter
 
 import numpy as np
 import pytest
 
 import empirisk as er
+from empirisk.files.registry import MOVED, class_of
+from tests.files.cases import fitted, public_estimators
 from tests.files.golden import FOLDER, machines, new_rows
+from tests.files.tampering import refuses, rewrite
 
 FILES = sorted(FOLDER.glob("*.model"))
 
@@ -26,6 +30,31 @@ def assert_equal(found, expected):
 
 def test_every_family_has_a_file():
     assert {file.stem for file in FILES} >= {*machines(), "table"}
+
+
+def test_every_public_estimator_has_a_file():
+    lacking = {f"estimator-{name}" for name in public_estimators()} - {file.stem for file in FILES}
+    assert not lacking, "python -m tests.files.golden writes the files of new estimators"
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_classes_that_moved_are_found_under_their_old_names(name):
+    assert class_of(name) is attrgetter(MOVED[name])(er)
+
+
+def test_attributes_of_old_files_have_their_new_names(tmp_path):
+    path = tmp_path / "a.model"
+    er.save(fitted(er.selection.Threshold(er.LogisticRegression())), path)
+    expected = er.load(path).predict(new_rows()).tolist()
+
+    def older(tree):
+        state = tree["root"]["object"][2]
+        state["machine"], state["machine_"] = state.pop("estimator"), state.pop("estimator_")
+
+    rewrite(path, tree=older)
+    assert er.load(path).predict(new_rows()).tolist() == expected
+    rewrite(path, tree=lambda tree: tree["root"]["object"][2].update(estimator_=None))
+    refuses(path, "under two names")
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file.stem != "table"], ids=lambda file: file.stem)

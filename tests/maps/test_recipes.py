@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import boxcox
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import empirisk as er
 from empirisk import maps
+from empirisk.maps.recipes import Logarithm
 
 ROOT = Path(__file__).parents[2]
 random = np.random.default_rng(0)
@@ -54,6 +56,52 @@ def test_box_cox_of_features_and_target():
     assert both.fit(-X, X[:, 0]).score(-X, X[:, 0]) > 0.4
     with pytest.raises(ValueError, match="positive"):
         maps.box_cox_features(er.LeastSquares()).fit(-X, y)
+
+
+@pytest.mark.row("F3")
+def test_box_cox_with_a_given_power():
+    y = (3 + X[:, 0]) ** 2
+    machine = maps.box_cox_target(er.LeastSquares(), power=0.5).fit(X, y)
+    np.testing.assert_allclose(machine.predict(X), y, rtol=1e-8)  # the root of y is linear in x
+    found = maps.box_cox_features(er.LeastSquares(), power=-1.0).fit(X, 1 / X[:, 0])
+    np.testing.assert_allclose(found.predict(X), 1 / X[:, 0], rtol=1e-6)
+    logs = maps.box_cox_features(er.LeastSquares(), power=0.0).fit(X, np.log(X[:, 0]))
+    np.testing.assert_allclose(logs.predict(X), np.log(X[:, 0]), atol=1e-8)
+    with pytest.raises(ValueError, match="power='x' must be a number"):
+        maps.box_cox_target(er.LeastSquares(), power="x").fit(X, y)
+    with pytest.raises(ValueError, match="power=2 is for Box-Cox"):
+        maps.box_cox_features(er.LeastSquares(), power=2, positive=False)
+
+
+RECIPES = {
+    "logarithms": maps.log_target(maps.log_features(er.LeastSquares())),
+    "powers": maps.box_cox_target(maps.box_cox_features(er.LeastSquares())),
+    "given powers": maps.box_cox_target(maps.box_cox_features(er.LeastSquares(), power=0.5), power=0.0),
+    "both signs": maps.box_cox_features(er.Ridge(), positive=False),
+    "scaled": maps.standardised(er.Ridge()),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_go_through_a_file(name, tmp_path):
+    machine = RECIPES[name].fit(X, X[:, 0] + X[:, 1])
+    er.save(machine, tmp_path / "a.model")
+    np.testing.assert_array_equal(er.load(tmp_path / "a.model").predict(X), machine.predict(X), strict=True)
+
+
+@parametrize_with_checks([Logarithm()])  # the others need numbers above zero, which the checks do not give
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.row("F4")
+def test_zeros_and_ones_for_words(tmp_path):
+    texts = ["good good film", "bad film", "good play", "bad bad bad play"]
+    machine = maps.bag_of_words(er.SVM(), weighted=False, binary=True).fit(texts, [1, 0, 1, 0])
+    assert set(machine[0].transform(texts).toarray().ravel()) == {0, 1}
+    er.save(machine, tmp_path / "a.model")
+    assert er.load(tmp_path / "a.model").predict(texts).tolist() == [1, 0, 1, 0]
+    assert maps.bag_of_words(er.SVM(), weighted=False)[0].fit_transform(texts).max() == 3
 
 
 @pytest.mark.row("F4")

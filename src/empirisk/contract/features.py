@@ -34,12 +34,20 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
     explicit = its.get("coef_", its.get("components_"))
     rows = its.get("rows_", its.get("support_vectors_")) if explicit is None else explicit
     if isinstance(learned, Kernel):
+        if learned.takes == "gram" and rows is not None and not _are_places(rows, its["n_features_in_"]):
+            return "the rows kept are no places in the matrix"
         return None if explicit is None else "explicit weights have no meaning behind a kernel"
     if "dual_coef_" in its and explicit is None:
         return "dual_coef_ has no meaning without a kernel"
     if learned is not None:
         return None if hasattr(type(learned), "transform") else "features_ is neither a map nor a kernel"
     return None if rows.shape[-1] == its["n_features_in_"] else "n_features_in_ is not the number of weights"
+
+
+def _are_places(rows: Any, count: int) -> bool:
+    """Whether what is kept of a Gram matrix are numbers of its columns."""
+    plain = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "i"
+    return plain and bool(np.all((rows >= 0) & (rows < count)))
 
 
 class MapsFeatures:
@@ -49,9 +57,7 @@ class MapsFeatures:
         _fits_its_slot,
         features_=state.optional(state.part(columns="columns", width="mapped")),
         support_=state.optional(state.array("i", "support", low=0)),
-        support_vectors_=state.optional(
-            state.either(state.array("i", "support", below="columns"), state.items("support", "mapped"))
-        ),
+        support_vectors_=state.optional(state.items("support", "mapped")),
     )
 
     features: Any

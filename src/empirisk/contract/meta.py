@@ -28,7 +28,10 @@ def inner_has(method: str) -> Callable[[Any], bool]:
 class Around(MetaEstimatorMixin, BaseEstimator):
     """A machine around ``estimator``; after ``fit``, ``estimator_`` is the one inside."""
 
-    _state = state.State(estimator_=state.part(has="predict", columns="inner", classes="classes"))
+    _state = state.State(
+        estimator=state.part(has="fit", fitted=False),
+        estimator_=state.part(has="predict", columns="inner", classes="classes"),
+    )
 
     estimator: Any
     estimator_: Any

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import NotWritten
 
 
 @contextmanager
@@ -21,9 +21,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise EmpiriskError(
-            f"path={str(path)!r} cannot be written ({error.strerror}); choose another place."
-        ) from error
+        raise NotWritten(f"path={str(path)!r} cannot be written ({error.strerror}); choose another place.") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

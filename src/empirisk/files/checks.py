@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from empirisk.files.archive import damaged
+from empirisk.files.registry import GONE, RENAMED
 from empirisk.files.steps import STEPS
 from empirisk.state import Mismatch, Scope, State, state_of
 
@@ -40,3 +41,14 @@ def parameters_of(cls: type, values: dict[str, Any]) -> list[str]:
     if hasattr(cls, "_get_param_names"):
         return cls._get_param_names()
     return [name for name in values if not name.endswith("_")]  # a splitter
+
+
+def renamed(cls: type, name: str, tree: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an object in a file under the names that they have now."""
+    rules = rules_for(cls, name)
+    known = set(parameters_of(cls, {})) | set(rules.rules if rules is not None else ())
+    new = {old: now for old, now in RENAMED.items() if old in tree and old not in known and now in known}
+    if any(now in tree for now in new.values()):
+        raise damaged(f"a {cls.__name__} in it has an attribute under two names")
+    gone = GONE.get(name, ())
+    return {new.get(key, key): item for key, item in tree.items() if key not in gone}

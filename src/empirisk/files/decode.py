@@ -15,11 +15,12 @@ from sklearn.base import BaseEstimator
 from empirisk.errors import EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.archive import Reader, damaged
-from empirisk.files.checks import check_state, parameters_of
+from empirisk.files.checks import check_state, parameters_of, renamed
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
 from empirisk.files.registry import ONLY, class_of
 from empirisk.state import Scope
 
+WIDEST = 1024  # letters that an array of texts may leave room for, whatever is in it
 TWISTER = 624  # words in the state of the Mersenne twister; reading beyond them would read other memory
 
 
@@ -107,7 +108,9 @@ class Decoder:
         shape, width, items = content
         if math.prod(_shape(shape)) != len(_listed(items)) or not all(type(item) is str for item in items):
             raise damaged("an array of texts in it is not of the size that it announces")
-        if type(width) is not int or not 0 <= width * 4 * max(len(items), 1) <= self._reader.limit:
+        longest = max(map(len, items), default=0)
+        # NumPy gives every text the width of the widest that was ever there; far beyond it is a trick to take memory.
+        if type(width) is not int or not longest <= width <= WIDEST + 16 * longest:
             raise damaged("an array of texts in it announces an impossible width")
         return _frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
 
@@ -122,9 +125,9 @@ class Decoder:
     def _sparse(self, content: list) -> Any:
         kind, shape, *parts = content
         data, indices, indptr = (self.value(part) for part in parts)
-        matrix = SPARSE[kind]((data, indices, indptr), shape=tuple(_shape(shape)))
-        matrix.check_format(full_check=True)  # indices out of range would read other memory
-        return matrix
+        major, minor = _shape(shape) if kind.startswith("csr") else _shape(shape)[::-1]
+        _check_sparse(data, indices, indptr, major, minor)
+        return SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
 
     def _frame(self, content: list) -> pl.DataFrame:
         columns = [
@@ -151,7 +154,7 @@ class Decoder:
     def _object(self, content: list) -> Any:
         name, number, tree = content
         cls = class_of(name)
-        state = {_attribute(cls, key): self.value(item) for key, item in tree.items()}
+        state = {_attribute(cls, key): self.value(item) for key, item in renamed(cls, name, tree).items()}
         if _typed(number, int) in self._objects:
             raise damaged("two objects in it have one number")
         for (owner, key), allowed in ONLY.items():
@@ -202,6 +205,19 @@ def _attribute(cls: type, name: str) -> str:
     if callable(getattr(cls, name, None)) or isinstance(getattr(cls, name, None), property):
         raise damaged(f"a {cls.__name__} in it replaces {name!r}")
     return name
+
+
+def _check_sparse(data: NDArray, indices: NDArray, indptr: NDArray, major: int, minor: int) -> None:
+    """SciPy's own check looks at nothing where the last pointer is 0; compiled code would follow the others."""
+    if any(part.ndim != 1 for part in (data, indices, indptr)) or any(
+        part.dtype.kind != "i" for part in (indices, indptr)
+    ):
+        raise damaged("a sparse matrix in it has parts of another kind")
+    rising = len(indptr) == major + 1 and indptr[0] == 0 and bool(np.all(indptr[:-1] <= indptr[1:]))
+    if not rising or indptr[-1] != len(indices) or len(data) != len(indices):
+        raise damaged("a sparse matrix in it has pointers that do not rise to its end")
+    if len(indices) and (indices.min() < 0 or indices.max() >= minor):
+        raise damaged("a sparse matrix in it points outside itself")
 
 
 def _sound_state(state: dict[str, Any]) -> dict[str, Any]:

@@ -35,8 +35,9 @@ SPARSE = {cls.__name__: cls for cls in (sparse.csr_matrix, sparse.csc_matrix, sp
 class Encoder:
     """Turns objects into the tree and keeps the arrays beside it; an object met twice is written once."""
 
-    def __init__(self) -> None:
+    def __init__(self, durations: bool = True) -> None:
         self.arrays: list[np.ndarray] = []
+        self._durations = durations
         self._numbers: dict[int, int] = {}  # of objects written, by identity
         self._array_numbers: dict[int, int] = {}
         self._open: set[int] = set()
@@ -131,7 +132,9 @@ class Encoder:
             raise EmpiriskError(f"{where} refers back to an object that contains it, which no file can hold.")
         self._open.add(id(value))
         self._alive.append(value)
-        state = {key: self.value(item, f"{where}.{key}") for key, item in state_of(value, name, where).items()}
+        kept = state_of(value, name, where)
+        kept = kept if self._durations else _timeless(kept, name)
+        state = {key: self.value(item, f"{where}.{key}") for key, item in kept.items()}
         self._open.remove(id(value))
         self._numbers[id(value)] = len(self._numbers)
         return {"object": [name, self._numbers[id(value)], state]}
@@ -146,6 +149,15 @@ def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
     for (owner, key), allowed in ONLY.items():
         if owner == name and kept.get(key) != allowed:
             raise EmpiriskError(f"{where}.{key} must be {allowed!r} in a model file, since it would use other files.")
+    return kept
+
+
+def _timeless(kept: dict[str, Any], name: str) -> dict[str, Any]:
+    """A state without what the clock said: the seconds of a certificate and of a history."""
+    if name == "Certificate":
+        return kept | {"seconds": math.nan}
+    if isinstance(kept.get("history_"), dict):
+        return kept | {"history_": {key: item for key, item in kept["history_"].items() if key != "seconds"}}
     return kept
 
 

@@ -20,6 +20,8 @@ RECORDS = {
     "Columns": "empirisk.trees.categories",
     "Nodes": "empirisk.trees.nodes",
     "Pruned": "empirisk.trees.prune",
+    "maps.BoxCox": "empirisk.maps.recipes",
+    "maps.Logarithm": "empirisk.maps.recipes",
     "tables.Means": "empirisk.tables.words",
     "tables.Numbers": "empirisk.tables.blocks",
     "tables.Texts": "empirisk.tables.blocks",
@@ -63,6 +65,26 @@ STEPS = {
 }
 _STEP_HOMES = {f"sklearn.{name}": (home, name) for home, names in STEPS.items() for name in names}
 
+#: Classes that have moved: the name in older files, and the name now.
+MOVED = {
+    f"selection.{name}": f"evaluation.{name}"
+    for name in (
+        "Comparison",
+        "Difference",
+        "EvaluationResult",
+        "Fold",
+        "LearningCurve",
+        "Score",
+        "ValidationCurve",
+    )
+}
+
+#: Attributes that have another name now, in whatever class knows the new one and not the old one.
+RENAMED = {"machine": "estimator", "machine_": "estimator_", "stopped_by_": "stopped_"}
+
+#: Attributes that objects of older files have and none has now: what they said is said by others.
+GONE = {"selection.Search": ("best_estimator_",)}
+
 #: Attributes that would make a loaded object touch the disk: the only value they may have.
 ONLY = {
     ("sklearn.Pipeline", "memory"): None,  # a folder of pickles
@@ -95,7 +117,7 @@ def class_of(name: Any) -> type:
     >>> class_of("losses.Hinge")
     <class 'empirisk.losses.margin.Hinge'>
     """
-    found = find(name) if isinstance(name, str) else None
+    found = find(MOVED.get(name, name)) if isinstance(name, str) else None
     if found is None:
         raise EmpiriskError(
             f"The model file holds an object of kind {str(name)[:80]!r}, which this version of Empirisk does not load; "

@@ -14,7 +14,7 @@ from empirisk.files.archive import TREE, Chunks, write
 from empirisk.files.encode import Encoder
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, durations: bool = True) -> None:
     """Write a machine, map, transformer or pipeline to a model file.
 
     The file is a zip of one JSON tree and plain arrays. It holds no code: functions of your own are refused, with the
@@ -26,6 +26,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Anything public of Empirisk, fitted or not, and pipelines of it with the usual steps of scikit-learn.
     path : str or path
         Where to write.
+    durations : bool
+        Whether the seconds that fits took are kept; without them the same work gives the same bytes.
 
     Examples
     --------
@@ -38,7 +40,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     place = Path(os.fspath(path)).absolute()
     if not place.name or place.is_dir():
         raise EmpiriskError(f"path={str(path)!r} is a folder; name a file in it, such as 'my.model'.")
-    encoder = Encoder()
+    encoder = Encoder(durations)
     tree = {"root": encoder.value(model, type(model).__name__)}
     about = {"library": f"empirisk {empirisk.__version__}", "scikit-learn": sklearn.__version__}
     write(place, about, _members(tree, encoder))

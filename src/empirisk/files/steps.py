@@ -49,7 +49,15 @@ def same_width(its: Mapping[str, Any]) -> int:
 
 def categories() -> Rule:
     """The sorted categories of each column, with a missing one at the end, perhaps."""
-    return several(array("biufUO", None, finite=False), "columns")
+
+    def test(value: Any, scope: Scope) -> None:
+        several(array("biufUO", None, finite=False), "columns").test(value, scope)
+        for found in value:
+            known = found[: len(found) - 1] if found.dtype.kind == "f" and len(found) and np.isnan(found[-1]) else found
+            if found.dtype.kind != "O" and not np.all(known[:-1] < known[1:]):
+                raise Mismatch("is not sorted")
+
+    return Rule(test)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -78,13 +86,48 @@ def pattern() -> Rule:
     return text(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"\b\w\w+\b", r"\b\w+\b", r"\w+", r"\S+", r"[^\s]+")
 
 
+def nothing() -> Rule:
+    """What no file can hold, such as a function."""
+
+    def test(value: Any, scope: Scope) -> None:
+        raise Mismatch("is something that no file holds")
+
+    return Rule(test)
+
+
+def numbers_type() -> Rule:
+    """A type of numbers that NumPy has."""
+
+    def test(value: Any, scope: Scope) -> None:
+        if not (isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "iuf"):
+            raise Mismatch("is no type of numbers")
+
+    return Rule(test)
+
+
+def seed() -> Rule:
+    """What scikit-learn takes for a random state."""
+
+    def test(value: Any, scope: Scope) -> None:
+        if value is not None and not isinstance(value, np.random.RandomState):
+            whole(0, 2**32 - 1).test(value, scope)
+
+    return Rule(test)
+
+
 VECTORIZER = State(
     words_numbered,
     input=text("content"),
     ngram_range=ngrams(),
     token_pattern=maybe(pattern()),
     analyzer=text("word", "char", "char_wb"),
-    dtype=anything(),
+    dtype=numbers_type(),
+    strip_accents=maybe(text("ascii", "unicode")),
+    lowercase=flag(),
+    preprocessor=maybe(nothing()),
+    tokenizer=maybe(nothing()),
+    decode_error=text("strict", "ignore", "replace"),
+    encoding=text("utf-8"),
     stop_words=either(maybe(text("english")), several(text())),
     fixed_vocabulary_=flag(),
     _stop_words_id=optional(whole()),
@@ -200,8 +243,9 @@ def wrong_bins(its: Mapping[str, Any]) -> str | None:
             return "bin_edges_ does not rise"
     if (its["encode"] == "ordinal") != ("_encoder" not in its):
         return "_encoder does not go with encode"
-    if "_encoder" in its and [len(found) for found in its["_encoder"].categories_] != list(its["n_bins_"]):
-        return "_encoder has other bins"
+    for found, bins in zip(its["_encoder"].categories_ if "_encoder" in its else (), its["n_bins_"], strict=False):
+        if not np.array_equal(found, np.arange(bins)):
+            return "_encoder has other bins"
     return None
 
 
@@ -297,6 +341,7 @@ NUMBERS = {
     "KBinsDiscretizer": State(
         wrong_bins,
         encode=text("onehot", "onehot-dense", "ordinal"),
+        dtype=maybe(numbers_type()),
         n_features_in_=size("columns"),
         bin_edges_=array("O", "columns"),
         n_bins_=array("i", "columns", low=1),
@@ -350,7 +395,7 @@ MACHINES = {
     "CalibratedClassifierCV": State(
         lambda its: None if its["calibrated_classifiers_"] else "calibrated_classifiers_ is empty",
         classes_=labels("classes"),
-        calibrated_classifiers_=several(part(classes="classes", columns="columns")),
+        calibrated_classifiers_=several(part(has="predict_proba", classes="classes", columns="columns")),
     ),
     "_CalibratedClassifier": State(
         wrong_calibrators,
@@ -372,6 +417,8 @@ MACHINES = {
     ),
     "DummyClassifier": State(
         wrong_priors,
+        strategy=text("most_frequent", "prior", "stratified", "uniform", "constant"),
+        random_state=seed(),
         _strategy=text("most_frequent", "prior", "stratified", "uniform", "constant"),
         sparse_output_=flag(),
         n_outputs_=whole(1),
@@ -474,6 +521,8 @@ def chosen_columns() -> Rule:
                 raise Mismatch("holds a step that is not fitted")
             elif "columns" in inner.sizes and isinstance(named[2], (list, np.ndarray)):
                 scope.bind(len(named[2]), inner.sizes["columns"])
+            for column in named[2] if isinstance(named[2], (list, np.ndarray)) else ():
+                either(whole(below="columns"), text(), flag()).test(column, scope)
 
     return Rule(test)
 
@@ -503,6 +552,8 @@ STEPS = {
     "ColumnTransformer": State(
         n_features_in_=size("columns"),
         n_jobs=maybe(whole(1, 1)),
+        transformer_weights=maybe(mapping(number())),
+        verbose=flag(),
         transformers_=chosen_columns(),
         _columns=anything(),
         _transformer_to_input_indices=anything(),
@@ -511,11 +562,21 @@ STEPS = {
         output_indices_=anything(),
         _name_to_fitted_passthrough=optional(anything()),
     ),
-    "FeatureUnion": State(n_jobs=maybe(whole(1, 1)), transformer_list=beside()),
-    "Pipeline": State(memory=maybe(text()), steps=chain()),
+    "FeatureUnion": State(
+        n_jobs=maybe(whole(1, 1)),
+        transformer_list=beside(),
+        transformer_weights=maybe(mapping(number())),
+        verbose=flag(),
+        verbose_feature_names_out=flag(),
+    ),
+    "Pipeline": State(memory=maybe(text()), steps=chain(), verbose=flag()),
     "FunctionTransformer": State(
         func=maybe(text()),
         inverse_func=maybe(text()),
+        kw_args=maybe(mapping(anything())),
+        inv_kw_args=maybe(mapping(anything())),
+        validate=flag(),
+        check_inverse=flag(),
         n_features_in_=optional(size("columns")),
     ),
     **{

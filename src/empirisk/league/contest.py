@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, NotWritten
 from empirisk.league.clock import REFIT, Clock, Slow, Stopped
 from empirisk.league.contestants import Contestant, Size
 from empirisk.settings import settings
@@ -174,6 +174,11 @@ class Contest:
         except Slow as problem:
             self._late.append((standing, machines))
             yield self._ended(replace(standing, state="out", remark=str(problem)))
+            return
+        except NotWritten:  # the journal: no contestant's fault
+            raise
+        except MemoryError:
+            yield replace(standing, state="out", remark="it needs more memory than there is")
             return
         except (EmpiriskError, ValueError) as problem:
             yield replace(standing, state="out", remark=str(problem))

@@ -1,6 +1,7 @@
 """The whole job: a table in, a tested model and a report out."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,7 +20,7 @@ from empirisk.league.contest import Arena, Contest, Standing, winner
 from empirisk.league.contestants import contestants
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
-from empirisk.runs.journal import Journal, fingerprint
+from empirisk.runs.journal import Journal, alone, fingerprint
 from empirisk.settings import config
 
 #: Share of what is left after the test that goes into importances; the rest is for the learning curve.
@@ -132,7 +133,7 @@ def learn(
     _check(folds, time, seed)
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
     paths = None if out is None else _paths(Path(out))
-    with config(threads=jobs):
+    with config(threads=jobs), nullcontext() if out is None else alone(Path(out)):
         found = plan(data, wishes)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
         decides = judge.metric_for(metric, found.classes, balance)
@@ -264,6 +265,6 @@ def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:
 def _write(learned: Learned, paths: dict[str, Path]) -> None:
     """The report first: where it fails, no model is left without one."""
     report.write(learned, paths["report.html"], paths["model"].name)
-    save(learned.model, paths["model"])
+    save(learned.model, paths["model"], durations=False)
     for journal in paths["model"].parent.glob(f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal"):
         journal.unlink(missing_ok=True)

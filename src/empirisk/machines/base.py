@@ -35,7 +35,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         C_=state.number(0, finite=False),
         choice_=state.optional(state.part(choice.Choice)),
         certificate_=state.part(Certificate),
-        history_=state.mapping(state.array("f", None, finite=False)),
+        history_=state.mapping(state.array("biuf", None, finite=False)),
         n_iter_=state.whole(),
         solver_=state.text(),
         stopped_=state.optional(state.text()),  # files of version 0.1 have none

@@ -61,7 +61,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         centroids_=state.array("f", "classes", "mapped"),
         intercept_=state.array("f", "outputs"),
         certificate_=state.part(Certificate),
-        history_=state.mapping(state.array("f", None, finite=False)),
+        history_=state.mapping(state.array("biuf", None, finite=False)),
         n_iter_=state.whole(),
         solver_=state.text(),
         stopped_=state.optional(state.text()),  # files of version 0.1 have none

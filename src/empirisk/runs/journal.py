@@ -10,7 +10,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,40 @@ import sklearn
 from scipy.sparse import issparse
 
 import empirisk
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, NotWritten
+
+try:
+    import fcntl
+except ImportError:  # a system without locks of this kind: two runs at once are not noticed there
+    fcntl = None
 
 KIND = "empirisk journal 1"
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Hold the files that start with ``out`` for this run; another that holds them is an error, not a race.
+
+    The lock is the system's: it ends with the process, however that ends.
+    """
+    lock = out.with_name(f".{out.name}.lock")
+    try:
+        file = lock.open("ab")
+    except OSError as error:
+        raise NotWritten(f"out={str(out)!r} cannot be written ({error.strerror}); choose another place.") from error
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = os.path.samestat(os.fstat(file.fileno()), lock.stat())  # and not one that is just gone
+            except OSError:
+                held = False
+            if not held:
+                raise NotWritten(f"out={str(out)!r} is being written by another run; wait for it, or choose another.")
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def fingerprint(*things: Any) -> str:
@@ -112,16 +144,23 @@ class Journal:
     def _append(self, line: dict[str, Any]) -> None:
         if self._path is None:
             return
-        with self._path.open("ab") as file:
-            file.write(json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._path.open("ab") as file:
+                file.write(json.dumps(line).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            # What was written of the line is dropped when the journal is read again.
+            raise NotWritten(
+                f"journal={str(self._path)!r} cannot be written ({error.strerror}); make room or give another path: "
+                "what is done so far is kept."
+            ) from error
 
     def add(self, key: str, value: Any) -> None:
         """Note a finished piece; ``value`` is made of what JSON knows."""
         with self._lock:
-            self.done[key] = value
             self._append({"key": key, "value": value})
+            self.done[key] = value
 
 
 def pack(array: np.ndarray | None) -> Any:

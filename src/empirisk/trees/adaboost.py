@@ -115,14 +115,13 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
 
     _state = state.State(
         _wrong_members,
+        estimator=state.maybe(state.part(has="fit", fitted=False)),
         n_features_in_=state.size("columns"),
         columns_=state.optional(state.part(Columns, columns="columns")),
         _trees=state.flag(),
         classes_=state.labels("classes"),
         stopped_=state.text(),
-        estimators_=state.several(
-            state.part(has="predict", columns="columns", classes="classes", outputs="classes"), "members"
-        ),
+        estimators_=state.several(state.part(has="predict", columns="columns", classes="classes"), "members"),
         alphas_=state.array("f8", "members"),
         edges_=state.array("f8", "members", finite=False),
         training_errors_=state.array("f8", "members", finite=False),

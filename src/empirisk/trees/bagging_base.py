@@ -39,6 +39,7 @@ class Bagging(CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two bagging machines share; see `BaggingClassifier` and `BaggingRegressor`."""
 
     _state = state.State(
+        estimator=state.maybe(state.part(has="fit", fitted=False)),
         n_features_in_=state.size("columns"),
         estimators_=state.several(state.part(has="predict", columns="columns"), "members"),
         feature_importances_=state.optional(state.array("f8", "columns", finite=False)),

@@ -43,7 +43,7 @@ class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, AB
     _state = state.State(
         lambda its: wrong_outputs(its["packed_"], 1, its["n_estimators_"] * len(its["baseline_"])),
         baseline_=state.array("f8", "outputs"),
-        history_=state.mapping(state.array("f", None, finite=False)),
+        history_=state.mapping(state.array("biuf", None, finite=False)),
         stopped_by_=state.text(),
     )
 

@@ -87,7 +87,7 @@ class TreeClassifier(ClassifierMixin, Tree):
     └─ no:  yes (1)  weight 2
     """
 
-    _state = state.State(classes_=state.labels("outputs"))
+    _state = state.State(classes_=state.labels("outputs"), sizes={"classes": lambda its: len(its["classes_"])})
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSea
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
+LARGEST = 1e150  # of a number in a file: sums of squares stay finite
 
 
 class Neighbors(MapsFeatures, BaseEstimator):
@@ -34,7 +35,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         weights=state.text(*WEIGHTS),
         positions_=state.array("i", "kept", low=0),
         weights_=state.array("f8", "kept", low=0),
-        rows_=state.either(state.array("i", "kept", below="columns"), state.items("kept", "mapped")),
+        rows_=state.items("kept", "mapped", LARGEST),
         norms_=state.maybe(state.array("f", "kept")),
         k_=state.whole(1),
         ks_=state.optional(state.array("i", "ks", low=1)),

@@ -108,6 +108,8 @@ def solve_pairs(local, tube, flat, tol, limit):
     u, G, lift, drop, diagonal = local.u, local.G, local.lift, local.drop, local.diagonal
     step, i, j = 0.0, 0, 0
     worst = 0.0
+    if len(u) == 0:  # nothing to choose from: all samples rest at their bounds
+        return worst, 0
     for count in range(limit):
         price = _advance(G, lift, local.Q[i], local.Q[j], step)
         if price >= 0.5 * FAR:
