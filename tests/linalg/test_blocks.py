@@ -1,5 +1,7 @@
 """Blocks of rows: they cover the rows once, depend on the shape alone, and grow with the data within limits."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from empirisk.settings import config
 def test_blocks_cover_the_rows(rows, row_bytes):
     found = blocks(rows, row_bytes)
     assert sum(block.stop - block.start for block in found) == rows
-    assert all(a.stop == b.start for a, b in zip(found, found[1:], strict=False))
+    assert all(a.stop == b.start for a, b in itertools.pairwise(found))
     assert all((block.stop - block.start) * row_bytes <= LARGEST_BLOCK for block in found)
     if rows * row_bytes > 2 * BLOCK_BYTES:
         assert (found[0].stop - found[0].start) * row_bytes >= BLOCK_BYTES - row_bytes

@@ -15,7 +15,8 @@ from empirisk.machines.neighbors.loops import ROWS, centred, search, select, sor
 Array = NDArray[np.float64]
 #: Candidates more than are asked for, which single precision may have put in the wrong order.
 EXTRA = 8
-BLOCK_BYTES = 1 << 27
+#: Products of sparse rows that a thread makes at a time, and kernel entries that all threads make.
+BLOCK_BYTES, KERNEL_BYTES = 1 << 25, 1 << 27
 #: Rows that a thread makes ready at a time.
 PART = 8192
 #: A tree looks at few of the rows in so many dimensions; making it pays for so many queries and rows.
@@ -153,7 +154,7 @@ class KernelSearch:
         count = min(count, size(self._items))
         rows = size(items)
         values, places = _lists(rows, count)
-        step = max(1, BLOCK_BYTES // (8 * size(self._items)))
+        step = max(1, KERNEL_BYTES // (8 * size(self._items)))
         for start in range(0, rows, step):
             block = self._kernel.between(take(items, slice(start, start + step)), self._items)
             norms = self._norms.astype(block.dtype)
