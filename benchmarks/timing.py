@@ -87,18 +87,19 @@ def compare(
     """
     timings = {}
     for name, run in contestants.items():
-        seconds, result = _timed(run)
+        seconds, result = timed(run)
         value = objective(result) if objective is not None else result
         timings[name] = Timing(first=seconds, objective=None if value is None else float(value))
     for _ in range(repeats):
         for name, run in contestants.items():
-            timings[name].seconds.append(_timed(run)[0])
+            timings[name].seconds.append(timed(run)[0])
     comparison = Comparison(problem, timings, tolerance)
     print(comparison.row(), flush=True)
     return comparison
 
 
-def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of one call, and what it returned."""
     gc.collect()  # nobody pays for the garbage of the contestant before
     start = perf_counter()
     result = run()

@@ -9,6 +9,7 @@ import empirisk as er
 from empirisk.errors import EmpiriskError, TooLarge
 from empirisk.kernels import Anova, Gaussian, Laplacian, Linear, Polynomial, find
 from empirisk.kernels.base import size, take
+from empirisk.kernels.compiled import EXPONENTIAL, Formula
 from empirisk.kernels.distances import Exponents
 from empirisk.kernels.tiles import integer_power
 from tests.kernel_catalog import SPARSE_KERNELS, VECTOR_KERNELS, points
@@ -250,3 +251,67 @@ def test_tables_of_different_width_are_refused(kernel):
     X = np.ones((3, 2))
     with pytest.raises(EmpiriskError, match="columns"):
         clone(kernel).fit(X)(X, np.ones((3, 4)))
+
+
+COMPILED = [
+    er.kernels.Linear(),
+    er.kernels.Polynomial(3, 0.5),
+    er.kernels.Gaussian(2.0),
+    er.kernels.Laplacian(2.0, norm=2),
+]
+
+
+@pytest.mark.row("K2")
+@pytest.mark.parametrize("kernel", COMPILED, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_blocks_and_sums_are_the_same_bits_on_any_number_of_threads(kernel, dtype):
+    random = np.random.default_rng(0)
+    X, Z = random.normal(size=(1100, 5)).astype(dtype), random.normal(size=(700, 5)).astype(dtype)
+    c = random.normal(size=(700, 2))
+    blocks, grams, sums = [], [], []
+    for threads in (1, 2, 7):
+        with er.config(threads=threads):
+            blocks.append(kernel(X, Z))
+            grams.append(kernel(X))
+            sums.append(kernel.formula(kernel.prepare(X), kernel.prepare(Z)).sums(c))
+    for found in (blocks, grams, sums):
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
+    assert blocks[0].dtype == grams[0].dtype == dtype
+    np.testing.assert_array_equal(grams[0], grams[0].T)
+    rounding = 200 * float(np.finfo(dtype).eps)
+    exact = kernel(X.astype(np.float64), Z.astype(np.float64))
+    np.testing.assert_allclose(blocks[0], exact, rtol=rounding, atol=rounding * np.abs(exact).max())
+    np.testing.assert_allclose(sums[0], exact @ c, atol=rounding * float((np.abs(exact) @ np.abs(c)).max()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_exponential_is_right_to_the_last_digits(dtype):
+    exponents = np.concatenate([-np.linspace(0, 760, 40_001), [-1e30, 1e-9]]).astype(dtype)
+    found = Formula(EXPONENTIAL, np.ones((1, 1), dtype), exponents[:, None], dtype).block(None, False)[0]
+    exact = np.exp(np.minimum(exponents.astype(np.float64), 0))
+    normal = exact > 4 * np.finfo(dtype).tiny  # what is smaller has fewer digits
+    np.testing.assert_allclose(found[normal], exact[normal], rtol=2 * np.finfo(dtype).eps)
+    assert np.all((found[~normal] >= 0) & (found[~normal] <= 4 * np.finfo(dtype).tiny))
+
+
+def test_arrays_that_must_not_be_written_and_blocks_that_are_not_contiguous():
+    X = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 3)))
+    X.flags.writeable = False
+    for kernel in COMPILED:
+        whole = kernel(X)
+        out = np.zeros((40, 80))[:, ::2]
+        kernel.between(kernel.prepare(X), None, out)
+        np.testing.assert_allclose(out, whole, rtol=1e-14)
+        mixed = kernel(X.astype(np.float32), X)
+        assert mixed.dtype == np.float32
+        np.testing.assert_allclose(mixed, whole, rtol=1e-4, atol=1e-5)
+
+
+def test_a_kernel_with_a_block_of_its_own_inherits_no_formula():
+    class Twice(er.kernels.Gaussian):
+        def between(self, A, B=None, out=None):
+            return 2 * super().between(A, B, out)
+
+    assert Twice().formula(np.ones((1, 1)), np.ones((1, 1))) is None
+    assert er.kernels.Gaussian().formula(np.ones((1, 1)), np.ones((1, 1))) is not None

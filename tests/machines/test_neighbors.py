@@ -80,8 +80,8 @@ def test_weights_are_amounts_of_neighbours(kernel, weights):
 
 def test_weight_two_is_the_row_twice():
     amounts = RANDOM.integers(0, 4, len(X))
-    weighted = er.KNNClassifier("cv").fit(X, Y, amounts)
-    repeated = er.KNNClassifier("cv").fit(np.repeat(X, amounts, axis=0), np.repeat(Y, amounts))
+    weighted = er.KNNClassifier("loo").fit(X, Y, amounts)
+    repeated = er.KNNClassifier("loo").fit(np.repeat(X, amounts, axis=0), np.repeat(Y, amounts))
     np.testing.assert_allclose(weighted.losses_, repeated.losses_)
     assert weighted.k_ == repeated.k_
     np.testing.assert_allclose(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
@@ -90,7 +90,7 @@ def test_weight_two_is_the_row_twice():
 @pytest.mark.row("N1")
 @pytest.mark.parametrize("features", [None, er.kernels.Gaussian(1.0)], ids=repr)
 def test_k_by_leave_one_out_is_that_of_refitting(features):
-    machine = er.KNNRegressor("cv", features, weights="distance", ks=[1, 3, 8, 20]).fit(X, F)
+    machine = er.KNNRegressor("loo", features, weights="distance", ks=[1, 3, 8, 20]).fit(X, F)
     for k, loss in zip(machine.ks_, machine.losses_, strict=True):
         off = []
         for i in range(len(X)):
@@ -99,7 +99,7 @@ def test_k_by_leave_one_out_is_that_of_refitting(features):
             off.append((left.predict(X[[i]])[0] - F[i]) ** 2)
         assert loss == pytest.approx(np.mean(off), rel=1e-9)
     assert machine.k_ == machine.ks_[machine.losses_.argmin()]
-    chosen = er.KNNClassifier("cv").fit(X, Y)
+    chosen = er.KNNClassifier("loo").fit(X, Y)
     assert len(chosen.ks_) == 30
     assert chosen.losses_.min() == chosen.losses_[chosen.k_ - 1]
 
@@ -110,7 +110,8 @@ def test_the_search_is_exact_where_single_precision_is_not(dtype, shift):
     known = (RANDOM.normal(size=(3000, 5)) * 1e-3 + shift).astype(dtype)
     known[1000:1200] = known[:200]  # duplicates: many equal distances
     queries = known[:300]
-    squares, places = EuclideanSearch(known).find(queries, 6)
+    squares, places, unit = EuclideanSearch(known).find(queries, 6)
+    squares = squares * unit**2
     exact = ((queries[:, None].astype(float) - known[None].astype(float)) ** 2).sum(axis=2)
     order = np.argsort(exact, axis=1, kind="stable")[:, :6]
     np.testing.assert_allclose(squares, np.take_along_axis(exact, order, axis=1), rtol=1e-12)
@@ -118,8 +119,8 @@ def test_the_search_is_exact_where_single_precision_is_not(dtype, shift):
 
 
 def test_huge_and_tiny_numbers_are_found_too():
-    for scale in (1e-30, 1e30):
-        _, places = EuclideanSearch(X * scale).find(NEW * scale, 5)
+    for scale in (1e-200, 1e-30, 1e30, 1e307):
+        places = EuclideanSearch(X * scale).find(NEW * scale, 5).places
         np.testing.assert_array_equal(places, EuclideanSearch(X).find(NEW, 5)[1])
 
 
@@ -157,7 +158,7 @@ def test_maps_pipelines_searches_and_copies():
         er.KNNClassifier(features=er.kernels.Gaussian()), {"features__width": [0.5, 2.0], "k": [1, 9]}
     )
     assert set(search.fit(X, Y).best_params_) == {"features__width", "k"}
-    assert clone(er.KNNRegressor("cv", ks=[2, 4])).fit(X, F).k_ in (2, 4)
+    assert clone(er.KNNRegressor("loo", ks=[2, 4])).fit(X, F).k_ in (2, 4)
 
 
 def test_class_weights_move_votes():
@@ -175,9 +176,9 @@ def test_more_neighbours_than_rows_are_all_rows():
     ("parameters", "message"),
     [
         ({"k": 0}, "k=0 must be a whole number"),
-        ({"k": "loo"}, "k='loo' must be"),
+        ({"k": "cv"}, "k='cv' must be"),
         ({"weights": "equal"}, "weights='equal' must be one of"),
-        ({"k": "cv", "ks": [0.5]}, "ks="),
+        ({"k": "loo", "ks": [0.5]}, "ks="),
     ],
 )
 def test_bad_arguments_are_sentences(parameters, message):
@@ -200,6 +201,48 @@ def test_as_many_new_items_as_old_ones_are_not_taken_for_them():
 def test_the_number_of_neighbours_is_chosen_on_a_gram_matrix():
     kernel = er.kernels.Gaussian(0.8)
     chosen, direct = (
-        er.KNNClassifier("cv", features).fit(rows, Y) for features, rows in [("precomputed", kernel(X)), (kernel, X)]
+        er.KNNClassifier("loo", features).fit(rows, Y) for features, rows in [("precomputed", kernel(X)), (kernel, X)]
     )
-    np.testing.assert_array_equal(chosen.losses_, direct.losses_)
+    # Vectors are kept in an order of their own, so that the losses are added up in another one.
+    np.testing.assert_allclose(chosen.losses_, direct.losses_, rtol=1e-14)
+
+
+def test_rows_so_large_that_squares_overflow():
+    large = er.KNNRegressor(3, weights="distance").fit(X * 1e300, F)
+    np.testing.assert_allclose(
+        large.predict(NEW * 1e300), er.KNNRegressor(3, weights="distance").fit(X, F).predict(NEW)
+    )
+    np.testing.assert_allclose(
+        large.kneighbors(NEW * 1e300)[0], 1e300 * er.KNNRegressor(3).fit(X, F).kneighbors(NEW)[0]
+    )
+
+
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian(1.0)], ids=repr)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_ties_are_broken_by_values_and_not_by_the_order_of_the_rows(features, make):
+    random = np.random.default_rng(3)
+    known, target = random.integers(0, 3, size=(300, 2)).astype(float), random.integers(0, 3, size=300)
+    amounts = random.integers(0, 3, size=300)
+    machines = (er.KNNClassifier(4, features), er.KNNRegressor(4, features, weights="distance"))
+    expected = [machine.fit(make(known), target, amounts).predict(make(known)) for machine in machines]
+    for _ in range(3):
+        order = random.permutation(300)
+        for machine, before in zip(machines, expected, strict=True):
+            again = clone(machine).fit(make(known[order]), target[order], amounts[order])
+            np.testing.assert_array_equal(again.predict(make(known)), before)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3000, 3), (2500, 12)])
+def test_trees_and_products_find_what_the_loops_find(rows, columns):
+    random = np.random.default_rng(1)
+    known, queries = random.normal(size=(rows, columns)), random.normal(size=(600, columns))
+    known[100:200] = known[:100]
+    found = []
+    for threads in (1, 3):
+        with er.config(threads=threads):
+            found.append(EuclideanSearch(known).find(queries, 7))
+    np.testing.assert_array_equal(found[0].places, found[1].places)
+    exact = ((queries[:, None] - known[None]) ** 2).sum(axis=2)
+    order = np.argsort(exact, axis=1, kind="stable")[:, :7]
+    np.testing.assert_array_equal(found[0].places, order)
+    np.testing.assert_allclose(found[0].squares * found[0].unit ** 2, np.take_along_axis(exact, order, axis=1))

@@ -14,14 +14,14 @@ from empirisk.contract.inputs import check_weights
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
-from empirisk.kernels.items import size, take
+from empirisk.kernels.items import size
 from empirisk.linalg.design import Design, design_of
 from empirisk.maps.implicit import GramDesign, in_double
+from empirisk.maps.sums import kernel_sums
 
 Array = NDArray[np.float64]
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
-CHUNK_BYTES = 1 << 26
 #: Kinds of items that come as an array of numbers with as many columns in `predict` as in `fit`.
 TABLES = ("vectors", "gram")
 
@@ -140,16 +140,9 @@ class MapsFeatures:
             return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T, dtype=np.float64)
         kernel = self.features_
         items, weights = self._items(X), np.atleast_2d(self.dual_coef_).T
-        rows = size(items)
-        out = np.zeros((rows, weights.shape[1]))
         if len(weights) == 0:  # w = 0 has no support
-            return out
-        support = kernel.prepare(self.support_vectors_)
-        step = max(1, CHUNK_BYTES // (8 * len(weights)))
-        for start in range(0, rows, step):
-            part = slice(start, min(start + step, rows))
-            out[part] = kernel.between(take(items, part), support) @ weights
-        return out
+            return np.zeros((size(items), weights.shape[1]))
+        return kernel_sums(kernel, kernel.prepare(self.support_vectors_), weights, items, among=False)[1]
 
     def linear_part(self) -> Array | None:
         """w of the linear part of a kernel such as ``Gaussian() + Linear()``: one row per output, or None without one.

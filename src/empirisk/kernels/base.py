@@ -2,7 +2,7 @@
 
 import inspect
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from scipy import sparse
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.items import Parts, as_matrix, size, take
 from empirisk.parts import Part
+
+if TYPE_CHECKING:
+    from empirisk.kernels.compiled import Formula
 
 __all__ = ["Kernel", "Parts", "size", "take"]
 
@@ -51,6 +54,11 @@ class Kernel(Part):
     certain: bool = True
     binding = ATOM
 
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if "between" in vars(cls) and "formula" not in vars(cls):
+            cls.formula = Kernel.formula  # what is inherited is the formula of another block
+
     # --- what a kernel states ---------------------------------------------------------------------------------------
 
     def check(self) -> None:
@@ -67,6 +75,10 @@ class Kernel(Part):
     def between(self, A: Any, B: Any = None, out: NDArray | None = None) -> NDArray:
         """The block k(a_i, b_j) of prepared items; exactly symmetric where B is None. ``out`` is overwritten."""
         raise NotImplementedError
+
+    def formula(self, A: Any, B: Any) -> "Formula | None":
+        """The kernel between prepared items as a formula of their products, which compiled loops evaluate; or None."""
+        return None
 
     def norms(self, A: Any) -> NDArray:
         """k(a_i, a_i) of prepared items."""

@@ -8,17 +8,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
+from empirisk.kernels.compiled import Formula
 from empirisk.kernels.tiles import (
     DENSE_ENOUGH,
-    clamp,
     dense,
     density,
     dtype_of,
-    fill,
     products,
-    repair,
     require_same_columns,
-    result,
     squared_norms,
 )
 
@@ -71,7 +68,7 @@ class Packed:
 
 
 class Exponents:
-    """-scale |a_i - b_j|^2, tile by tile; B is A if None. Either may be packed."""
+    """-scale |a_i - b_j|^2; B is A if None. Either may be packed."""
 
     def __init__(self, A: Any, B: Any, scale: float, centre: NDArray | None):
         self.symmetric, self.scale, self.dtype = B is None, scale, dtype_of(A)
@@ -92,40 +89,25 @@ class Exponents:
         """The largest sum of scaled squared norms of a pair: its rounding is how far off an exponent may be."""
         return float(self.norms[0].max(initial=0.0) + self.norms[1].max(initial=0.0))
 
-    def fill(
-        self, out: NDArray | None, finish: Callable[[NDArray], Any], closeness: tuple[float, float, float] | None
-    ) -> NDArray:
-        """finish(tile) on all tiles of exponents; pairs that are close, as `repair` defines it, are recomputed."""
-        out = result(self.A.shape[0], self.B.shape[0], self.dtype, out)
-        if self.thin:
-            return self._fill_thin(out, finish)
-        A, B, left, right = self.A, self.B, self.A.rows(), self.B.wide
+    def formula(self, form: int, **options: Any) -> Formula:
+        """A formula of the exponents of rows that are not thin."""
+        points = (self.A.points, self.B.points)
+        return Formula(form, self.A.rows(), self.B.wide, self.dtype, points, self.norms, self.scale, **options)
 
-        def formula(rows: slice, columns: slice, tile: NDArray) -> None:
-            np.matmul(left[rows], right[columns].T, out=tile)
-            if closeness is not None:
-                points, norms = (A.points[rows], B.points[columns]), (A.norms[rows], B.norms[columns])
-                repair(points, norms, self.scale, closeness, tile)
-            self._end(rows, columns, tile, finish)
-
-        return fill(out, formula, self.symmetric)
-
-    def _fill_thin(self, out: NDArray, finish: Callable[[NDArray], Any]) -> NDArray:
+    def fill_thin(self, out: NDArray | None, finish: Callable[[NDArray], Any]) -> NDArray:
+        """finish(tile) on all tiles of exponents, of sparse rows with few entries."""
         left, right = (norms.astype(self.dtype) for norms in self.norms)
 
         def end(rows: slice, columns: slice, tile: NDArray) -> None:
             tile *= self.dtype(2 * self.scale)
             tile -= left[rows, None]
             tile -= right[None, columns]
-            self._end(rows, columns, tile, finish)
+            np.minimum(tile, 0, out=tile)
+            if self.symmetric and rows.start >= columns.start:
+                np.fill_diagonal(tile[:, rows.start - columns.start :], 0)
+            finish(tile)
 
         return products(self.A, None if self.symmetric else self.B, out, end)
-
-    def _end(self, rows: slice, columns: slice, tile: NDArray, finish: Callable[[NDArray], Any]) -> None:
-        clamp(tile)
-        if self.symmetric and rows.start >= columns.start:
-            np.fill_diagonal(tile[:, rows.start - columns.start :], 0)
-        finish(tile)
 
 
 def packed(A: Any, scale: float, centre: NDArray | None) -> Packed:

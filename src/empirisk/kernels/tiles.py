@@ -161,14 +161,6 @@ def integer_power(values: NDArray, exponent: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def clamp(tile):
-    """Replace what is above zero by zero; NaN stays."""
-    for i in range(tile.shape[0]):
-        for j in range(tile.shape[1]):
-            tile[i, j] = 0 if tile[i, j] > 0 else tile[i, j]
-
-
-@njit(cache=True, nogil=True)
 def differences(A, transposed, tile):
     """sum_k |a_ik - b_jk| into a tile; B comes transposed so that the inner loop runs over its rows."""
     for i in range(A.shape[0]):
@@ -178,23 +170,3 @@ def differences(A, transposed, tile):
             value = A[i, k]
             for j in range(len(line)):
                 line[j] += abs(value - transposed[k, j])
-
-
-@njit(cache=True, nogil=True)
-def repair(points, norms, scale, closeness, tile):
-    """Recompute -scale |a_i - b_j|^2 from the differences where the pair is close.
-
-    A matrix product loses the digits of a distance that is small beside the norms; few pairs are that close. With
-    closeness (floor, bound, share), those are the pairs whose norms sum to more than the floor and whose value is above
-    bound - share * sum of norms.
-    """
-    A, B = points
-    floor, bound, share = closeness
-    for i in range(A.shape[0]):
-        for j in range(B.shape[0]):
-            both = norms[0][i] + norms[1][j]
-            if both > floor and tile[i, j] > bound - share * both:
-                total = 0.0
-                for k in range(A.shape[1]):
-                    total += (A[i, k] - B[j, k]) * (A[i, k] - B[j, k])
-                tile[i, j] = -scale * total

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, is_number, require_positive, require_whole, text
+from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
 from empirisk.kernels.tiles import (
@@ -43,7 +44,11 @@ class Linear(Kernel):
     sparse = True
 
     def between(self, A, B=None, out=None):
-        return products(A, B, out, _as_it_is)
+        formula = self.formula(A, A if B is None else B)
+        return products(A, B, out, _as_it_is) if formula is None else formula.block(out, B is None)
+
+    def formula(self, A, B):
+        return _polynomial(A, B, 1, 0.0)
 
     def norms(self, A):
         return squared_norms(A).astype(dtype_of(A))
@@ -85,17 +90,32 @@ class Polynomial(Kernel):
         require_positive(self.constant, "constant", zero=True)
 
     def between(self, A, B=None, out=None):
+        formula = self.formula(A, A if B is None else B)
+        if formula is not None:
+            return formula.block(out, B is None)
+
         def finish(rows: slice, columns: slice, tile: NDArray) -> None:
             tile += tile.dtype.type(self.constant)
             integer_power(tile, int(self.degree))
 
         return products(A, B, out, finish)
 
+    def formula(self, A, B):
+        return _polynomial(A, B, int(self.degree), float(self.constant))
+
     def norms(self, A):
         return ((squared_norms(A) + self.constant) ** int(self.degree)).astype(dtype_of(A))
 
     def linear_part(self, A, beta):
         return A.T @ np.asarray(beta, dtype=np.float64) if self.degree == 1 else None
+
+
+def _polynomial(A: Any, B: Any, degree: int, constant: float) -> Formula | None:
+    """(<a_i, b_j> + constant)^degree of dense rows."""
+    if issparse(A) or issparse(B):
+        return None
+    require_same_columns(A, B)
+    return Formula(POLYNOMIAL, A, B, dtype_of(A), degree=degree, constant=constant)
 
 
 def _distinct(items: Any) -> NDArray[np.intp]:
@@ -198,11 +218,22 @@ class Gaussian(Stationary):
 
     def between(self, A, B=None, out=None):
         exponents = Exponents(A, B, self._exponent(), self._centre(A))
+        if exponents.thin:
+            return exponents.fill_thin(out, lambda tile: np.exp(tile, out=tile))
+        return self._formula(exponents).block(out, B is None)
+
+    def formula(self, A, B):
+        exponents = Exponents(A, B, self._exponent(), self._centre(A))
+        return None if exponents.thin else self._formula(exponents)
+
+    def _formula(self, exponents: Exponents) -> Formula:
         floor, largest = FLOORS[exponents.dtype], exponents.largest
+        if largest <= floor:
+            return exponents.formula(EXPONENTIAL)
         # An exponent is off by the rounding of the norms of its pair. Where these are large, it is recomputed unless
         # the kernel is so small that the error does not show.
-        close = (floor, np.log(floor / largest), 8 * float(np.finfo(exponents.dtype).eps)) if largest > floor else None
-        return exponents.fill(out, lambda tile: np.exp(tile, out=tile), close)
+        share = 8 * float(np.finfo(exponents.dtype).eps)
+        return exponents.formula(EXPONENTIAL, floor=floor, bound=float(np.log(floor / largest)), share=share)
 
     def pack(self, A):
         thin = issparse(A) and density(A) < DENSE_ENOUGH
@@ -212,7 +243,10 @@ class Gaussian(Stationary):
         return 0.5 / self._scale() ** 2
 
     def distances(self, A):
-        return _euclidean(A, None, self._centre(A), None, 1.0, False)
+        exponents = Exponents(A, None, 1.0, self._centre(A))
+        if exponents.thin:
+            return exponents.fill_thin(None, lambda tile: np.sqrt(-tile, out=tile))
+        return _distances(exponents, 1.0, False).block(None, True)
 
 
 class Laplacian(Stationary):
@@ -251,25 +285,23 @@ class Laplacian(Stationary):
         factor = -1 / self._scale()
         if self.norm == 1:
             return _manhattan(A, B, out, factor, True)
-        return _euclidean(A, B, self._centre(A), out, factor, True)
+        return _distances(Exponents(A, B, 1.0, self._centre(A)), factor, True).block(out, B is None)
+
+    def formula(self, A, B):
+        if self.norm == 1:
+            return None
+        return _distances(Exponents(A, B, 1.0, self._centre(A)), -1 / self._scale(), True)
 
     def distances(self, A):
-        return _manhattan(A, None, None, 1.0, False) if self.norm == 1 else _euclidean(A, None, None, None, 1.0, False)
+        if self.norm == 1:
+            return _manhattan(A, None, None, 1.0, False)
+        return _distances(Exponents(A, None, 1.0, None), 1.0, False).block(None, True)
 
 
-def _euclidean(A, B, centre, out, factor: float, exponential: bool) -> NDArray:
+def _distances(exponents: Exponents, factor: float, exponential: bool) -> Formula:
     """factor |a_i - b_j|, or its exponential."""
-    exponents = Exponents(A, B, 1.0, centre)
     share = 1e-2 if exponents.dtype == np.float32 else 1e-5
-
-    def finish(tile: NDArray) -> None:
-        np.negative(tile, out=tile)
-        np.sqrt(tile, out=tile)
-        tile *= tile.dtype.type(factor)
-        if exponential:
-            np.exp(tile, out=tile)
-
-    return exponents.fill(out, finish, (0.0, 0.0, share))
+    return exponents.formula(DISTANCE, factor=factor, exponential=exponential, floor=0.0, share=share)
 
 
 def _manhattan(A: NDArray, B: NDArray | None, out: NDArray | None, factor: float, exponential: bool) -> NDArray:

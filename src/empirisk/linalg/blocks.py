@@ -7,14 +7,19 @@ from empirisk.linalg.threads import in_threads
 
 Result = TypeVar("Result")
 
-BLOCK_BYTES = 1 << 20
+#: A block stays in the cache between the products with it. Of large data blocks are larger, within limits: each costs
+#: some calls under Python's lock, for which many threads would wait.
+BLOCK_BYTES, LARGEST_BLOCK, BLOCKS = 1 << 20, 1 << 22, 256
+#: Less than this is the work of one thread.
 SMALL = 1 << 21
-GROUPS = 16
+#: Groups of blocks that threads take: more than there are threads, so that none waits long for the last one.
+GROUPS = 32
 
 
 def blocks(rows: int, row_bytes: int) -> list[slice]:
-    """Slices of about a megabyte that cover the rows; they depend on the data's shape alone."""
-    step = max(64, BLOCK_BYTES // max(row_bytes, 1))
+    """Slices of some megabytes that cover the rows; they depend on the data's shape alone."""
+    size = min(max(rows * row_bytes // BLOCKS, BLOCK_BYTES), LARGEST_BLOCK)
+    step = max(64, size // max(row_bytes, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 

@@ -1,5 +1,6 @@
 """sum_j c_j k(z_j, x) for many x: entries are multiplied while they are in the cache, and no matrix is kept."""
 
+from itertools import product
 from math import isqrt
 from typing import Any
 
@@ -16,6 +17,8 @@ Array = NDArray[np.float64]
 ROWS, COLUMNS = 512, 1024
 #: Parts that are summed on their own, a fixed number of them: the bits do not depend on the number of threads.
 PARTS = 16
+#: Items of compiled kernels that are made ready at a time.
+SLAB = 1 << 15
 #: A block takes at most one such part of the memory budget: every thread has one, or two in different precision.
 SHARE = 64
 
@@ -40,6 +43,9 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     (array([3., 6.]), array([9.]))
     """
     count, rest = size(centres), size(others)
+    if count and kernel.formula(take(centres, slice(0, 1)), take(centres, slice(0, 1))) is not None:
+        at_centres = _compiled_sums(kernel, centres, coefficients, centres) if among else np.zeros_like(coefficients)
+        return at_centres, _compiled_sums(kernel, centres, coefficients, others)
     height, width = _block_shape()
     panels = _slices(0, count, height)
     tail = coefficients.shape[1:]
@@ -62,6 +68,17 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     found = in_threads(part, range(min(PARTS, len(panels))))
     at_centres, at_others = zip(*found, strict=True)
     return np.sum(at_centres, axis=0), np.sum(at_others, axis=0)
+
+
+def _compiled_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any) -> Array:
+    """K(others, centres) c by the kernel's formula."""
+    by_sum = coefficients.reshape(len(coefficients), -1)
+    totals = np.zeros((size(others), by_sum.shape[1]))
+    for columns, rows in product(_slices(0, size(centres), SLAB), _slices(0, size(others), SLAB)):
+        formula = kernel.formula(take(others, rows), take(centres, columns))
+        assert formula is not None  # it was there for the first item
+        totals[rows] += formula.sums(by_sum[columns])
+    return totals.reshape(len(totals), *coefficients.shape[1:])
 
 
 def _block_shape() -> tuple[int, int]:

@@ -4,6 +4,8 @@ import numpy as np
 from numba import njit
 
 CHUNK = 128
+#: Queries and known rows of a tile of products, which stays in the cache while it is looked through.
+ROWS, COLUMNS = 128, 1024
 
 
 @njit(cache=True, nogil=True)
@@ -44,7 +46,7 @@ def sort_exactly(A, B, places, squares):
             total = 0.0
             other = places[i, n]
             for k in range(A.shape[1]):
-                difference = np.float64(A[i, k]) - np.float64(B[other, k])
+                difference = A[i, k] - B[other, k]
                 total += difference * difference
             place = n
             while place > 0 and (
@@ -55,6 +57,31 @@ def sort_exactly(A, B, places, squares):
                 place -= 1
             squares[i, place] = total
             places[i, place] = other
+
+
+@njit(cache=True, nogil=True)
+def search(start, stop, queries, known, norms, values, places):
+    """The lists of the nearest known rows of some queries: products by BLAS, selection while they are in the cache."""
+    memory = np.empty(ROWS * COLUMNS, known.dtype)
+    for row in range(start, stop, ROWS):
+        end = min(row + ROWS, stop)
+        for first in range(0, len(known), COLUMNS):
+            last = min(first + COLUMNS, len(known))
+            tile = memory[: (end - row) * (last - first)].reshape(end - row, last - first)
+            np.dot(queries[row:end], known[first:last].T, tile)
+            select(tile, norms[first:last], first, values[row:end], places[row:end])
+
+
+@njit(cache=True, nogil=True)
+def centred(exact, centre, start, stop, out, norms):
+    """Rows around a centre in the precision of ``out``, and their squared norms."""
+    for i in range(start, stop):
+        total = norms.dtype.type(0)
+        for k in range(exact.shape[1]):
+            value = out.dtype.type(exact[i, k] - centre[k])
+            out[i, k] = value
+            total += value * value
+        norms[i] = total
 
 
 @njit(cache=True, nogil=True)

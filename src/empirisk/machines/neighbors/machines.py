@@ -15,7 +15,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.machines.neighbors.loops import add_votes, shares
-from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch
+from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -51,20 +51,21 @@ class Neighbors(MapsFeatures, BaseEstimator):
         if self.weights not in WEIGHTS:
             raise EmpiriskError(f"weights={self.weights!r} must be one of {WEIGHTS}.")
         if isinstance(self.k, str):
-            if self.k != "cv":
-                raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'cv'.")
+            if self.k != "loo":
+                raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'loo'.")
         else:
             require_whole(self.k, "k", 1)
         self._require_fixed_features()
         whole, y = self._fit_map(X, y, sample_weight, **target)
         weights = check_weights(sample_weight, len(y))
-        self.positions_ = np.flatnonzero(weights > 0)
+        counting = np.flatnonzero(weights > 0)
+        self.positions_ = counting[_order_of_values(whole, y, counting)]
         self.weights_ = weights[self.positions_]
         return self._keep_rows(whole), y
 
     def _keep_rows(self, whole: Any) -> Any:
         """Keep what prediction needs; returns the rows after the map, or ready for the kernel."""
-        design = whole if len(self.positions_) == whole.shape[0] else whole.rows(self.positions_)
+        design = whole.rows(self.positions_)
         self.rows_ = _safe_indexing(design.root.source, self.positions_) if design.implicit else design.X
         self.norms_ = design.diagonal if design.implicit else None
         return design.items if design.implicit else design.X
@@ -87,20 +88,19 @@ class Neighbors(MapsFeatures, BaseEstimator):
 
     def _amounts(self, found: Found, k: float, own: NDArray) -> Array:
         """What each listed neighbour counts."""
-        squares, places = found
-        amounts = np.empty(places.shape)
+        amounts = np.empty(found.places.shape)
         by_distance = self.weights == "distance"
-        distances = np.sqrt(squares) if by_distance else squares
-        shares(places, distances, self.weights_, own, float(k), by_distance, amounts)
+        distances = np.sqrt(found.squares) if by_distance else found.squares
+        shares(found.places, distances, self.weights_, own, float(k), by_distance, amounts)
         return amounts
 
     def _choose_k(self, rows: Any) -> None:
         """Take k, or the one with the smallest leave-one-out loss, all from one list of neighbours."""
-        if self.k != "cv":
+        if self.k != "loo":
             self.k_ = int(self.k)
             return
         if len(self.weights_) < 2:
-            raise EmpiriskError("k='cv' leaves a row out and needs more than one sample; give a number as k.")
+            raise EmpiriskError("k='loo' leaves a row out and needs more than one sample; give a number as k.")
         most = max(int(self.weights_.sum()) - 1, 1)
         values = np.arange(1, min(self.ks, most) + 1) if np.ndim(self.ks) == 0 else np.unique(np.asarray(self.ks))
         if len(values) == 0 or values[0] < 1 or not np.array_equal(values, values.astype(int)):
@@ -108,7 +108,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         found = self._search(rows, self._length(values[-1]) + 1, self.weights == "distance")
         own = np.arange(len(self.weights_))
         share = self.weights_ / self.weights_.sum()
-        losses = [share @ self._losses(found[1], self._amounts(found, k, own)) for k in values]
+        losses = [share @ self._losses(found.places, self._amounts(found, k, own)) for k in values]
         self.ks_, self.losses_ = values, np.array(losses)
         self.k_ = int(values[np.argmin(self.losses_)])
 
@@ -120,7 +120,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         """The neighbours of new rows, and what each counts."""
         check_is_fitted(self)
         found = self._search(self._prepared(X), self._length(self.k_), self.weights == "distance")
-        return found[1], self._amounts(found, self.k_, np.full(len(found[1]), -1))
+        return found.places, self._amounts(found, self.k_, np.full(len(found.places), -1))
 
     def kneighbors(self, X: ArrayLike, count: int | None = None) -> tuple[Array, NDArray]:
         """Distances to the nearest rows of each row of X, and the numbers of those rows in the data of `fit`.
@@ -133,20 +133,34 @@ class Neighbors(MapsFeatures, BaseEstimator):
             How many; ``k_`` if None.
         """
         check_is_fitted(self)
-        squares, places = self._search(self._prepared(X), self.k_ if count is None else int(count), True)
-        return np.sqrt(squares), self.positions_[places]
+        found = self._search(self._prepared(X), self.k_ if count is None else int(count), True)
+        return found.unit * np.sqrt(found.squares), self.positions_[found.places]
+
+
+def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
+    """The rows in an order of their values, then of their targets: where they stand must not matter.
+
+    Objects that are no vectors stay in the order in which they came.
+    """
+    table = whole.items if whole.implicit else whole.X
+    if whole.implicit and (whole.kernel.takes != "vectors" or not hasattr(table, "shape")):
+        return np.arange(len(rows))
+    targets = np.unique(y, return_inverse=True)[1].reshape(len(y), -1)[rows]
+    return np.lexsort((*targets.T, keys_of_rows(table[rows])))
 
 
 class KNNClassifier(ClassifierMixin, Neighbors):
     """Each row to the class that most of its k nearest rows have.
 
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being
-    its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours.
+    its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours. Of rows at
+    equal distances those come first whose values, and then whose targets, do in an order of their own, so that the
+    order of the rows does not matter; objects that are no vectors come in the order of the data.
 
     Parameters
     ----------
-    k : int or "cv"
-        Number of neighbours; "cv" takes the one with the smallest leave-one-out error.
+    k : int or "loo"
+        Number of neighbours; "loo" takes the one with the smallest leave-one-out error.
     features : None, transformer or kernel
         The feature map phi, fitted inside, or a kernel.
     weights : {"uniform", "distance"}
@@ -154,7 +168,7 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     class_weight : None, "balanced" or dict
         Factors on the votes of the classes.
     ks : int or array
-        With k="cv": the largest k to try, or the values.
+        With k="loo": the largest k to try, or the values.
 
     Attributes
     ----------
@@ -163,7 +177,7 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     k_ : int
         The k used.
     ks_, losses_ : arrays
-        With k="cv": the values tried, and the leave-one-out error of each.
+        With k="loo": the values tried, and the leave-one-out error of each.
     rows_, weights_, positions_ : arrays
         The rows kept (after the map), their weights, and where they stood in the data.
 
@@ -233,7 +247,7 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
     Parameters
     ----------
     k, features, weights, ks
-        As for `KNNClassifier`; k="cv" takes the one with the smallest squared leave-one-out error.
+        As for `KNNClassifier`; k="loo" takes the one with the smallest squared leave-one-out error.
 
     Attributes
     ----------

@@ -1,89 +1,128 @@
-"""Exact search for nearest neighbours: matrix products and partial selection, block by block."""
+"""Exact search for nearest neighbours: a tree in few dimensions, else matrix products and partial selection."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
 from empirisk.linalg.threads import in_threads
-from empirisk.machines.neighbors.loops import select, sort_exactly
+from empirisk.machines.neighbors.loops import ROWS, centred, search, select, sort_exactly
 
 Array = NDArray[np.float64]
-ROWS, COLUMNS = 256, 1024
+#: Candidates more than are asked for, which single precision may have put in the wrong order.
 EXTRA = 8
-BLOCK_BYTES = 1 << 25
+#: Products of sparse rows that a thread makes at a time, and kernel entries that all threads make.
+BLOCK_BYTES, KERNEL_BYTES = 1 << 25, 1 << 27
+#: Rows that a thread makes ready at a time.
+PART = 8192
+#: A tree looks at few of the rows in so many dimensions; making it pays for so many queries and rows.
+DIMENSIONS, QUERIES, KNOWN = 5, 500, 2000
 
-#: Squared distances, increasing along each row, and the numbers of the neighbours.
-Found = tuple[Array, NDArray[np.intp]]
+
+class Found(NamedTuple):
+    """Squared distances in units, increasing along each row, and the numbers of the neighbours."""
+
+    squares: Array
+    places: NDArray[np.intp]
+    unit: float = 1.0
 
 
 class EuclideanSearch:
     """The nearest rows of a table.
 
-    Dense rows are compared in float32, with a few candidates more than are asked for, and the candidates by their
-    differences in float64. A row whose candidates are not beyond doubt by the rounding of float32 is searched again
-    in float64.
+    Dense rows of many columns are compared in float32, with a few candidates more than are asked for, and the
+    candidates by their differences in float64. A row whose candidates are not beyond doubt by the rounding of float32
+    is searched again in float64. Of equal distances that to the row that stands first is taken.
 
     Parameters
     ----------
     X : array or sparse matrix
         The rows among which neighbours are found.
+
+    Attributes
+    ----------
+    rows : array or sparse matrix
+        The rows, in units.
+    unit : float
+        A power of two. Squared distances are found in units of its square, which cannot overflow.
     """
 
     def __init__(self, X: Any):
-        self._X = X.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X)
-        self._rows = X.shape[0]
+        self.unit = 1.0
+        self._count = X.shape[0]
+        if sparse.issparse(X):
+            self.rows = X.tocsr()
+            return
+        extremes = in_threads(lambda rows: max(X[rows].max(), -X[rows].min()), _parts(X))
+        # Between the smallest and the largest power of two of which the inverse is a number too.
+        self.unit = float(np.ldexp(1.0, int(np.clip(np.frexp(float(max(extremes)))[1], -1000, 1000))))
+        self.rows = self._scaled(X)
 
     def find(self, X: Any, count: int) -> Found:
         """The nearest ``count`` rows of each row of X."""
-        count = min(count, self._rows)
-        if sparse.issparse(self._X) or sparse.issparse(X):
+        count = min(count, self._count)
+        if sparse.issparse(self.rows) or sparse.issparse(X):
             return self._find_sparse(sparse.csr_matrix(X), count)
-        X = np.ascontiguousarray(X)
+        X = self._scaled(X)
+        if X.shape[1] <= DIMENSIONS and len(X) >= QUERIES and self._count >= KNOWN:
+            return self._find_by_tree(X, count)
         squares, places, sure = self._find_dense(X, count, np.float32)
         doubtful = np.flatnonzero(~sure)
         if len(doubtful):
             squares[doubtful], places[doubtful], _ = self._find_dense(X[doubtful], count, np.float64)
-        return squares, places
+        return Found(squares, places, self.unit)
 
-    def _find_dense(self, X: NDArray, count: int, dtype: Any) -> tuple[Array, NDArray[np.intp], NDArray[np.bool_]]:
-        # Norms near one: neither overflow nor more cancellation than need be.
-        centre = self._X.mean(axis=0, dtype=np.float64)
-        size = float(np.abs(self._X - centre).max(initial=0.0)) or 1.0
-        known = ((self._X - centre) / size).astype(dtype)
-        norms = np.einsum("ij,ij->i", known, known)
-        wanted = min(count + EXTRA, self._rows)
-        squares, places = np.full((len(X), wanted), np.inf), np.zeros((len(X), wanted), dtype=np.intp)
-        sure = np.ones(len(X), dtype=bool)
+    def _scaled(self, X: NDArray) -> Array:
+        """X in units, in float64; exactly, because the unit is a power of two."""
+        out = np.empty(X.shape)
+        in_threads(lambda rows: np.divide(X[rows], self.unit, out=out[rows]), _parts(X))
+        return out
+
+    def _find_by_tree(self, X: Array, count: int) -> Found:
+        tree = cKDTree(self.rows)
+        squares, places = _lists(len(X), min(count + EXTRA, self._count))
+        numbers = np.arange(1, places.shape[1] + 1)
+
+        def run(start: int) -> None:
+            rows = slice(start, start + ROWS)
+            places[rows] = tree.query(X[rows], numbers)[1]
+            sort_exactly(X[rows], self.rows, places[rows], squares[rows])
+
+        in_threads(run, range(0, len(X), ROWS))
+        return Found(squares[:, :count], places[:, :count], self.unit)
+
+    def _find_dense(self, X: Array, count: int, dtype: Any) -> tuple[Array, NDArray[np.intp], NDArray[np.bool_]]:
+        centre = np.add.reduce(in_threads(lambda rows: self.rows[rows].sum(axis=0), _parts(self.rows))) / self._count
+        known, norms = _around(self.rows, centre, dtype)
+        queries, own = _around(X, centre, dtype)
+        wanted = min(count + EXTRA, self._count)
+        values, places = np.full((len(X), wanted), np.inf, dtype), np.zeros((len(X), wanted), dtype=np.intp)
+        squares = np.full((len(X), wanted), np.inf)
+        # No row outside a list is nearer than its last value, but for the rounding of the products.
         rounding = 2 * (X.shape[1] + 4) * float(np.finfo(dtype).eps)
 
         def run(start: int) -> None:
-            rows = slice(start, min(start + ROWS, len(X)))
-            queries = ((X[rows] - centre) / size).astype(dtype)
-            values = np.full((len(queries), wanted), np.inf, dtype)
-            for first in range(0, self._rows, COLUMNS):
-                part = slice(first, first + COLUMNS)
-                select(queries @ known[part].T, norms[part], first, values, places[rows])
-            sort_exactly(X[rows], self._X, places[rows], squares[rows])
-            if wanted < self._rows:
-                # No row outside the list is nearer than this.
-                own = np.einsum("ij,ij->i", queries, queries).astype(np.float64)
-                bound = values[:, -1] + own - rounding * (own + float(norms.max()))
-                sure[rows] = squares[rows, count - 1] <= bound * size**2
+            stop = min(start + ROWS, len(X))
+            search(start, stop, queries, known, norms, values, places)
+            sort_exactly(X[start:stop], self.rows, places[start:stop], squares[start:stop])
 
         in_threads(run, range(0, len(X), ROWS))
+        own = own.astype(np.float64)
+        bound = values[:, -1] + own - rounding * (own + float(norms.max(initial=0.0)))
+        sure = (squares[:, count - 1] <= bound) | (wanted == self._count)
         return squares[:, :count], places[:, :count], sure
 
     def _find_sparse(self, X: Any, count: int) -> Found:
-        known = sparse.csr_matrix(self._X).astype(np.float64)
+        known = sparse.csr_matrix(self.rows).astype(np.float64)
         norms = np.asarray(known.multiply(known).sum(axis=1)).ravel()
         transposed = known.T.tocsr()
         own = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
         values, places = _lists(X.shape[0], count)
-        step = max(1, BLOCK_BYTES // (8 * self._rows))
+        step = max(1, BLOCK_BYTES // (8 * self._count))
 
         def run(start: int) -> None:
             rows = slice(start, start + step)
@@ -91,7 +130,7 @@ class EuclideanSearch:
             select(products, norms, 0, values[rows], places[rows])
 
         in_threads(run, range(0, X.shape[0], step))
-        return np.maximum(values + own[:, None], 0.0), places
+        return Found(np.maximum(values + own[:, None], 0.0), places)
 
 
 class KernelSearch:
@@ -115,7 +154,7 @@ class KernelSearch:
         count = min(count, size(self._items))
         rows = size(items)
         values, places = _lists(rows, count)
-        step = max(1, BLOCK_BYTES // (8 * size(self._items)))
+        step = max(1, KERNEL_BYTES // (8 * size(self._items)))
         for start in range(0, rows, step):
             block = self._kernel.between(take(items, slice(start, start + step)), self._items)
             norms = self._norms.astype(block.dtype)
@@ -128,8 +167,31 @@ class KernelSearch:
 
             in_threads(run, range(0, len(block), ROWS))
             here[...] = found
-        return (values, places) if own is None else (np.maximum(values + own[:, None], 0.0), places)
+        return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
 
 
-def _lists(rows: int, count: int) -> Found:
+def _parts(X: NDArray) -> list[slice]:
+    """Slices of the rows, for threads to share."""
+    return [slice(start, start + PART) for start in range(0, len(X), PART)]
+
+
+def _around(exact: Array, centre: Array, dtype: Any) -> tuple[NDArray, NDArray]:
+    """Rows around a centre in another precision, and their squared norms."""
+    out, norms = np.empty(exact.shape, dtype), np.empty(len(exact), dtype)
+
+    def run(rows: slice) -> None:
+        centred(exact, centre, rows.start, min(rows.stop, len(exact)), out, norms)
+
+    in_threads(run, _parts(exact))
+    return out, norms
+
+
+def keys_of_rows(X: Any) -> Array:
+    """One number for each row, which equal rows have in common and others have not."""
+    direction = np.random.default_rng(0).normal(size=X.shape[1])
+    # Row by row: a matrix product may round equal rows differently.
+    return X @ direction if sparse.issparse(X) else np.einsum("ij,j->i", EuclideanSearch(X).rows, direction)
+
+
+def _lists(rows: int, count: int) -> tuple[Array, NDArray[np.intp]]:
     return np.full((rows, count), np.inf), np.zeros((rows, count), dtype=np.intp)

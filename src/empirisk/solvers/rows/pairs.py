@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from empirisk.linalg.threads import in_threads
 from empirisk.problem import Point, Problem
 from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
@@ -20,6 +21,8 @@ FAR = 1e300
 Indices = NDArray[np.intp]
 # The least curvature of a pair, in multiples of the rounding of a row's entry.
 FLAT = 4.0
+# Rows of a working set that a thread gathers at a time.
+GATHERED = 96
 # Samples are set aside when few enough stay for it to pay.
 ENOUGH = 0.6
 
@@ -138,13 +141,23 @@ def solve_pairs(local, tube, flat, tol, limit):
     return worst, limit
 
 
+def gather(rows: NDArray, slots: Indices, columns: Indices, out: NDArray, corner: int) -> None:
+    """rows[slots][:, columns] into ``out`` from a corner on its diagonal; in threads, each some of the slots."""
+    step = GATHERED if len(slots) > 2 * GATHERED else max(len(slots), 1)
+
+    def run(first: int) -> None:
+        gather_some(rows, slots, columns, first, min(first + step, len(slots)), out, corner)
+
+    in_threads(run, range(0, len(slots), step))
+
+
 @njit(cache=True, nogil=True)
-def gather(rows, slots, columns, out):
-    """out = rows[slots][:, columns]."""
-    for a in range(len(slots)):
+def gather_some(rows, slots, columns, first, stop, out, corner):
+    """The same for the slots from one place to another."""
+    for a in range(first, stop):
         row = rows[slots[a]]
         for b in range(len(columns)):
-            out[a, b] = row[columns[b]]
+            out[corner + a, corner + b] = row[columns[b]]
 
 
 class DualIterate:
@@ -184,6 +197,7 @@ class DualIterate:
         self.active = np.arange(len(self.u))
         self.source.cover(self.active)
         self.working = np.arange(0)
+        self._constants: tuple[Indices, list[Array]] = (self.working, [])
         self._last = (self.working, np.empty((0, 0), dtype=source.rows.dtype))
         self._set_gradient(products)
 
@@ -256,23 +270,26 @@ class DualIterate:
         up, down = self.prices()
         # Between the two, or where one of them is free, any intercept will do.
         self.b = 0.5 * (max(up, down - FAR) + min(down, up + FAR)) if problem.intercept else 0.0
-        y, u, scale = problem.y[active], self.u[active], problem.scale[active]
-        f = self.c[active] + self.bends[active] * u - self.G + self.b
+        if self._constants[0] is not active:
+            numbers = (problem.y, problem.scale, self.c, self.bends)
+            self._constants = (active, [values[active] for values in numbers])
+        y, scale, c, bends = self._constants[1]
+        u = self.u[active]
+        f = c + bends * u - self.G + self.b
         return float(np.sum(scale * (problem.loss.value(y, f) + problem.loss.conjugate(y, u / scale)) - u * f))
 
     # --- a round ----------------------------------------------------------------------------------------------------
 
     def round(self, share: float, limit: int) -> tuple[float, bool]:
         """Choose a working set and optimise it; returns how much the value fell, and whether ``limit`` steps did it."""
-        fresh = self._choose()
+        fresh, violation = self._choose()
         places = self.working
         samples = self.active[places]
         slots = self.source.fetch(samples)
         local = self._local(places, samples, slots, fresh)
-        up, down = self.prices()
         before, old = local.G.copy(), local.u.copy()
         flat = FLAT * self.source.precision
-        _, steps = solve_pairs(local, self.tube, flat, max(share * (down - up), 0.0), limit)
+        _, steps = solve_pairs(local, self.tube, flat, max(share * violation, 0.0), limit)
         count = len(places)
         moved = (local.u - old)[:count]
         fall = -0.5 * float(moved @ (before + local.G)[:count])
@@ -290,7 +307,7 @@ class DualIterate:
         count = len(places)
         total = count + (not self.problem.intercept)
         Q = np.zeros((total, total), dtype=self.source.rows.dtype)
-        self._fill_square(Q[:count, :count], places, samples, slots, fresh)
+        self._fill_square(Q, places, samples, slots, fresh)
         diagonal = Q.diagonal().astype(np.float64)
 
         def padded(values: Array, last: float) -> Array:
@@ -306,35 +323,36 @@ class DualIterate:
 
     def _fill_square(self, Q: NDArray, places: Indices, samples: Indices, slots: Indices, fresh: int) -> None:
         """Q among the working set, of which the first are new; what was there in the last round is copied from it."""
-        gather(self.source.rows, slots[:fresh], places, Q[:fresh])
+        count = len(places)
+        gather(self.source.rows, slots[:fresh], places, Q, 0)
         if self.strength != 1:
             Q[:fresh] /= Q.dtype.type(self.strength)
         Q[np.arange(fresh), np.arange(fresh)] += self.bends[samples[:fresh]].astype(Q.dtype)
-        Q[fresh:, :fresh] = Q[:fresh, fresh:].T
+        Q[fresh:count, :fresh] = Q[:fresh, fresh:count].T
         before, square = self._last
         place = np.empty(len(self.u), dtype=np.intp)
         place[before] = np.arange(len(before))
         stayed = place[samples[fresh:]]
-        gather(square, stayed, stayed, Q[fresh:, fresh:])
+        gather(square, stayed, stayed, Q, fresh)
         self._last = (samples, Q)
 
-    def _choose(self) -> int:
+    def _choose(self) -> tuple[int, float]:
         """Half of the working set anew, from the most violating samples; of the old one the free and newest stay.
 
-        Returns the number of the new ones, which come first.
+        Returns the number of the new ones, which come first, and the largest violation.
         """
         cost, gain = self.G + self.lift, self.G + self.drop
         up, down = self._limits(cost, gain)
         fresh = self.size // 2 if len(self.working) else self.size
-        taken = np.zeros(len(self.G), dtype=bool)
-        taken[self.working] = True
-        lifted = _smallest(np.where(taken | (cost >= down), FAR, cost), fresh // 2)
-        taken[lifted] = True
-        dropped = _smallest(np.where(taken | (gain <= up), FAR, -gain), fresh - fresh // 2)
+        others = np.ones(len(self.G), dtype=bool)
+        others[self.working] = False
+        lifted = _smallest(cost, others & (cost < down), fresh // 2)
+        others[lifted] = False
+        dropped = _smallest(-gain, others & (gain > up), fresh - fresh // 2)
         free = self.free()[self.working]
         old = np.concatenate([self.working[free], self.working[~free]])[: self.size - len(lifted) - len(dropped)]
         self.working = np.concatenate([lifted, dropped, old])
-        return len(lifted) + len(dropped)
+        return len(lifted) + len(dropped), down - up
 
     def free(self) -> NDArray[np.bool_]:
         """Which active samples may move up and down."""
@@ -358,8 +376,10 @@ class DualIterate:
         self.G, self.lift, self.drop = self.G[kept], self.lift[kept], self.drop[kept]
 
 
-def _smallest(values: Array, count: int) -> Indices:
-    """The places of the smallest values below FAR, smallest first."""
-    found = np.argpartition(values, count)[:count] if count < len(values) else np.arange(len(values))
+def _smallest(values: Array, allowed: NDArray[np.bool_], count: int) -> Indices:
+    """The places of the smallest of the values that are allowed and below FAR, smallest first."""
+    found = np.flatnonzero(allowed)
+    if count < len(found):
+        found = found[np.argpartition(values[found], count)[:count]]
     found = found[values[found] < 0.5 * FAR]
     return found[np.argsort(values[found], kind="stable")]

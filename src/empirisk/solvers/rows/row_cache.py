@@ -147,7 +147,15 @@ class RowCache:
         stays[self.columns[kept]] = True
         held = np.flatnonzero(stays[self._owner])
         owners, width = self._owner[held], len(self.columns)
-        narrow_rows(self._flat, held, width, kept)
+
+        def run(first: int) -> None:
+            narrow_rows(self._flat, held[first : first + GROUP], width, kept)
+
+        in_threads(run, range(0, len(held), GROUP))
+        for place, slot in enumerate(held):  # what is written lies before what is still to be read
+            self._flat[place * len(kept) : (place + 1) * len(kept)] = self._flat[
+                slot * width : slot * width + len(kept)
+            ]
         self.columns = self.columns[kept]
         self._items = take(self._items, kept)
         self._shape()
@@ -204,13 +212,8 @@ def add_rows(rows, slots, factors, begin, end, G):
 
 @njit(cache=True, nogil=True)
 def narrow_rows(flat, slots, width, columns):
-    """Keep some columns of the rows at increasing ``slots`` of a flat buffer, and move the rows together in place.
-
-    What is written lies before what is still to be read: rows and columns only get fewer.
-    """
-    place = 0
+    """Keep some increasing columns of the rows at ``slots`` of a flat buffer, each at the beginning of its slot."""
     for slot in slots:
         start = slot * width
-        for column in columns:
-            flat[place] = flat[start + column]
-            place += 1
+        for k in range(len(columns)):
+            flat[start + k] = flat[start + columns[k]]

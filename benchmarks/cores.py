@@ -1,0 +1,214 @@
+"""The curve over threads: seconds with 1, 2, 4, 8 and 16 of them, ours and the rival's, in one process and in turns.
+
+``python -m benchmarks cores`` runs every row, ``EMPIRISK_BENCH_SHARE=0.2`` on that share of the data's rows. A row is
+added to the list of its family, here or in the module of the family, as a function that gives a `Row`.
+"""
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import linear_model, metrics, svm
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
+
+import empirisk as er
+from benchmarks.kernels import curve, curved_labels, minus_dual
+from benchmarks.problems import Data, dense_labels
+from benchmarks.timing import OURS, Timing, timed
+
+SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
+THREADS = (1, 2, 4, 8, 16)
+REPEATS = 2
+
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is timed.
+
+    Attributes
+    ----------
+    title : str
+        What it is.
+    contestants : dict
+        For each name a function that takes the number of threads and gives what is timed.
+    grade : callable
+        The objective or the error of what a contestant returned, the smaller the better.
+    """
+
+    title: str
+    contestants: dict[str, Callable[[int], Run]]
+    grade: Callable[[Any], float]
+
+
+def show(row: Row) -> None:
+    """One line for each contestant: seconds for each number of threads, the speed-up, and what it reached."""
+    counts = [count for count in THREADS if count <= len(os.sched_getaffinity(0))]
+    found = {name: [] for name in row.contestants}
+    for count in counts:
+        with er.config(threads=count), threadpool_limits(count):
+            runs = {name: make(count) for name, make in row.contestants.items()}
+            timings = {}
+            for name, run in runs.items():
+                seconds, result = timed(run)
+                timings[name] = Timing(seconds, objective=row.grade(result))
+                del result
+            for _ in range(REPEATS):
+                for name, run in runs.items():
+                    timings[name].seconds.append(timed(run)[0])
+        for name, timing in timings.items():
+            found[name].append(timing)
+    print(row.title)
+    for name, timings in found.items():
+        seconds = "  ".join(f"{count}: {timing.fastest:.3g}" for count, timing in zip(counts, timings, strict=True))
+        gain = timings[0].fastest / timings[-1].fastest
+        ratio = "" if name == OURS else f" | {timings[-1].fastest / found[OURS][-1].fastest:.2f} x ours"
+        reached = sorted({f"{timing.objective:.8g}" for timing in timings})
+        print(f"  {name:<24} {seconds} | speed-up {gain:.1f}{ratio} | reached {', '.join(reached)}", flush=True)
+
+
+def _plain(run: Run) -> Callable[[int], Run]:
+    """What takes its threads from the settings."""
+    return lambda threads: run
+
+
+def _intel(module: str, name: str, **parameters: Any) -> dict[str, Any]:
+    """The machine of scikit-learn-intelex, where it is installed."""
+    try:
+        return {f"sklearnex {name}": getattr(importlib.import_module(module), name)(**parameters)}
+    except ImportError:
+        return {}
+
+
+def neighbors(rows: int = 100_000, queries: int = 10_000) -> Row:
+    random = np.random.default_rng(0)
+    X, Q = random.normal(size=(int(SHARE * rows), 30)), random.normal(size=(int(SHARE * queries), 30))
+    y, truth = (np.where(np.sin(2 * A[:, 0]) + A[:, 1] * A[:, 2] > 0, 1, 0) for A in (X, Q))
+    ours = er.KNNClassifier(10).fit(X, y)
+
+    def brute(threads: int) -> Run:
+        machine = KNeighborsClassifier(10, algorithm="brute", n_jobs=threads).fit(X, y)
+        return lambda: machine.predict(Q)
+
+    contestants = {OURS: _plain(lambda: ours.predict(Q)), "sklearn brute": brute}
+    try:
+        faiss = importlib.import_module("faiss")
+    except ImportError:
+        pass
+    else:
+        index = faiss.IndexFlatL2(X.shape[1])
+        index.add(X.astype(np.float32))
+
+        def search(threads: int) -> Run:
+            faiss.omp_set_num_threads(threads)
+            return lambda: (y[index.search(Q.astype(np.float32), 10)[1]].mean(axis=1) > 0.5).astype(int)
+
+        contestants["faiss flat (float32)"] = search
+    return Row(
+        f"10-NN, {len(Q):_} in {X.shape[0]:_}x30: error", contestants, lambda found: float(np.mean(found != truth))
+    )
+
+
+def machine_fit(rows: int = 40_000) -> Row:
+    data, gamma = curved_labels(int(rows), 30), 1 / 30
+    # At this tol the dual is as good as libsvm's at its default.
+    ours = er.SVM(C=1.0, features=er.kernels.Gaussian.from_gamma(gamma), tol=3e-4)
+    machines = {"sklearn SVC": svm.SVC(C=1.0, gamma=gamma, cache_size=1000)}
+    machines |= _intel("sklearnex.svm", "SVC", C=1.0, gamma=gamma)
+    contestants = {OURS: _plain(lambda: ours.fit(data.X, data.y))}
+    contestants |= {name: _plain(lambda m=m: m.fit(data.X, data.y)) for name, m in machines.items()}
+    objective = minus_dual(data, gamma, lambda a, y: float(np.abs(a).sum()))
+    return Row(f"Gaussian SVM, fit {data.name}: minus the dual", contestants, objective)
+
+
+def machine_predict(rows: int = 20_000) -> Row:
+    data, gamma = curved_labels(int(rows), 30), 1 / 30
+    fresh = curved_labels(2 * int(rows), 30, seed=1)
+    machines = {OURS: er.SVM(C=1.0, features=er.kernels.Gaussian.from_gamma(gamma), tol=1e-3)}
+    machines |= {"sklearn SVC": svm.SVC(C=1.0, gamma=gamma, cache_size=1000)}
+    machines |= _intel("sklearnex.svm", "SVC", C=1.0, gamma=gamma)
+    for machine in machines.values():
+        machine.fit(data.X, data.y)
+    contestants = {name: _plain(lambda m=m: m.predict(fresh.X)) for name, m in machines.items()}
+    return Row(
+        f"Gaussian SVM, predict {fresh.name}: error", contestants, lambda found: float(np.mean(found != fresh.y))
+    )
+
+
+def kernel_ridge(rows: int = 8_000) -> Row:
+    data, gamma = curve(rows, 20), 1 / 20
+    machines = {
+        OURS: er.Ridge(C=1.0, features=er.kernels.Gaussian.from_gamma(gamma), fit_intercept=False),
+        "sklearn": KernelRidge(alpha=er.scales.to_ridge(1.0), kernel="rbf", gamma=gamma),
+    }
+    contestants = {name: _plain(lambda m=m: m.fit(data.X, data.y)) for name, m in machines.items()}
+    part = data.X[:500]
+    return Row(
+        f"kernel ridge {data.name}: squared error of some rows",
+        contestants,
+        lambda machine: metrics.mean_squared_error(data.y[:500], machine.predict(part)),
+    )
+
+
+def gram_matrix(rows: int = 12_000) -> Row:
+    X = np.random.default_rng(0).normal(size=(int(SHARE * rows), 30))
+    kernel = er.kernels.Gaussian.from_gamma(1 / 30)
+    out = np.empty((len(X), len(X)))
+    items = kernel.prepare(X)
+    contestants = {
+        OURS: _plain(lambda: kernel.between(items, None, out)),
+        "sklearn rbf_kernel": _plain(lambda: rbf_kernel(X, gamma=1 / 30)),
+    }
+    return Row(f"Gram matrix {len(X):_}x30: sum", contestants, lambda K: float(K[:100].sum()))
+
+
+def _linear(title: str, data: Data, machines: dict[str, Any], objective: Callable[[np.ndarray], float]) -> Row:
+    contestants = {name: _plain(lambda m=m: m.fit(data.X, data.y)) for name, m in machines.items()}
+
+    def grade(machine: Any) -> float:
+        w = np.ravel(machine.coef_)
+        return 0.5 * float(w @ w) + objective(data.y * (data.X @ w + float(np.ravel(machine.intercept_)[0])))
+
+    return Row(f"{title} {data.name}: objective", contestants, grade)
+
+
+def logistic(rows: int = 4_000_000) -> Row:
+    data = dense_labels(int(SHARE * rows), 60)
+    machines = {
+        OURS: er.LogisticRegression(C=1.0),
+        "sklearn lbfgs": linear_model.LogisticRegression(C=1.0, max_iter=1000),
+        "sklearn newton-cholesky": linear_model.LogisticRegression(C=1.0, solver="newton-cholesky"),
+    }
+    return _linear("logistic", data, machines, lambda margins: float(np.logaddexp(0, -margins).sum()))
+
+
+def hinge(rows: int = 4_000_000) -> Row:
+    data = dense_labels(int(SHARE * rows), 60)
+    machines = {
+        OURS: er.SVM(C=1.0, tol=1e-3, fit_intercept=False),
+        "sklearn LinearSVC": svm.LinearSVC(C=1.0, loss="hinge", tol=0.1, fit_intercept=False, max_iter=1000),
+    }
+    return _linear("hinge", data, machines, lambda margins: float(np.maximum(0, 1 - margins).sum()))
+
+
+ROWS: list[Callable[[], Row]] = [
+    neighbors,
+    machine_fit,
+    machine_predict,
+    kernel_ridge,
+    gram_matrix,
+    logistic,
+    hinge,
+]
+
+
+def run() -> None:
+    for make in ROWS:
+        show(make())

@@ -1,0 +1,260 @@
+"""Blocks and sums of kernels on dense vectors, compiled: a thread walks its tiles, product and formula in one call.
+
+A kernel here is a formula of one matrix product, <l_i, r_j>. Tiles have a fixed size, so the bits do not depend on the
+number of threads; products go to BLAS, which is kept to one thread.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+
+from empirisk.kernels.tiles import result
+from empirisk.linalg.threads import in_threads
+from empirisk.settings import settings
+
+Array = NDArray[np.float64]
+
+EXPONENTIAL, DISTANCE, POLYNOMIAL = range(3)
+#: Rows and columns of a tile, which stays in the second cache between the product and the formula.
+SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
+#: Entries that a call makes at most, some hundredths of a second: between calls the threads look at the flag.
+ENTRIES = 1 << 24
+#: Calls for each thread, so that none waits long for the last one.
+CALLS = 4
+
+
+@dataclass(frozen=True)
+class Formula:
+    """k(a_i, b_j) from <left_i, right_j>.
+
+    Attributes
+    ----------
+    form : int
+        EXPONENTIAL: exp(t). DISTANCE: factor sqrt(-t), or exp of that. POLYNOMIAL: (t + constant)^degree.
+    left, right : arrays
+        What is multiplied; for the first two forms t = -scale |a_i - b_j|^2, and at most 0.
+    points, norms : pairs of arrays
+        The vectors themselves and their scaled squared norms, for pairs that are recomputed from their differences:
+        those whose norms sum to more than ``floor`` and whose t is above bound - share * sum of norms.
+    dtype : type
+        The precision of the entries.
+    """
+
+    form: int
+    left: NDArray
+    right: NDArray
+    dtype: Any
+    points: tuple[NDArray, NDArray] | None = None
+    norms: tuple[Array, Array] = (np.zeros(0), np.zeros(0))
+    scale: float = 1.0
+    factor: float = 1.0
+    exponential: bool = True
+    degree: int = 1
+    constant: float = 0.0
+    floor: float = np.inf
+    bound: float = 0.0
+    share: float = 0.0
+
+    def block(self, out: NDArray | None, symmetric: bool) -> NDArray:
+        """k(a_i, b_j); a symmetric block is computed once. ``out`` is overwritten."""
+        out = result(len(self.left), len(self.right), self.dtype, out)
+        work = self._work()
+        left = work[0]
+        fits = out.dtype == left.dtype and out.flags.c_contiguous
+        entries = out if fits else np.empty(out.shape, left.dtype)
+        rule, side = self._rule(symmetric), SIDE[left.dtype]
+        none = np.empty((0, 0))
+
+        def run(tiles: NDArray) -> None:
+            walk(tiles, side, rule, *work, entries, none, none)
+
+        in_threads(run, shares(tiles_of(out.shape, side, symmetric), side * side))
+        if not fits:
+            out[...] = entries
+        return out
+
+    def sums(self, coefficients: Array) -> Array:
+        """sum_j k(a_i, b_j) c_j for every i and every column of c."""
+        left, right, *_ = work = self._work()
+        rule, side = self._rule(symmetric=False), SIDE[left.dtype]
+        by_sum, found = np.array(coefficients.T, order="C"), np.zeros((coefficients.shape[1], len(left)))
+        tiles, none = tiles_of((len(left), len(right)), side, symmetric=False), np.empty((0, 0), left.dtype)
+        columns = -(-len(right) // side)
+
+        def run(starts: NDArray) -> None:
+            # All tiles of a row of tiles, in order: each sum is that of one thread.
+            walk(tiles[starts[0] * columns : (starts[-1] + 1) * columns], side, rule, *work, none, by_sum, found)
+
+        in_threads(run, shares(np.arange(len(tiles) // max(columns, 1)), side * len(right)))
+        return found.T
+
+    def _work(self) -> tuple[NDArray, ...]:
+        """The arrays that the loops take, of one kind each: contiguous, writeable, and of one precision."""
+        kind = np.result_type(self.left, self.right)
+        points = (self.left[:0], self.right[:0]) if self.points is None or self.floor == np.inf else self.points
+        arrays = (np.require(array, kind, ("C", "W")) for array in (self.left, self.right, *points))
+        return (*arrays, *(np.require(norms, np.float64, ("C", "W")) for norms in self.norms))
+
+    def _rule(self, symmetric: bool) -> Array:
+        numbers = (self.form, self.scale, self.factor, self.exponential, self.degree, self.constant)
+        return np.array([*numbers, self.floor, self.bound, self.share, symmetric], dtype=np.float64)
+
+
+def tiles_of(shape: tuple[int, ...], side: int, symmetric: bool) -> NDArray[np.int64]:
+    """First row and first column of every tile; of a symmetric block those on and above the diagonal."""
+    rows, columns = np.meshgrid(np.arange(0, shape[0], side), np.arange(0, shape[1], side), indexing="ij")
+    tiles = np.column_stack([rows.ravel(), columns.ravel()])
+    return tiles[tiles[:, 0] <= tiles[:, 1]] if symmetric else tiles
+
+
+def shares(tasks: NDArray, entries: int) -> list[NDArray]:
+    """Tasks of that many entries each, dealt to calls: a few for each thread, and none too long."""
+    calls = max(CALLS * settings().threads, -(-len(tasks) * entries // ENTRIES))
+    return np.array_split(tasks, min(calls, len(tasks))) if len(tasks) else []
+
+
+@intrinsic
+def _of_bits(typing_context, bits):
+    """The floating-point number that has these bits."""
+    number = types.float32 if bits == types.int32 else types.float64
+
+    def code(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(number))
+
+    return number(bits), code
+
+
+def _taylor(degree: int, kind: type) -> tuple:
+    """1/degree!, ..., 1/1!, 1/0!: on |r| <= log(2)/2 the next term is below the rounding."""
+    return tuple(kind(1 / float(np.prod(np.arange(1.0, k + 1)))) for k in range(degree, -1, -1))
+
+
+TERMS32, TERMS64 = _taylor(7, np.float32), _taylor(13, np.float64)
+# The logarithm of 2 in two parts, of which the first times any exponent is exact (Cody and Waite).
+HIGH32, LOW32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+HIGH64, LOW64 = 6.93145751953125e-1, 1.42860682030941723212e-6
+ROUND32, ROUND64 = np.float32(1 / np.log(2)), 1 / np.log(2)
+HALF32, ZERO32 = np.float32(0.5), np.float32(0.0)
+# Below these numbers the exponential is taken for zero: it has no full digits left.
+LEAST32, LEAST64 = np.float32(-87.0), -708.0
+
+
+def exponential(line):
+    """exp(min(x, 0)) of a line in place; written out, because the processor then does several at a time."""
+    raise NotImplementedError
+
+
+@overload(exponential, jit_options={"fastmath": {"nnan", "ninf", "nsz", "contract"}})
+def _exponential(line):
+    if line.dtype == types.float32:
+
+        def single(line):
+            for j in range(len(line)):
+                x = min(line[j], ZERO32)
+                inside = max(x, LEAST32)
+                k = np.floor(inside * ROUND32 + HALF32)
+                r = (inside - k * HIGH32) - k * LOW32
+                total = TERMS32[0]
+                for term in TERMS32[1:]:
+                    total = total * r + term
+                value = total * _of_bits(np.int32((np.int32(k) + np.int32(127)) << np.int32(23)))
+                line[j] = value if x >= LEAST32 else ZERO32
+
+        return single
+
+    def double(line):
+        for j in range(len(line)):
+            x = min(line[j], 0.0)
+            inside = max(x, LEAST64)
+            k = np.floor(inside * ROUND64 + 0.5)
+            r = (inside - k * HIGH64) - k * LOW64
+            total = TERMS64[0]
+            for term in TERMS64[1:]:
+                total = total * r + term
+            value = total * _of_bits((np.int64(k) + 1023) << 52)
+            line[j] = value if x >= LEAST64 else 0.0
+
+    return double
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _make(tile, row, column, rule, left, right, A, B, own, others):
+    """One tile of the kernel from the rows and columns at which it begins."""
+    form, scale, factor, power = int(rule[0]), rule[1], tile.dtype.type(rule[2]), int(rule[4])
+    constant, floor, bound, share, symmetric = tile.dtype.type(rule[5]), rule[6], rule[7], rule[8], rule[9] > 0
+    height, width = tile.shape
+    np.dot(left[row : row + height], right[column : column + width].T, tile)
+    for i in range(height):
+        line = tile[i]
+        if form == POLYNOMIAL:
+            for j in range(width):
+                base = line[j] + constant
+                value = base
+                for _ in range(power - 1):
+                    value *= base
+                line[j] = value
+            continue
+        if floor < np.inf:
+            _repair(line, scale, floor, bound, share, A[row + i], B[column:], own[row + i], others[column:])
+        if symmetric and row == column:
+            line[i] = 0
+        if form == DISTANCE:
+            for j in range(width):
+                line[j] = factor * np.sqrt(max(-line[j], tile.dtype.type(0)))
+        if form == EXPONENTIAL or rule[3] > 0:
+            exponential(line)
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _repair(line, scale, floor, bound, share, a, B, own, others):
+    """Recompute -scale |a - b_j|^2 from the differences of pairs so close that the product has lost its digits."""
+    for j in range(len(line)):
+        both = own + others[j]
+        if both > floor and line[j] > bound - share * both:
+            total = 0.0
+            for k in range(len(a)):
+                total += (a[k] - B[j, k]) * (a[k] - B[j, k])
+            line[j] = -scale * total
+
+
+# Sums over a tile may be reordered, which lets the processor add several entries at a time.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _product(line, coefficients):
+    """<line, coefficients> in float64."""
+    total = 0.0
+    for j in range(len(line)):
+        total += line[j] * coefficients[j]
+    return total
+
+
+@njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+def walk(tiles, side, rule, left, right, A, B, own, others, out, coefficients, sums):
+    """The tiles that begin at these rows and columns, into the block; of a symmetric one mirrored too.
+
+    With coefficients, a row for each sum, sums_ki += sum_j k(a_i, b_j) c_kj instead.
+    """
+    symmetric = rule[9] > 0
+    memory = np.empty(side * side, left.dtype)
+    for n in range(len(tiles)):
+        row, column = tiles[n, 0], tiles[n, 1]
+        height, width = min(side, len(left) - row), min(side, len(right) - column)
+        tile = memory[: height * width].reshape(height, width)
+        _make(tile, row, column, rule, left, right, A, B, own, others)
+        if len(coefficients):
+            for k in range(len(coefficients)):
+                c = coefficients[k, column : column + width]
+                for i in range(height):
+                    sums[k, row + i] += _product(tile[i], c)
+            continue
+        for i in range(height):
+            for j in range(width):
+                out[row + i, column + j] = tile[i, j]
+        if symmetric:
+            for strip in range(0, height, 32):  # a transposed copy by strips stays in the first cache
+                for j in range(width):
+                    for i in range(strip, min(strip + 32, height if row != column else j)):
+                        out[column + j, row + i] = tile[i, j]
