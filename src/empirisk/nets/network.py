@@ -1,0 +1,301 @@
+"""The network as a feature map: what stands in the slot ``features`` of a machine."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from empirisk.contract.arguments import check_number
+from empirisk.contract.inputs import generator
+from empirisk.errors import EmpiriskError
+from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
+from empirisk.nets.learning import learn
+from empirisk.nets.plan import Plan, checked_layers, through
+
+FLOATS = (np.float64, np.float32)
+
+
+class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """phi_W: a feed-forward network whose weights are learned with the machine in whose slot ``features`` it stands.
+
+    A machine with a network minimises
+
+        decay/2 sum_l |W_l|_F^2  +  R(w)  +  C sum_i c_i loss(y_i, <w, phi_W(x_i)> + b),
+
+    biases free, by mini-batches in which the sum of losses of B of n rows stands for n/B times as much. When training
+    ends, the head w, b is solved to its optimum on phi_W(X) by the solver of the machine, whose certificate proves it.
+    Equal rows count once with all their weight and the order of the rows does not matter.
+
+    Parameters
+    ----------
+    layers : list of int and Layer
+        The hidden layers; a number is a dense layer of that width, others are objects of `empirisk.nets`. An empty list
+        is the identity.
+    activation : {"relu", "tanh", "sigmoid", "linear", "sign"}
+        What follows every dense or convolutional layer that states nothing else.
+    widths : list of int, optional
+        The widths of the dense layers, in place of those in ``layers``.
+    shape : tuple, optional
+        (height, width, channels) of the images that flat rows stand for.
+    init : {"auto", "he", "glorot", "normal"}
+        First weights; "auto" is "he" before relu, else "glorot".
+    weights : dict of arrays, optional
+        Weights to begin with by name, such as ``{"0.weight": ...}``; names that it lacks are drawn.
+    freeze : bool or list of int
+        Layers whose weights stay as they begin; True for all.
+    masks : dict of arrays, optional
+        Zero where a weight, by name, is to stay zero.
+    batch_norm : bool
+        Whether batches are normalised before every activation.
+    dropout : float
+        The share of numbers dropped after every dense layer in training.
+    decay : float
+        The factor of the penalty on the weights of the network.
+    augment : list of Augmentation
+        Random changes of the rows in training: `Mirror`, `Shift`, `Noise`, `Scale`, `Crop`.
+    optimiser : str or Optax object
+        "adam", "sgd", "momentum", "nesterov", "rmsprop", "adagrad", or an object with a step size of its own.
+    rate : float or "auto"
+        The first step size, for J divided by the sum of all C c_i; "auto" is 0.01 where every step sees all rows, else
+        0.001.
+    schedule : str or callable
+        "cosine", "constant", "linear", "exponential" or "steps": how the step size falls; or a function of the step that
+        gives a factor.
+    batch : int
+        Rows in a step.
+    epochs : int or None
+        Times that the rows are seen; None is 20, and no fewer than give 2000 steps.
+    validation : float
+        The share of rows that are held out from training, for early stopping; 0 for none.
+    look_every : int or None
+        Steps between looks at the held-out rows; None is an epoch, but at least 50 steps.
+    patience : int
+        Looks without a better held-out loss after which training stops; the best weights are restored.
+    n_init : int
+        How often to train from new first weights; the lowest objective wins.
+    tied : bool
+        For an autoencoder: whether the decoder has the weights of the encoder, transposed.
+    checkpoint : str or Path, optional
+        A file in which the training is kept at every look; a fit that was killed goes on from it to the same result.
+    random_state : int, RandomState or None
+        Seed of first weights, order of rows, dropout and augmentation.
+
+    Attributes
+    ----------
+    weights_, state_ : dicts of arrays
+        The weights by name, layer number first, and running moments.
+    history_ : dict of arrays
+        Of every look: "step", "seconds", "objective", "validation_objective", and for every weight in ``history_names_``
+        the "gradient_norm" and the "drift" |W - W0| / |W0|.
+    n_steps_, ended_ : int, str
+        Steps taken, and why training ended.
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
+    >>> network = er.Network([4], activation="tanh", random_state=0)
+    >>> machine = er.LogisticRegression(C=100.0, features=network).fit(X, y)
+    >>> machine.predict(X), machine.certificate_.converged
+    (array([0, 1, 1, 0]), True)
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Any] = (100,),
+        activation: str = "relu",
+        *,
+        widths: Sequence[int] | None = None,
+        shape: Sequence[int] | None = None,
+        init: str = "auto",
+        weights: dict[str, ArrayLike] | None = None,
+        freeze: bool | Sequence[int] = (),
+        masks: dict[str, ArrayLike] | None = None,
+        batch_norm: bool = False,
+        dropout: float = 0.0,
+        decay: float = 1.0,
+        augment: Sequence[Any] = (),
+        optimiser: Any = "adam",
+        rate: float | str = "auto",
+        schedule: Any = "cosine",
+        batch: int = 128,
+        epochs: int | None = None,
+        validation: float = 0.0,
+        look_every: int | None = None,
+        patience: int = 10,
+        n_init: int = 1,
+        tied: bool = False,
+        checkpoint: str | Path | None = None,
+        random_state: Any = None,
+    ):
+        self.layers = layers
+        self.activation = activation
+        self.widths = widths
+        self.shape = shape
+        self.init = init
+        self.weights = weights
+        self.freeze = freeze
+        self.masks = masks
+        self.batch_norm = batch_norm
+        self.dropout = dropout
+        self.decay = decay
+        self.augment = augment
+        self.optimiser = optimiser
+        self.rate = rate
+        self.schedule = schedule
+        self.batch = batch
+        self.epochs = epochs
+        self.validation = validation
+        self.look_every = look_every
+        self.patience = patience
+        self.n_init = n_init
+        self.tied = tied
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+
+    # --- presets ------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def convolutional(
+        cls,
+        filters: Sequence[int] = (16, 32),
+        size: int = 3,
+        dense: Sequence[int] = (128,),
+        **parameters: Any,
+    ) -> "Network":
+        """Convolutions that keep the size of the image, each with a pooling to half of it, and dense layers.
+
+        >>> er.Network.convolutional((8,), dense=(32,), shape=(28, 28, 1)).layers
+        [Conv(filters=8, padding=1), MaxPool(), Dense(width=32)]
+        """
+        layers: list[Layer] = []
+        for count in filters:
+            layers += [Conv(count, size, padding=size // 2), MaxPool(2)]
+        return cls([*layers, *(Dense(width) for width in dense)], **parameters)
+
+    @classmethod
+    def alexnet(cls, shape: Sequence[int], width: int = 16, **parameters: Any) -> "Network":
+        """Five convolutions, three poolings and two dense layers with dropout, scaled to the image.
+
+        The filters are those of AlexNet in proportion (96, 256, 384, 384, 256 over 4096 dense units), ``width`` for the
+        first; the first stride and the poolings are left out where the image would become too small.
+
+        >>> len(er.Network.alexnet((32, 32, 3)).layers)
+        10
+        """
+        side = min(shape[0], shape[1])
+        large = side >= 64  # below, a first stride would leave nothing to pool
+        counts = [width * share // 6 for share in (6, 16, 24, 24, 16)]
+        layers: list[Layer] = [Conv(counts[0], 11, 4, 2) if large else Conv(counts[0], 5, 1, 2)]
+        side = layers[0].output((side, side, 1))[0]
+        for number, count in enumerate(counts[1:]):
+            if number in (0, 1) and side >= 6:
+                layers.append(MaxPool(3, 2))
+                side = layers[-1].output((side, side, 1))[0]
+            layers.append(Conv(count, 5 if number == 0 else 3, 1, 2 if number == 0 else 1))
+        if side >= 3:
+            layers.append(MaxPool(3, 2) if side >= 6 else MaxPool(2))
+        layers += [Dense(32 * width), Dense(32 * width)]
+        return cls(layers, shape=tuple(shape), **({"dropout": 0.5} | parameters))
+
+    # --- the map --------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "Network":
+        """Note the shape of the rows and draw first weights; a machine then learns better ones."""
+        rows = validate_data(self, X, dtype=FLOATS, allow_nd=True)
+        self.shape_ = self._sample_shape(rows)
+        self.plan_layers_ = checked_layers(self.layers, self.widths)
+        check_number("dropout", self.dropout, 0, 1 - 1e-9)
+        self.seed_ = int(generator(self.random_state).integers(2**31))
+        self.weights_, self.state_ = self.first_weights(0), self._plan().state()
+        self._n_features_out = self._plan().width
+        self._rows = rows
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """phi_W of every row, in the precision of X."""
+        return through(self._plan(), self.weights_, self.state_, self._images(X))
+
+    def layer_outputs(self, X: ArrayLike) -> list[NDArray]:
+        """What comes out of every layer, activation included: n x width, or n x height x width x channels."""
+        return through(self._plan(), self.weights_, self.state_, self._images(X), all_layers=True)
+
+    def learn_with(self, problems: list[Any], run: Any) -> tuple[list[Any], list[Any]]:
+        """Learn W with the problems of a machine; they come back on phi_W(X), with the fits of their heads.
+
+        Parameters
+        ----------
+        problems : list of Problem
+            What the machine minimises, on the rows given to `fit`.
+        run : callable
+            Solves problems with the solver and within the limits of the machine.
+        """
+        rows = self.__dict__.pop("_rows")
+        return learn(self, rows, problems, run)
+
+    def first_weights(self, attempt: int) -> dict[str, NDArray]:
+        """The weights that training begins with: those given, the others drawn; another draw for every attempt."""
+        plan = self._plan()
+        drawn = plan.weights(self.init, np.random.default_rng([self.seed_, attempt]))
+        for name, value in (self.weights or {}).items():
+            if name not in drawn:
+                raise EmpiriskError(f"weights has {name!r}, but the network has {sorted(drawn)}; rename it or leave it out.")
+            value = np.asarray(value, dtype=np.float32)
+            if value.shape != drawn[name].shape:
+                raise EmpiriskError(f"weights[{name!r}] has shape {value.shape}, but must have {drawn[name].shape}.")
+            drawn[name] = value
+        for name, mask in (self.masks or {}).items():
+            if name not in drawn or np.shape(mask) != drawn[name].shape:
+                raise EmpiriskError(f"masks[{name!r}] fits no weight of the network; it has {sorted(drawn)}.")
+            drawn[name] = drawn[name] * np.asarray(mask, dtype=np.float32)
+        return drawn
+
+    def frozen_names(self) -> frozenset[str]:
+        """The names of the weights that stay."""
+        if self.freeze is True:
+            return frozenset(self.weights_)
+        numbers = () if self.freeze is False else tuple(self.freeze)
+        for number in numbers:
+            if whole("freeze", number, 0) >= len(self.plan_layers_):
+                raise EmpiriskError(f"freeze={self.freeze!r} names layer {number}, but there are {len(self.plan_layers_)}.")
+        return frozenset(name for name in self.weights_ if int(name.split(".")[0]) in numbers)
+
+    def _plan(self) -> Plan:
+        check_is_fitted(self, "shape_")
+        return Plan(self.plan_layers_, self.shape_, self.activation, bool(self.batch_norm), float(self.dropout))
+
+    def _sample_shape(self, rows: NDArray) -> Shape:
+        if self.shape is None:
+            return (*rows.shape[1:], 1) if rows.ndim == 3 else tuple(rows.shape[1:])
+        shape = tuple(whole("shape", side) for side in self.shape)
+        shape = (*shape, 1) if len(shape) == 2 else shape
+        if int(np.prod(shape)) != int(np.prod(rows.shape[1:])):
+            raise EmpiriskError(f"shape={self.shape!r} does not fit rows of {int(np.prod(rows.shape[1:]))} numbers.")
+        return shape
+
+    def _images(self, X: ArrayLike) -> NDArray:
+        """Validated rows in the shape of the network's input."""
+        check_is_fitted(self, "shape_")
+        rows = validate_data(self, X, dtype=FLOATS, allow_nd=True, reset=False)
+        return self.shaped(rows)
+
+    def shaped(self, rows: NDArray) -> NDArray:
+        """Rows in the shape of the network's input."""
+        if int(np.prod(rows.shape[1:])) != int(np.prod(self.shape_)):
+            raise EmpiriskError(f"X has rows of shape {rows.shape[1:]}, but the network was fitted on {self.shape_}.")
+        return rows.reshape(len(rows), *self.shape_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_rows"}
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
