@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         kernels,
         losses,
         maps,
+        nets,
         penalties,
         plots,
         scales,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from empirisk.machines.oneclass import OneClassSVM
     from empirisk.machines.perceptron import Perceptron
     from empirisk.machines.regressors import SVR, ElasticNet, Lasso, LeastAbsolute, LeastSquares, Ridge
+    from empirisk.nets.network import Network
     from empirisk.settings import config
     from empirisk.theory.luck import luck
     from empirisk.trees.adaboost import AdaBoostClassifier
@@ -69,6 +71,7 @@ __all__ = [
     "LeastSquaresClassifier",
     "LogisticRegression",
     "NearestCentroid",
+    "Network",
     "OneClassSVM",
     "Perceptron",
     "Regressor",
@@ -86,6 +89,7 @@ __all__ = [
     "losses",
     "luck",
     "maps",
+    "nets",
     "penalties",
     "plots",
     "save",
@@ -103,6 +107,7 @@ _MODULES = (
     "kernels",
     "losses",
     "maps",
+    "nets",
     "penalties",
     "plots",
     "scales",
@@ -131,6 +136,7 @@ _HOMES = {
     "LeastSquaresClassifier": "empirisk.machines.classifiers",
     "LogisticRegression": "empirisk.machines.classifiers",
     "NearestCentroid": "empirisk.machines.centroid",
+    "Network": "empirisk.nets.network",
     "OneClassSVM": "empirisk.machines.oneclass",
     "Perceptron": "empirisk.machines.perceptron",
     "Regressor": "empirisk.machines.equation",

@@ -24,6 +24,8 @@ from empirisk.problem import Point, Problem
 
 #: Epochs where none are asked for, and the steps that there are then at least.
 EPOCHS, LEAST_STEPS = 20, 2000
+#: First weights tried where every step sees all rows, and the share of the steps after which the best is known.
+TRIES, TRIED = 10, 0.1
 #: The share of the time that is left to the head.
 FOR_THE_HEAD = 0.15
 REMEDIES = {
@@ -36,6 +38,8 @@ REMEDIES = {
 def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tuple[list[Problem], list[Any]]:
     """Train the network on the problems, then solve their heads on phi_W(X); see `Network.learn_with`."""
     plan = network._plan()
+    if not all(np.isfinite(problem.C) for problem in problems):
+        raise Unsuitable("C=inf, the hard margin, is for features that stay as they are; give a network a large C.")
     objective = Objective(
         plan,
         [(problem.loss, problem.classes) for problem in problems],
@@ -124,33 +128,49 @@ def _course(network: Any, rows: int) -> Course:
 
 
 def _train(network: Any, objective: Objective, data: Data, run: Any) -> Trained:
-    """The best of ``n_init`` trainings by the objective reached."""
+    """Training from the first weights that look best after a share of the steps, where several are drawn."""
     data, held_out = _split(network, data)
+    course = _course(network, len(data.x))
     stop = _stop(run)
-    attempts: list[tuple[float, Trained]] = []
-    for attempt in range(check_count("n_init", network.n_init) or 1):
-        course = replace(_course(network, len(data.x)), seed=network.seed_ + attempt)
-        weights = network.first_weights(attempt) | objective.head(np.random.default_rng([course.seed, 1]))
-        training = Training(
-            objective,
-            Rule(network.optimiser),
-            course,
-            data,
-            weights,
-            objective.plan.state(),
-            held_out=held_out,
-            frozen=network.frozen_names(),
-            masks=network.masks,
-            stop=stop,
-            checkpoint=_checkpoint(network, objective, course, data, attempt),
-        )
-        trained = training.run()
-        reached = float(objective.penalties(trained.weights))
-        reached += loss_sum(objective, trained.weights, trained.state, data)
-        attempts.append((reached, trained))
-        if stop():
-            break
-    return min(attempts, key=lambda pair: pair[0])[1]
+    tries = check_count("n_init", network.n_init, optional=True) or (TRIES if len(data.x) <= course.batch else 1)
+    best = 0
+    if tries > 1:
+        short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
+        reached = [_reached(_training(network, objective, short, data, attempt, stop=stop).run(), objective, data)
+                   for attempt in range(tries)]  # fmt: skip
+        best = int(np.argmin(reached))
+    training = _training(
+        network, objective, course, data, best,
+        stop=stop, held_out=held_out, report=_report(network, course),
+        checkpoint=_checkpoint(network, objective, course, data, best),
+    )  # fmt: skip
+    return training.run()
+
+
+def _training(network: Any, objective: Objective, course: Course, data: Data, attempt: int, **options: Any) -> Training:
+    weights = network.first_weights(attempt) | objective.head(np.random.default_rng([course.seed, attempt, 1]))
+    names, rule = network.frozen_names(), Rule(network.optimiser)
+    return Training(
+        objective, rule, course, data, weights, objective.plan.state(), frozen=names, masks=network.masks, **options
+    )
+
+
+def _reached(trained: Trained, objective: Objective, data: Data) -> float:
+    """The objective, as predicted, on all rows."""
+    total = float(objective.penalties(trained.weights)) + loss_sum(objective, trained.weights, trained.state, data)
+    return total if np.isfinite(total) else np.inf
+
+
+def _report(network: Any, course: Course) -> Any:
+    """Tells the user, if asked, how far the training is and how long it will take."""
+
+    def report(step: int, entry: dict[str, Any]) -> None:
+        if network.verbose:
+            left = entry["seconds"] / step * (course.steps - step)
+            held_out = f", held out {entry['validation_objective']:.6g}" if "validation_objective" in entry else ""
+            print(f"step {step} of {course.steps}: objective {entry['objective']:.6g}{held_out}, {left:.0f} s left")
+
+    return report
 
 
 def _split(network: Any, data: Data) -> tuple[Data, Data | None]:
@@ -164,7 +184,7 @@ def _split(network: Any, data: Data) -> tuple[Data, Data | None]:
 
 def _stop(run: Any) -> Any:
     """Why to stop training now: Ctrl-C, or all the time but that for the head is used."""
-    deadline = run.limits.deadline
+    deadline = run.deadline
     ours = deadline - FOR_THE_HEAD * (deadline - perf_counter()) if np.isfinite(deadline) else np.inf
 
     def stop() -> str:
@@ -202,8 +222,8 @@ def _on(phi: NDArray, problems: list[Problem]) -> list[Problem]:
     shared: dict[int, Any] = {}
     for problem in problems:
         if id(problem.design) not in shared:
-            rows = phi if problem.rows is None else phi[problem.rows]
-            shared[id(problem.design)] = design_of(rows, centre=problem.intercept)
+            design = design_of(phi if problem.rows is None else phi[problem.rows])
+            shared[id(problem.design)] = design.centred() if problem.intercept else design
     return [replace(problem, design=shared[id(problem.design)]) for problem in problems]
 
 

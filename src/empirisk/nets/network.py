@@ -75,12 +75,15 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Steps between looks at the held-out rows; None is an epoch, but at least 50 steps.
     patience : int
         Looks without a better held-out loss after which training stops; the best weights are restored.
-    n_init : int
-        How often to train from new first weights; the lowest objective wins.
+    n_init : int or None
+        How many first weights to try for a tenth of the steps; the best goes on. None is 10 where every step sees all
+        rows, else 1.
     tied : bool
         For an autoencoder: whether the decoder has the weights of the encoder, transposed.
     checkpoint : str or Path, optional
         A file in which the training is kept at every look; a fit that was killed goes on from it to the same result.
+    verbose : bool
+        Whether to print a line at every look, with the time left.
     random_state : int, RandomState or None
         Seed of first weights, order of rows, dropout and augmentation.
 
@@ -126,9 +129,10 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         validation: float = 0.0,
         look_every: int | None = None,
         patience: int = 10,
-        n_init: int = 1,
+        n_init: int | None = None,
         tied: bool = False,
         checkpoint: str | Path | None = None,
+        verbose: bool = False,
         random_state: Any = None,
     ):
         self.layers = layers
@@ -154,6 +158,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_init = n_init
         self.tied = tied
         self.checkpoint = checkpoint
+        self.verbose = verbose
         self.random_state = random_state
 
     # --- presets ------------------------------------------------------------------------------------------------------

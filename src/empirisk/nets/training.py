@@ -159,6 +159,8 @@ class Training:
         Zero where a weight is to stay as it is.
     stop : callable
         Says why to stop now; empty to go on.
+    report : callable
+        Told of every look.
     checkpoint : Checkpoint or None
         Where the training is kept, so that it can go on after a crash.
     """
@@ -176,9 +178,11 @@ class Training:
         frozen: frozenset[str] = frozenset(),
         masks: dict[str, NDArray] | None = None,
         stop: Callable[[], str] = lambda: "",
+        report: Callable[[int, dict[str, Any]], None] = lambda step, entry: None,
         checkpoint: Checkpoint | None = None,
     ):
-        self.objective, self.rule, self.course, self.held_out, self._stop = objective, rule, course, held_out, stop
+        self.objective, self.rule, self.course, self.held_out = objective, rule, course, held_out
+        self._stop, self._report = stop, report
         self._rows = len(data.x)
         self._whole = self._rows <= course.batch
         self._padded = bucket(self._rows, FEW)
@@ -270,6 +274,7 @@ class Training:
             entry["validation_objective"] = loss_sum(self.objective, weights, state, self.held_out) / share
         for name, value in entry.items():
             self.trained.history.setdefault(name, []).append(value)
+        self._report(step, entry)
         ended = self._judge(step, entry.get("validation_objective"), weights, state)
         if self._checkpoint is not None:
             self._checkpoint.write(step, self._carry, self._best, self.trained.history)
