@@ -56,7 +56,7 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
         network.state_ = best.state
         network.history_ = {name: np.asarray(values) for name, values in best.history.items()}
         network.history_names_ = sorted(set(best.weights) - network.frozen_names())
-        network.n_steps_, network.ended_ = best.steps, best.ended
+        network.n_steps_, network.stopped_ = best.steps, best.ended
         _warn(best)
     phi = through(plan, network.weights_, network.state_, network.shaped(rows))
     problems = _on(phi, problems)
@@ -234,10 +234,19 @@ def _heads(trained: Trained, problems: list[Problem]) -> list[Point]:
     points = []
     for problem, where in zip(problems, columns_of([problem.classes for problem in problems]), strict=True):
         w, b = np.ascontiguousarray(weight[:, where]), bias[where]
+        w[_constant(problem)] = 0.0  # units that are the same for every row: their weight only costs
+        if problem.classes:  # joint losses know differences of scores alone: what the classes have in common only costs
+            w, b = w - w.mean(axis=1, keepdims=True), b - b.mean()
         shift = problem.design.shift
         b = b if shift is None else b + shift @ w
         points.append(Point(w, b if problem.classes else float(b)))
     return points
+
+
+def _constant(problem: Problem) -> NDArray:
+    """The columns of phi_W(X) in which no row differs from the first."""
+    matrix = problem.design.columns(slice(None))
+    return (matrix == matrix[:1]).all(axis=0)
 
 
 def _not_worse(problem: Problem, fit: Any, start: Point) -> Any:

@@ -94,7 +94,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     history_ : dict of arrays
         Of every look: "step", "seconds", "objective", "validation_objective", and for every weight in ``history_names_``
         the "gradient_norm" and the "drift" |W - W0| / |W0|.
-    n_steps_, ended_ : int, str
+    n_steps_, stopped_ : int, str
         Steps taken, and why training ended.
 
     Examples
