@@ -72,12 +72,12 @@ class Layer(Part):
         """The shape of one sample after the layer."""
         return shape
 
-    def weights(self, shape: Shape, init: str, random: np.random.Generator) -> dict[str, NDArray]:
-        """First weights for samples of a shape; "weight" is penalised, all others are free."""
+    def shapes(self, shape: Shape) -> dict[str, Shape]:
+        """The shapes of the weights for samples of a shape; "weight" is penalised, all others are free."""
         return {}
 
-    def state(self, shape: Shape) -> dict[str, NDArray]:
-        """What is remembered without being learned by gradients."""
+    def moments(self, shape: Shape) -> dict[str, Shape]:
+        """The shapes of what is remembered without being learned by gradients."""
         return {}
 
     def apply(self, weights: Weights, place: str, x: Any, run: Pass) -> Any:
@@ -125,10 +125,9 @@ class Dense(Layer):
     def output(self, shape):
         return (whole("width", self.width),)
 
-    def weights(self, shape, init, random):
-        inputs, outputs = int(np.prod(shape)), self.output(shape)[0]
-        weight = first(self.init or init, (inputs, outputs), inputs, outputs, random)
-        return {"weight": weight, "bias": np.zeros(outputs, np.float32)}
+    def shapes(self, shape):
+        (outputs,) = self.output(shape)
+        return {"weight": (int(np.prod(shape)), outputs), "bias": (outputs,)}
 
     def apply(self, weights, place, x, run):
         return x.reshape(len(x), -1) @ weights[place + "weight"] + weights[place + "bias"]
@@ -183,11 +182,9 @@ class Conv(Layer):
     def output(self, shape):
         return (*places(self, shape, self.size, self.stride, self.padding), whole("filters", self.filters))
 
-    def weights(self, shape, init, random):
-        high, wide = pair("size", self.size)
-        inputs, outputs = high * wide * shape[2], self.output(shape)[2]
-        weight = first(self.init or init, (high, wide, shape[2], outputs), inputs, high * wide * outputs, random)
-        return {"weight": weight, "bias": np.zeros(outputs, np.float32)}
+    def shapes(self, shape):
+        outputs = self.output(shape)[2]
+        return {"weight": (*pair("size", self.size), shape[2], outputs), "bias": (outputs,)}
 
     def apply(self, weights, place, x, run):
         kernel = weights[place + "weight"]
@@ -339,11 +336,11 @@ class BatchNorm(Layer):
         self.momentum = momentum
         self.epsilon = epsilon
 
-    def weights(self, shape, init, random):
-        return {"scale": np.ones(shape[-1], np.float32), "shift": np.zeros(shape[-1], np.float32)}
+    def shapes(self, shape):
+        return {"scale": (shape[-1],), "shift": (shape[-1],)}
 
-    def state(self, shape):
-        return {"mean": np.zeros(shape[-1], np.float32), "variance": np.ones(shape[-1], np.float32)}
+    def moments(self, shape):
+        return {"mean": (shape[-1],), "variance": (shape[-1],)}
 
     def apply(self, weights, place, x, run):
         if run.training:
@@ -425,12 +422,8 @@ class Branch(Layer):
             raise EmpiriskError(f"The layers of Branch give shapes {outputs}, which cannot be joined; adjust the padding.")
         return (*outputs[0][:-1], sum(output[-1] for output in outputs))
 
-    def weights(self, shape, init, random):
-        parts = [layer.weights(shape, init, random) for layer in self.layers]
-        return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
-
-    def state(self, shape):
-        parts = [layer.state(shape) for layer in self.layers]
+    def shapes(self, shape):
+        parts = [layer.shapes(shape) for layer in self.layers]
         return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
 
     def apply(self, weights, place, x, run):
@@ -445,17 +438,24 @@ def activation(name: str) -> Any:
     return ACTIVATIONS[name]
 
 
-def first(init: str, shape: Shape, inputs: int, outputs: int, random: np.random.Generator) -> NDArray:
-    """Weights to begin with: "he" (variance 2 / inputs), "glorot" (uniform, 2 / (inputs + outputs)), "normal" (1 / inputs)."""
+def drawn(name: str, shape: Shape, init: str, random: np.random.Generator) -> NDArray:
+    """A weight to begin with: ones for scales, zeros for biases and shifts, and what multiplies at random.
+
+    "he" has variance 2 / inputs, "glorot" is uniform with 2 / (inputs + outputs), "normal" has 1 / inputs.
+    """
+    if not name.endswith("weight"):
+        return (np.ones if name.endswith("scale") else np.zeros)(shape, np.float32)
+    places = int(np.prod(shape[:-2]))  # of a filter; 1 for a dense layer
+    inputs, outputs = places * shape[-2], places * shape[-1]
     if init == "he":
-        drawn = random.normal(size=shape) * np.sqrt(2 / inputs)
+        values = random.normal(size=shape) * np.sqrt(2 / inputs)
     elif init == "glorot":
-        drawn = random.uniform(-1, 1, size=shape) * np.sqrt(6 / (inputs + outputs))
+        values = random.uniform(-1, 1, size=shape) * np.sqrt(6 / (inputs + outputs))
     elif init == "normal":
-        drawn = random.normal(size=shape) / np.sqrt(inputs)
+        values = random.normal(size=shape) / np.sqrt(inputs)
     else:
         raise EmpiriskError(f"init={init!r} is not known; choose one of {list(INITIALISATIONS)} or give the weights.")
-    return drawn.astype(np.float32)
+    return values.astype(np.float32)
 
 
 def slide(x: Any, kernel: Any, stride: Any, padding: Any, groups: int = 1) -> Any:

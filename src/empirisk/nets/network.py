@@ -1,6 +1,6 @@
 """The network as a feature map: what stands in the slot ``features`` of a machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.contract.arguments import check_number
 from empirisk.contract.inputs import generator
 from empirisk.errors import EmpiriskError
@@ -105,6 +106,21 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> machine.predict(X), machine.certificate_.converged
     (array([0, 1, 1, 0]), True)
     """
+
+    _state = state.State(
+        lambda its: _wrong_weights(its),
+        shape_=state.anything(),
+        layers_=state.anything(),
+        between_=state.anything(),
+        seed_=state.whole(),
+        weights_=state.anything(),
+        state_=state.anything(),
+        history_=state.optional(state.anything()),
+        history_names_=state.optional(state.anything()),
+        n_steps_=state.optional(state.whole()),
+        stopped_=state.optional(state.text()),
+        _n_features_out=state.size("width"),
+    )
 
     def __init__(
         self,
@@ -212,8 +228,10 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Note the shape of the rows and draw first weights; a machine then learns better ones."""
         rows = validate_data(self, X, dtype=FLOATS, allow_nd=True)
         self.shape_ = self._sample_shape(rows)
-        self.plan_layers_ = checked_layers(self.layers, self.widths)
-        check_number("dropout", self.dropout, 0, 1 - 1e-9)
+        self.layers_ = checked_layers(self.layers, self.widths)
+        # Between layers, as it was at the fit.
+        dropout = check_number("dropout", self.dropout, 0, 1)
+        self.between_ = (str(self.activation), bool(self.batch_norm), dropout)
         self.seed_ = int(generator(self.random_state).integers(2**31))
         self.weights_, self.state_ = self.first_weights(0), self._plan().state()
         self._n_features_out = self._plan().width
@@ -264,13 +282,13 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return frozenset(self.weights_)
         numbers = () if self.freeze is False else tuple(self.freeze)
         for number in numbers:
-            if whole("freeze", number, 0) >= len(self.plan_layers_):
-                raise EmpiriskError(f"freeze={self.freeze!r} names layer {number}, but there are {len(self.plan_layers_)}.")
+            if whole("freeze", number, 0) >= len(self.layers_):
+                raise EmpiriskError(f"freeze={self.freeze!r} names layer {number}, but there are {len(self.layers_)}.")
         return frozenset(name for name in self.weights_ if int(name.split(".")[0]) in numbers)
 
     def _plan(self) -> Plan:
         check_is_fitted(self, "shape_")
-        return Plan(self.plan_layers_, self.shape_, self.activation, bool(self.batch_norm), float(self.dropout))
+        return Plan(self.layers_, self.shape_, *self.between_)
 
     def _sample_shape(self, rows: NDArray) -> Shape:
         if self.shape is None:
@@ -304,3 +322,23 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+def _wrong_weights(its: Mapping[str, Any]) -> str | None:
+    """What is wrong with the weights of a state, if anything: the layers say which there must be."""
+    if not isinstance(its["layers_"], list) or not all(isinstance(layer, Layer) for layer in its["layers_"]):
+        return "layers_ is no list of layers"
+    try:
+        plan = Plan(its["layers_"], tuple(whole("shape_", side) for side in its["shape_"]), *its["between_"])
+        wanted = plan.shapes_of_weights(), plan.shapes_of_moments()
+    except (EmpiriskError, TypeError, ValueError, IndexError, OverflowError):
+        return "layers_ do not fit shape_"
+    for name, shapes in zip(("weights_", "state_"), wanted, strict=True):
+        held = its[name]
+        if not isinstance(held, dict) or not all(isinstance(value, np.ndarray) for value in held.values()):
+            return f"{name} is no table of arrays"
+        if {key: (value.shape, value.dtype) for key, value in held.items()} != {
+            key: (shape, np.dtype(np.float32)) for key, shape in shapes.items()
+        }:
+            return f"{name} does not fit layers_"
+        if not all(np.isfinite(value).all() for value in held.values()):
+            return f"{name} holds numbers that are not finite"
+    return None if plan.width == its["_n_features_out"] else "layers_ do not give as many columns as are noted"

@@ -1,6 +1,6 @@
 """A network as one function of weights and samples, with a hash: what has been compiled once serves every equal network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.nets.layers import Activation, BatchNorm, Dense, Dropout, Layer, Pass, Shape, Weights, activation
+from empirisk.nets.device import on_device
+from empirisk.nets.layers import Activation, BatchNorm, Dense, Dropout, Layer, Pass, Shape, Weights, activation, drawn
 from empirisk.parts import Part
 
 #: Rows that pass through a network at a time, outside training.
@@ -76,12 +77,25 @@ class Plan:
         """Numbers that come out for each sample."""
         return int(np.prod(self.shapes[-1]))
 
+    def shapes_of_weights(self) -> dict[str, Shape]:
+        """The shape of every weight, by name."""
+        return self._collect(lambda layer, shape: layer.shapes(shape))
+
+    def shapes_of_moments(self) -> dict[str, Shape]:
+        """The shape of every running moment, by name."""
+        return self._collect(lambda layer, shape: layer.moments(shape))
+
+    def _collect(self, of: Callable[[Layer, Shape], dict[str, Shape]]) -> dict[str, Shape]:
+        parts = zip(self.steps, self.shapes[:-1], strict=True)
+        return {place + name: value for (place, layer, _), shape in parts for name, value in of(layer, shape).items()}
+
     def weights(self, init: str, random: np.random.Generator) -> dict[str, NDArray]:
         """First weights, by name."""
         out = {}
         for number, (place, layer, _) in enumerate(self.steps):
-            way = self._suitable(number) if init == "auto" else init
-            out |= {place + name: value for name, value in layer.weights(self.shapes[number], way, random).items()}
+            way = getattr(layer, "init", None) or (self._suitable(number) if init == "auto" else init)
+            shapes = layer.shapes(self.shapes[number])
+            out |= {place + name: drawn(name, shape, way, random) for name, shape in shapes.items()}
         return out
 
     def _suitable(self, number: int) -> str:
@@ -90,12 +104,9 @@ class Plan:
         return "he" if functions[:1] == ["relu"] else "glorot"
 
     def state(self) -> dict[str, NDArray]:
-        """First running moments, by name."""
-        return {
-            place + name: value
-            for (place, layer, _), shape in zip(self.steps, self.shapes[:-1], strict=True)
-            for name, value in layer.state(shape).items()
-        }
+        """First running moments, by name: mean 0 and variance 1."""
+        shapes = self.shapes_of_moments().items()
+        return {name: np.full(shape, float(name.endswith("variance")), np.float32) for name, shape in shapes}
 
     def apply(self, weights: Weights, x: Any, run: Pass, outputs: list | None = None) -> Any:
         """phi of a batch as n x width; ``outputs`` collects what comes out of every layer of the user's."""
@@ -157,7 +168,7 @@ def through(plan: Plan, weights: Weights, state: Weights, X: NDArray, all_layers
     Blocks are filled up with zeros to powers of two, so that a row's answer depends neither on the number of rows
     nor, but for that, on a compilation of its own.
     """
-    with jax.enable_x64(X.dtype == np.float64):
+    with on_device(), jax.enable_x64(X.dtype == np.float64):
         weights, state = ({k: np.asarray(v, X.dtype) for k, v in part.items()} for part in (weights, state))
         parts = []
         for start in range(0, len(X), BLOCK):

@@ -13,6 +13,7 @@ from jax import lax
 from numpy.typing import NDArray
 
 from empirisk.nets.checkpoint import Checkpoint
+from empirisk.nets.device import on_device
 from empirisk.nets.layers import Pass, Weights
 from empirisk.nets.objective import Objective
 from empirisk.nets.optimisers import Rule
@@ -93,7 +94,7 @@ def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: An
     x, targets, scale = (array[rows] for array in data)
 
     def value(weights):
-        run = Pass(carry["state"], True, scale.sum(axis=1), jax.random.fold_in(key, number))
+        run = Pass(carry["state"], True, scale.sum(axis=1), jax.random.fold_in(jax.random.key(key), number))
         everything = weights | fixed
         loss = objective.losses(everything, x, targets, scale, run)
         return mean * (objective.penalties(everything) + rescale * loss), run.state
@@ -191,10 +192,8 @@ class Training:
         masks = {name: np.asarray(mask, np.float32) for name, mask in (masks or {}).items() if name not in frozen}
         mean = 1.0 / max(float(data.scale.sum()), np.finfo(np.float32).tiny)
         rescale = 1.0 if self._whole else self._rows / course.batch
-        self._given = jax.device_put(
-            (self._fixed, masks, data.padded(self._padded).arrays, np.float32(mean), np.float32(rescale),
-             jax.random.key(course.seed))
-        )  # fmt: skip
+        padded = data.padded(self._padded).arrays
+        self._given = self._fixed, masks, padded, np.float32(mean), np.float32(rescale), np.uint32(course.seed)
         moving = {name: jnp.asarray(value) for name, value in weights.items() if name not in frozen}
         self._carry = {"weights": moving, "state": dict(state), "memory": rule.transformation.init(moving)}
         self._names = sorted(moving)
@@ -204,10 +203,15 @@ class Training:
 
     def run(self) -> Trained:
         """Train until the steps are done or something says stop."""
+        with on_device() as platform:
+            return self._run(platform)
+
+    def _run(self, platform: str) -> Trained:
         step = self._resume()
+        self._given = jax.tree.map(jnp.asarray, self._given)  # on the device once, not at every step
         begin = time.perf_counter() - (self.trained.history.get("seconds") or [0.0])[-1]
         # Inside a loop, convolutions do not use the threads of a CPU.
-        single = jax.default_backend() == "cpu" and not self.objective.plan.loops_well
+        single = platform == "cpu" and not self.objective.plan.loops_well
         self._call, stride = (one_step, 1) if single else (many_steps, TOGETHER)
         ended = ""
         while step < self.course.steps and not ended:
