@@ -101,3 +101,13 @@ def crammer_singer_prox(y: int, row, step) -> list[float]:
     p = [max(Fraction(0), entry - threshold) for entry in goal]
     assert sum(p) == 1
     return [float(score - step * (p[j] - (j == y))) for j, score in enumerate(row)]
+
+
+def slide_naively(x, size, stride, padding, outside, pool):
+    """pool(window) for every window of images n x height x width x channels, with ``outside`` around them."""
+    around = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+    x = np.pad(x, around, constant_values=outside)
+    rows, columns = ((length - size) // stride + 1 for length in x.shape[1:3])
+    windows = [[[image[i * stride : i * stride + size, j * stride : j * stride + size] for j in range(columns)]
+                for i in range(rows)] for image in x]  # fmt: skip
+    return np.array([[[pool(window) for window in line] for line in image] for image in windows])

@@ -35,7 +35,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         C_=state.number(0, finite=False),
         choice_=state.optional(state.part(choice.Choice)),
         certificate_=state.part(Certificate),
-        history_=state.mapping(state.array("f", None, finite=False)),
+        history_=state.mapping(state.array("fi", None, finite=False)),  # "problem" counts
         n_iter_=state.whole(),
         solver_=state.text(),
         stopped_=state.optional(state.text()),  # files of version 0.1 have none
@@ -77,6 +77,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             C = check_C(self.C, hard=loss.hard_form is not None)
         else:
             choice.check_way(self.C, self.rule)
+        if np.isinf(C) and hasattr(self.features, "transform") and hasattr(self.features, "learn_with"):
+            raise Unsuitable("C=inf, the hard margin, needs features that stay as they are; give a network a large C.")
         intercept = bool(self.fit_intercept)
         shared: dict[bytes, tuple] = {}
         problems = []

@@ -12,6 +12,14 @@ if _missing:
     raise MissingExtra(f"Networks need {' and '.join(_missing)}; install with: pip install 'empirisk[nets]'.")
 
 from empirisk.nets.augment import Crop, Mirror, Noise, Scale, Shift  # noqa: E402
+from empirisk.nets.experiments import (  # noqa: E402
+    Tickets,
+    WidthCurve,
+    boolean_network,
+    double_descent,
+    lottery_tickets,
+    width_curve,
+)
 from empirisk.nets.layers import (  # noqa: E402
     Activation,
     BatchNorm,
@@ -25,6 +33,8 @@ from empirisk.nets.layers import (  # noqa: E402
     MaxPool,
     MeanPool,
 )
+from empirisk.nets.tangent import Tangent  # noqa: E402
+from empirisk.nets.transfer import read_weights  # noqa: E402
 
 __all__ = [
     "Activation",
@@ -43,4 +53,12 @@ __all__ = [
     "Noise",
     "Scale",
     "Shift",
+    "Tangent",
+    "Tickets",
+    "WidthCurve",
+    "boolean_network",
+    "double_descent",
+    "lottery_tickets",
+    "read_weights",
+    "width_curve",
 ]

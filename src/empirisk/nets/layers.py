@@ -203,7 +203,7 @@ class Filter(Layer):
     width : float
         Width of the bell in pixels.
 
-    >>> er.nets.Filter("gaussian").kernel().sum().round(6)
+    >>> round(float(er.nets.Filter("gaussian").kernel().sum()), 6)
     1.0
     """
 

@@ -37,9 +37,7 @@ REMEDIES = {
 
 def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tuple[list[Problem], list[Any]]:
     """Train the network on the problems, then solve their heads on phi_W(X); see `Network.learn_with`."""
-    plan = network._plan()
-    if not all(np.isfinite(problem.C) for problem in problems):
-        raise Unsuitable("C=inf, the hard margin, is for features that stay as they are; give a network a large C.")
+    plan = network.plan()
     objective = Objective(
         plan,
         [(problem.loss, problem.classes) for problem in problems],
@@ -188,7 +186,7 @@ def _stop(run: Any) -> Any:
     ours = deadline - FOR_THE_HEAD * (deadline - perf_counter()) if np.isfinite(deadline) else np.inf
 
     def stop() -> str:
-        if run.interrupted():
+        if run.interrupted is not None and run.interrupted():
             return "interrupted"
         return "max_time" if perf_counter() >= ours else ""
 

@@ -22,12 +22,17 @@ def _residual(phi: Function) -> Function:
     return lambda y, f: phi(f - y)
 
 
+def _size(e: Any) -> Any:
+    """|e| with slope 0 at 0."""
+    return e * jnp.sign(e)
+
+
 def _soft_hinge(loss: Any) -> Function:
     return _margin(lambda t: loss.temperature * jax.nn.softplus((loss.margin - t) / loss.temperature))
 
 
 def _insensitive(loss: Any) -> Function:
-    return _residual(lambda e: jnp.maximum(jnp.abs(e) - loss.epsilon, 0))
+    return _residual(lambda e: jnp.where(_size(e) > loss.epsilon, _size(e) - loss.epsilon, 0))
 
 
 def _own(y: Any, f: Any) -> Any:
@@ -53,18 +58,18 @@ LOSSES: dict[type[Loss], Callable[[Any], Function]] = {
     losses.Exponential: lambda loss: _margin(lambda t: jnp.exp(-t)),
     losses.Squared: lambda loss: _residual(lambda e: e**2),
     losses.EpsilonInsensitive: _insensitive,
-    losses.Power: lambda loss: _residual(lambda e: jnp.abs(e) ** loss.p),
-    losses.SquaredAbsolute: lambda loss: _residual(lambda e: e**2 + loss.weight * jnp.abs(e)),
+    losses.Power: lambda loss: _residual(lambda e: _size(e) ** loss.p),
+    losses.SquaredAbsolute: lambda loss: _residual(lambda e: e**2 + loss.weight * _size(e)),
     losses.Softmax: lambda loss: _softmax,
     losses.CrammerSinger: lambda loss: _crammer_singer,
 }
 
 PENALTIES: dict[type[Penalty], Callable[[Any], Function]] = {
     penalties.NoPenalty: lambda penalty: lambda w: jnp.zeros((), w.dtype),
-    penalties.L1: lambda penalty: lambda w: jnp.abs(w).sum(),
+    penalties.L1: lambda penalty: lambda w: _size(w).sum(),
     penalties.L2: lambda penalty: lambda w: 0.5 * jnp.vdot(w, w),
     penalties.ElasticNet: lambda penalty: lambda w: (
-        penalty.ratio * jnp.abs(w).sum() + 0.5 * (1 - penalty.ratio) * jnp.vdot(w, w)
+        penalty.ratio * _size(w).sum() + 0.5 * (1 - penalty.ratio) * jnp.vdot(w, w)
     ),
 }
 

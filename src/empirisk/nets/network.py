@@ -233,18 +233,18 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         dropout = check_number("dropout", self.dropout, 0, 1)
         self.between_ = (str(self.activation), bool(self.batch_norm), dropout)
         self.seed_ = int(generator(self.random_state).integers(2**31))
-        self.weights_, self.state_ = self.first_weights(0), self._plan().state()
-        self._n_features_out = self._plan().width
+        self.weights_, self.state_ = self.first_weights(0), self.plan().state()
+        self._n_features_out = self.plan().width
         self._rows = rows
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
         """phi_W of every row, in the precision of X."""
-        return through(self._plan(), self.weights_, self.state_, self._images(X))
+        return through(self.plan(), self.weights_, self.state_, self._images(X))
 
     def layer_outputs(self, X: ArrayLike) -> list[NDArray]:
         """What comes out of every layer, activation included: n x width, or n x height x width x channels."""
-        return through(self._plan(), self.weights_, self.state_, self._images(X), all_layers=True)
+        return through(self.plan(), self.weights_, self.state_, self._images(X), all_layers=True)
 
     def learn_with(self, problems: list[Any], run: Any) -> tuple[list[Any], list[Any]]:
         """Learn W with the problems of a machine; they come back on phi_W(X), with the fits of their heads.
@@ -261,7 +261,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def first_weights(self, attempt: int) -> dict[str, NDArray]:
         """The weights that training begins with: those given, the others drawn; another draw for every attempt."""
-        plan = self._plan()
+        plan = self.plan()
         drawn = plan.weights(self.init, np.random.default_rng([self.seed_, attempt]))
         for name, value in (self.weights or {}).items():
             if name not in drawn:
@@ -286,7 +286,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 raise EmpiriskError(f"freeze={self.freeze!r} names layer {number}, but there are {len(self.layers_)}.")
         return frozenset(name for name in self.weights_ if int(name.split(".")[0]) in numbers)
 
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan:
+        """The network as a function of weights and samples."""
         check_is_fitted(self, "shape_")
         return Plan(self.layers_, self.shape_, *self.between_)
 

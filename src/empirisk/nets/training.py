@@ -263,15 +263,15 @@ class Training:
         if not np.isfinite(worths).all() or not np.isfinite(norms).all():
             return "not finite"
         weights, state = self._now()
+        if not all(np.isfinite(value).all() for value in weights.values()):
+            return "not finite"
         self.trained.weights, self.trained.state = weights, state
-        moved = [np.linalg.norm(weights[k] - self._first[k]) for k in self._names]
-        sizes = [max(np.linalg.norm(self._first[k]), np.finfo(np.float32).tiny) for k in self._names]
         entry = {
             "step": step,
             "seconds": time.perf_counter() - begin,
             "objective": float(worths.mean()),
             "gradient_norm": norms.astype(np.float64),
-            "drift": np.array([a / b if b > 1e-30 else 0.0 for a, b in zip(moved, sizes, strict=True)]),
+            "drift": np.array([_drift(weights[name], self._first[name]) for name in self._names]),
         }
         if self.held_out is not None:
             share = max(float(self.held_out.scale.sum()), np.finfo(np.float32).tiny)
@@ -302,3 +302,8 @@ class Training:
         return step
 
 
+def _drift(weight: NDArray, first: NDArray) -> float:
+    """|W - W0| / |W0|; 0 where W0 is zero, as biases are."""
+    weight, first = weight.astype(np.float64), first.astype(np.float64)
+    size = float(np.linalg.norm(first))
+    return float(np.linalg.norm(weight - first)) / size if size else 0.0
