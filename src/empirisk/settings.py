@@ -70,9 +70,7 @@ def parse_bytes(memory: int | str) -> int:
     return size
 
 
-def config(
-    memory: int | str | None = None, threads: int | None = None, device: str | None = None
-) -> "_Restore":
+def config(memory: int | str | None = None, threads: int | None = None, device: str | None = None) -> "_Restore":
     """Set the budget, for good or inside a ``with`` block.
 
     What a thread sets holds for its own fits. What the main thread sets for good holds also in threads that have set

@@ -28,7 +28,7 @@ def test_convolution_is_the_sum_over_windows(size, stride, padding, flip):
     x, kernel, bias = random.normal(size=(2, 7, 6, 2)), random.normal(size=(size, size, 2, 3)), random.normal(size=3)
     layer = er.nets.Conv(3, size, stride, padding, flip=flip)
     turned = kernel[::-1, ::-1] if flip else kernel
-    wanted = slide_naively(x, size, stride, padding, 0.0, lambda window: np.einsum("abc,abcf->f", window, turned)) + bias
+    wanted = bias + slide_naively(x, size, stride, padding, 0.0, lambda part: np.einsum("abc,abcf->f", part, turned))
     found = run(layer, x, {"weight": kernel, "bias": bias})
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     assert found.shape[1:] == layer.output((7, 6, 2))
@@ -105,9 +105,7 @@ def test_batch_norm_goes_before_the_activation():
     assert [type(layer).__name__ for _, layer, _ in inside.steps] == ["Dense", "BatchNorm", "Activation"]
 
 
-@pytest.mark.parametrize(
-    ("init", "variance"), [("he", 2 / 300), ("glorot", 2 / 500), ("normal", 1 / 300)]
-)
+@pytest.mark.parametrize(("init", "variance"), [("he", 2 / 300), ("glorot", 2 / 500), ("normal", 1 / 300)])
 def test_first_weights_have_their_variance(init, variance):
     plan = Plan([er.nets.Dense(200)], (300,), "relu", False, 0.0)
     weight = plan.weights(init, np.random.default_rng(0))["0.weight"]

@@ -30,7 +30,8 @@ def test_a_convolutional_network_learns_stripes():
     machine = er.LogisticRegression(C=10.0, features=network).fit(X, y)
     assert machine.score(Z, z) > 0.97
     flat = clone(machine).set_params(features__shape=(6, 6, 1)).fit(X.reshape(128, -1), y)
-    np.testing.assert_allclose(flat.decision_function(Z.reshape(200, -1)), machine.decision_function(Z), rtol=1e-4, atol=1e-4)
+    found = flat.decision_function(Z.reshape(200, -1))
+    np.testing.assert_allclose(found, machine.decision_function(Z), rtol=1e-4, atol=1e-4)
     shapes = [out.shape for out in machine.features_.layer_outputs(Z)]
     assert shapes == [(200, 6, 6, 4), (200, 3, 3, 4), (200, 8)]
     with pytest.raises(er.errors.EmpiriskError, match="rows of shape"):
@@ -94,13 +95,12 @@ def tiny(**parameters):
     return er.Network([3], "tanh", **({"epochs": 20, "n_init": 1} | parameters))
 
 
+MACHINES = [er.LogisticRegression(features=tiny()), er.Ridge(C=10.0, features=tiny(epochs=600)), er.Network([3])]
+
+
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    [
-        pair
-        for machine in (er.LogisticRegression(features=tiny()), er.Ridge(C=10.0, features=tiny(epochs=600)), er.Network([3]))
-        for pair in estimator_checks_generator(machine)
-    ],
+    [pair for machine in MACHINES for pair in estimator_checks_generator(machine)],
     ids=lambda part: getattr(getattr(part, "func", None), "__name__", type(part).__name__),
 )
 def test_scikit_learns_contract(estimator, check):

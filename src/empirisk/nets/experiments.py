@@ -168,7 +168,7 @@ def double_descent(
     activation: str = "relu",
     repeats: int = 5,
 ) -> WidthCurve:
-    """Least squares of smallest norm on random hidden units: the test error rises to where units equal rows, then falls.
+    """Least squares of smallest norm on random units: the test error rises to where units equal rows, then falls.
 
     Parameters
     ----------

@@ -188,7 +188,8 @@ class Conv(Layer):
 
     def apply(self, weights, place, x, run):
         kernel = weights[place + "weight"]
-        return slide(x, kernel[::-1, ::-1] if self.flip else kernel, self.stride, self.padding) + weights[place + "bias"]
+        kernel = kernel[::-1, ::-1] if self.flip else kernel
+        return slide(x, kernel, self.stride, self.padding) + weights[place + "bias"]
 
 
 class Filter(Layer):
@@ -277,7 +278,8 @@ class Pool(Layer):
     def _windows(self, x: Any, start: float, combine: Any) -> Any:
         (high, wide), (down, across), (above, left) = self._geometry()
         around = ((0, 0), (above, above), (left, left), (0, 0))
-        return lax.reduce_window(x, jnp.asarray(start, x.dtype), combine, (1, high, wide, 1), (1, down, across, 1), around)
+        first = jnp.asarray(start, x.dtype)
+        return lax.reduce_window(x, first, combine, (1, high, wide, 1), (1, down, across, 1), around)
 
     def _tiles(self, x: Any) -> Any | None:
         """The windows as two axes of their own where they neither overlap nor stand out: much faster on a CPU."""
@@ -419,7 +421,7 @@ class Branch(Layer):
             raise EmpiriskError("layers of Branch must be a list of layers, not empty.")
         outputs = [layer.output(shape) for layer in self.layers]
         if len({output[:-1] for output in outputs}) > 1:
-            raise EmpiriskError(f"The layers of Branch give shapes {outputs}, which cannot be joined; adjust the padding.")
+            raise EmpiriskError(f"The layers of Branch give {outputs}, which cannot be joined; adjust the padding.")
         return (*outputs[0][:-1], sum(output[-1] for output in outputs))
 
     def shapes(self, shape):

@@ -69,7 +69,7 @@ def _augmentations(network: Any) -> tuple[Augmentation, ...]:
     steps = tuple(network.augment)
     for step in steps:
         if not isinstance(step, Augmentation):
-            raise EmpiriskError(f"augment={network.augment!r} must hold objects such as nets.Mirror() and nets.Shift(2).")
+            raise EmpiriskError(f"augment={network.augment!r} must hold objects such as nets.Shift(2).")
         step.check()
         if step.images and len(network.shape_) != 3:
             raise Unsuitable(f"{step!r} needs images; give shape=(height, width, channels) to Network.")

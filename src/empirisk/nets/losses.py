@@ -68,8 +68,8 @@ PENALTIES: dict[type[Penalty], Callable[[Any], Function]] = {
     penalties.NoPenalty: lambda penalty: lambda w: jnp.zeros((), w.dtype),
     penalties.L1: lambda penalty: lambda w: _size(w).sum(),
     penalties.L2: lambda penalty: lambda w: 0.5 * jnp.vdot(w, w),
-    penalties.ElasticNet: lambda penalty: lambda w: (
-        penalty.ratio * _size(w).sum() + 0.5 * (1 - penalty.ratio) * jnp.vdot(w, w)
+    penalties.ElasticNet: lambda penalty: (
+        lambda w: penalty.ratio * _size(w).sum() + 0.5 * (1 - penalty.ratio) * jnp.vdot(w, w)
     ),
 }
 

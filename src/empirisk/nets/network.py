@@ -64,8 +64,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The first step size, for J divided by the sum of all C c_i; "auto" is 0.01 where every step sees all rows, else
         0.001.
     schedule : str or callable
-        "cosine", "constant", "linear", "exponential" or "steps": how the step size falls; or a function of the step that
-        gives a factor.
+        "cosine", "constant", "linear", "exponential" or "steps": how the step size falls; or a function of the step
+        that gives a factor.
     batch : int
         Rows in a step.
     epochs : int or None
@@ -93,8 +93,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     weights_, state_ : dicts of arrays
         The weights by name, layer number first, and running moments.
     history_ : dict of arrays
-        Of every look: "step", "seconds", "objective", "validation_objective", and for every weight in ``history_names_``
-        the "gradient_norm" and the "drift" |W - W0| / |W0|.
+        Of every look: "step", "seconds", "objective", "validation_objective", and for every weight in
+        ``history_names_`` the "gradient_norm" and the "drift" |W - W0| / |W0|.
     n_steps_, stopped_ : int, str
         Steps taken, and why training ended.
 
@@ -220,9 +220,10 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if side >= 3:
             layers.append(MaxPool(3, 2) if side >= 6 else MaxPool(2))
         layers += [Dense(32 * width), Dense(32 * width)]
-        return cls(layers, shape=tuple(shape), **({"dropout": 0.5} | parameters))
+        parameters.setdefault("dropout", 0.5)
+        return cls(layers, shape=tuple(shape), **parameters)
 
-    # --- the map --------------------------------------------------------------------------------------------------------
+    # --- the map ------------------------------------------------------------------------------------------------------
 
     def fit(self, X: ArrayLike, y: Any = None) -> "Network":
         """Note the shape of the rows and draw first weights; a machine then learns better ones."""
@@ -265,7 +266,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         drawn = plan.weights(self.init, np.random.default_rng([self.seed_, attempt]))
         for name, value in (self.weights or {}).items():
             if name not in drawn:
-                raise EmpiriskError(f"weights has {name!r}, but the network has {sorted(drawn)}; rename it or leave it out.")
+                raise EmpiriskError(f"weights has {name!r}, but the network has {sorted(drawn)}; rename it.")
             value = np.asarray(value, dtype=np.float32)
             if value.shape != drawn[name].shape:
                 raise EmpiriskError(f"weights[{name!r}] has shape {value.shape}, but must have {drawn[name].shape}.")

@@ -1,4 +1,4 @@
-"""A network as one function of weights and samples, with a hash: what has been compiled once serves every equal network."""
+"""A network as one function of weights and samples, with a hash: what is compiled once serves every equal network."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -151,7 +151,7 @@ def checked_layers(layers: Any, widths: Any) -> list[Layer]:
     if len(dense) != len(widths):
         raise EmpiriskError(f"widths={widths!r} must hold one width for each of the {len(dense)} dense layers.")
     for number, width in zip(dense, widths, strict=True):
-        given[number] = Dense(width, given[number].activation, given[number].init)  # type: ignore[attr-defined]
+        given[number] = Dense(width, given[number].activation, given[number].init)
     return given
 
 
@@ -159,7 +159,7 @@ def checked_layers(layers: Any, widths: Any) -> list[Layer]:
 def _through(plan: Plan, all_layers: bool, weights: Weights, state: Weights, x: Any) -> Any:
     outputs: list = []
     phi = plan.apply(weights, x, Pass(state), outputs)
-    return outputs if all_layers else phi
+    return outputs if all_layers else [phi]
 
 
 def through(plan: Plan, weights: Weights, state: Weights, X: NDArray, all_layers: bool = False) -> Any:
@@ -177,10 +177,9 @@ def through(plan: Plan, weights: Weights, state: Weights, X: NDArray, all_layers
             padded = np.zeros((size, *X.shape[1:]), X.dtype)
             padded[: len(block)] = block
             found = _through(plan, all_layers, weights, state, padded)
-            parts.append(jax.tree.map(lambda out, rows=len(block): np.asarray(out)[:rows], found))
-    if all_layers:
-        return [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
-    return np.concatenate(parts)
+            parts.append([np.asarray(out)[: len(block)] for out in found])
+    outputs = [np.concatenate(blocks) for blocks in zip(*parts, strict=True)]
+    return outputs if all_layers else outputs[0]
 
 
 def bucket(rows: int, most: int = BLOCK) -> int:

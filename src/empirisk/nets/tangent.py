@@ -78,7 +78,8 @@ class Tangent(Kernel):
     def _gradients(self, X: NDArray) -> dict[str, NDArray]:
         plan, weights, state = self._first(X)
         count = sum(value.size for value in weights.values())
-        require(X.dtype.itemsize * len(X) * count, f"The gradients of {len(X)} rows in {count} weights", "use fewer rows")
+        size = X.dtype.itemsize * len(X) * count
+        require(size, f"The gradients of {len(X)} rows in {count} weights", "use fewer rows or a narrower network")
         X = X.reshape(len(X), *plan.shape)
         parts = []
         with on_device(), jax.enable_x64(X.dtype == np.float64):
