@@ -147,5 +147,5 @@ def _resampled(x: Any, factors: Any, moves: Any) -> Any:
 
 
 def _between(name: str, value: Any, low: float, high: float, owner: str) -> None:
-    if not (isinstance(value, Real) and low <= value <= high):
+    if not (isinstance(value, Real) and low <= float(value) <= high):
         raise EmpiriskError(f"{name}={value!r} of {owner} must be a number from {low:g} to {high:g}.")

@@ -15,7 +15,9 @@ from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import design_of
 from empirisk.nets.augment import Augmentation
+from empirisk.nets.autoencoder import Rebuilding, polished
 from empirisk.nets.checkpoint import Checkpoint
+from empirisk.nets.layers import Dense
 from empirisk.nets.objective import BIAS, HEAD, Objective, columns_of
 from empirisk.nets.optimisers import Rule, rates
 from empirisk.nets.plan import frozen, through
@@ -24,6 +26,8 @@ from empirisk.problem import Point, Problem
 
 #: Epochs where none are asked for, and the steps that there are then at least.
 EPOCHS, LEAST_STEPS = 20, 2000
+#: Rows up to which an autoencoder ends with exact steps on all of them.
+SMALL = 20_000
 #: First weights tried where every step sees all rows, and the share of the steps after which the best is known.
 TRIES, TRIED = 10, 0.1
 #: The share of the time that is left to the head.
@@ -54,7 +58,7 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
         network.state_ = best.state
         network.history_ = {name: np.asarray(values) for name, values in best.history.items()}
         network.history_names_ = sorted(set(best.weights) - network.frozen_names())
-        network.n_steps_, network.stopped_ = best.steps, best.ended
+        network.n_steps_, network.stopped_ = best.steps, best.stopped
         _warn(best)
     phi = through(plan, network.weights_, network.state_, network.shaped(rows))
     problems = _on(phi, problems)
@@ -63,6 +67,38 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
     starts = _heads(best, problems)
     fits = run(problems, starts)
     return problems, [_not_worse(*each) for each in zip(problems, fits, starts, strict=True)]
+
+
+def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any) -> None:
+    """Train the network, with a last linear layer of ``codes`` units, to rebuild its rows; see `Network.learn_to_rebuild`."""
+    if network.batch_norm or network.dropout or network.augment:
+        raise Unsuitable(
+            "An autoencoder has no batch normalisation, dropout or augmentation; leave them at their defaults."
+        )
+    network.layers_ = [*network.layers_, Dense(codes, "linear")]
+    network._n_features_out = codes
+    network.weights_ = network.first_weights(0)
+    objective = Rebuilding(network.plan(), check_number("decay", network.decay, 0), bool(network.tied))
+    data = canonical(network.shaped(rows), np.zeros((len(rows), 1), np.float32), weights[:, None])
+    data, held_out = _split(network, data)
+    course = _course(network, len(data.x))
+    first = objective.first(network.weights_, np.random.default_rng([network.seed_, 1]))
+    stop = _stop(run)
+    training = Training(
+        objective, Rule(network.optimiser), course, data, first, {},
+        held_out=held_out, stop=stop, report=_report(network, course),
+    )  # fmt: skip
+    trained = training.run()
+    _warn(trained)
+    if held_out is None and trained.stopped == "all steps" and len(data.x) <= SMALL:
+        trained.weights = polished(objective, trained.weights, data.x, data.scale)
+    network.weights_, network.decoder_ = (
+        {name: np.ascontiguousarray(value) for name, value in half.items()}
+        for half in objective.halves(trained.weights)
+    )
+    network.history_ = {name: np.asarray(values) for name, values in trained.history.items()}
+    network.history_names_ = sorted(first)
+    network.n_steps_, network.stopped_ = trained.steps, trained.stopped
 
 
 def _augmentations(network: Any) -> tuple[Augmentation, ...]:
@@ -206,10 +242,10 @@ def _checkpoint(network: Any, objective: Objective, course: Course, data: Data, 
 
 
 def _warn(trained: Trained) -> None:
-    if trained.ended in REMEDIES:
+    if trained.stopped in REMEDIES:
         warnings.warn(
-            f"The training of the network was stopped ({trained.ended}) after {trained.steps} steps; the last good "
-            f"weights are kept, {REMEDIES[trained.ended]}.",
+            f"The training of the network was stopped ({trained.stopped}) after {trained.steps} steps; the last good "
+            f"weights are kept, {REMEDIES[trained.stopped]}.",
             ConvergenceWarning,
             stacklevel=8,
         )

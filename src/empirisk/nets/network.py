@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.contract.arguments import check_number
-from empirisk.contract.inputs import generator
+from empirisk.contract.inputs import check_weights, generator
 from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import Limits, Run
+from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
-from empirisk.nets.learning import learn
+from empirisk.nets.learning import learn, rebuild
 from empirisk.nets.plan import Plan, checked_layers, through
 
 FLOATS = (np.float64, np.float32)
@@ -115,6 +117,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seed_=state.whole(),
         weights_=state.anything(),
         state_=state.anything(),
+        decoder_=state.optional(state.anything()),
         history_=state.optional(state.anything()),
         history_names_=state.optional(state.anything()),
         n_steps_=state.optional(state.whole()),
@@ -260,6 +263,41 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = self.__dict__.pop("_rows")
         return learn(self, rows, problems, run)
 
+    def learn_to_rebuild(self, n_components: int, sample_weight: ArrayLike | None = None, run: Any = None) -> "Network":
+        """Learn codes of ``n_components`` numbers from which the rows given to `fit` can be rebuilt: an autoencoder.
+
+        A last linear layer gives the codes; the decoder has the layers in reverse. `transform` then gives codes, and
+        `inverse_transform` rows. Minimised is  decay/2 sum_l |W_l|_F^2 + sum_i c_i |x_i - decoder(encoder(x_i))|^2.
+
+        Parameters
+        ----------
+        n_components : int
+            Numbers in a code.
+        sample_weight : array, optional
+            Weights of the rows.
+        run : Run, optional
+            Limits of time, and Ctrl-C.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(50, 1)) * np.array([1.0, 2.0, -1.0])
+        >>> network = er.Network([], random_state=0).fit(X).learn_to_rebuild(1)
+        >>> bool(np.abs(network.inverse_transform(network.transform(X)) - X).max() < 0.1)
+        True
+        """
+        rows = self.__dict__.pop("_rows")
+        run = Run("auto", Limits(0.0, None, None)) if run is None else run
+        rebuild(self, rows, check_weights(sample_weight, len(rows)), whole("n_components", n_components), run)
+        return self
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray:
+        """Rows from codes, after `learn_to_rebuild`."""
+        check_is_fitted(self, "decoder_")
+        codes = check_array(X, dtype=FLOATS)
+        if codes.shape[1] != self._n_features_out:
+            raise EmpiriskError(f"X has {codes.shape[1]} columns, but the codes have {self._n_features_out}.")
+        return through(decoder_plan(self.plan()), self.decoder_, {}, codes)
+
     def first_weights(self, attempt: int) -> dict[str, NDArray]:
         """The weights that training begins with: those given, the others drawn; another draw for every attempt."""
         plan = self.plan()
@@ -330,10 +368,13 @@ def _wrong_weights(its: Mapping[str, Any]) -> str | None:
         return "layers_ is no list of layers"
     try:
         plan = Plan(its["layers_"], tuple(whole("shape_", side) for side in its["shape_"]), *its["between_"])
-        wanted = plan.shapes_of_weights(), plan.shapes_of_moments()
+        wanted = [plan.shapes_of_weights(), plan.shapes_of_moments()]
+        if "decoder_" in its:
+            wanted.append(decoder_plan(plan).shapes_of_weights())
     except (EmpiriskError, TypeError, ValueError, IndexError, OverflowError):
         return "layers_ do not fit shape_"
-    for name, shapes in zip(("weights_", "state_"), wanted, strict=True):
+    names = ("weights_", "state_") if "decoder_" not in its else ("weights_", "state_", "decoder_")
+    for name, shapes in zip(names, wanted, strict=False):
         held = its[name]
         if not isinstance(held, dict) or not all(isinstance(value, np.ndarray) for value in held.values()):
             return f"{name} is no table of arrays"

@@ -61,8 +61,8 @@ def rates(rate: float, schedule: Any, total: int) -> np.ndarray:
     if not rate > 0:
         raise EmpiriskError(f"rate={rate!r} must be a positive number.")
     steps = np.arange(total)
-    if callable(schedule):
-        return np.array([rate * float(schedule(step)) for step in steps], dtype=np.float32)
+    if not isinstance(schedule, str):
+        return np.array([rate * schedule(int(step)) for step in steps], dtype=np.float32)
     if schedule not in SCHEDULES:
         raise EmpiriskError(
             f"schedule={schedule!r} is not known; choose one of {sorted(SCHEDULES)} or give a function of the step."

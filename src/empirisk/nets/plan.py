@@ -54,7 +54,7 @@ class Plan:
 
     def __init__(self, layers: Sequence[Layer], shape: Shape, function: str, batch_norm: bool, dropout: float):
         activation(function)
-        self.layers, self.shape = tuple(layers), shape
+        self.layers, self.shape, self.function = tuple(layers), shape, function
         self.steps = _steps(self.layers, function, batch_norm, dropout)
         self._key = shape, tuple((place, frozen(layer), number) for place, layer, number in self.steps)
         self.shapes = [shape]  # before the first step, and after each

@@ -84,7 +84,7 @@ class Trained:
     state: dict[str, NDArray]
     history: dict[str, list] = field(default_factory=dict)
     steps: int = 0
-    ended: str = "all steps"
+    stopped: str = "all steps"
 
 
 def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: Any) -> Any:
@@ -148,7 +148,7 @@ class Training:
 
     Parameters
     ----------
-    objective, rule, course : Objective, Rule, Course
+    objective, rule, course : Objective or Rebuilding, Rule, Course
         What is minimised, how, and for how long.
     data, held_out : Data, Data or None
         The rows to learn from, and those looked at.
@@ -168,7 +168,7 @@ class Training:
 
     def __init__(
         self,
-        objective: Objective,
+        objective: Any,
         rule: Rule,
         course: Course,
         data: Data,
@@ -227,7 +227,7 @@ class Training:
                 step += count
                 ended = self._stop()
             ended = self._look(step, np.concatenate(worths), np.asarray(norms), begin) or ended
-        self.trained.ended = ended or "all steps"
+        self.trained.stopped = ended or "all steps"
         self.trained.steps = step
         if self._best is not None and self.held_out is not None:
             _, _, self.trained.weights, self.trained.state = self._best

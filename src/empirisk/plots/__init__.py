@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from empirisk.plots.losses import losses
     from empirisk.plots.luck import luck
     from empirisk.plots.margins import margins
+    from empirisk.plots.networks import (
+        activations,
+        feature_maps,
+        filters,
+        hidden_units,
+        tickets,
+        training,
+        widths,
+    )
     from empirisk.plots.precision_recall import precision_recall
     from empirisk.plots.regions import regions
     from empirisk.plots.residuals import residuals
@@ -31,12 +40,16 @@ if TYPE_CHECKING:
     from empirisk.plots.validation_curve import validation_curve
 
 __all__ = [
+    "activations",
     "animate",
     "calibration",
     "coefficients",
     "confusion",
     "descent",
+    "feature_maps",
+    "filters",
     "gram",
+    "hidden_units",
     "history",
     "importance",
     "learning_curve",
@@ -48,10 +61,18 @@ __all__ = [
     "residuals",
     "roc",
     "rounds",
+    "tickets",
     "to_svg",
+    "training",
     "tree",
     "validation_curve",
+    "widths",
 ]
+
+#: Views that share a file.
+_HOMES = dict.fromkeys(
+    ("activations", "feature_maps", "filters", "hidden_units", "tickets", "training", "widths"), "networks"
+)
 
 
 class _Views(ModuleType):
@@ -68,7 +89,7 @@ sys.modules[__name__].__class__ = _Views
 def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"empirisk.plots has no {name!r}; it has {__all__}.", name=name)
-    return getattr(import_module(f"empirisk.plots.{name}"), name)
+    return getattr(import_module(f"empirisk.plots.{_HOMES.get(name, name)}"), name)
 
 
 def __dir__() -> list[str]:
