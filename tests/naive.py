@@ -109,3 +109,13 @@ def lloyd(X, centres, rounds):
         labels = ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
         centres = np.array([X[labels == k].mean(axis=0) for k in range(len(centres))])
     return centres, ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+
+
+def slide_naively(x, size, stride, padding, outside, pool):
+    """pool(window) for every window of images n x height x width x channels, with ``outside`` around them."""
+    around = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+    x = np.pad(x, around, constant_values=outside)
+    rows, columns = ((length - size) // stride + 1 for length in x.shape[1:3])
+    windows = [[[image[i * stride : i * stride + size, j * stride : j * stride + size] for j in range(columns)]
+                for i in range(rows)] for image in x]  # fmt: skip
+    return np.array([[[pool(window) for window in line] for line in image] for image in windows])

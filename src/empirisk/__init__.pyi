@@ -5,6 +5,7 @@ from empirisk import evaluation as evaluation
 from empirisk import kernels as kernels
 from empirisk import losses as losses
 from empirisk import maps as maps
+from empirisk import nets as nets
 from empirisk import penalties as penalties
 from empirisk import plots as plots
 from empirisk import scales as scales
@@ -39,6 +40,7 @@ from empirisk.machines.regressors import Lasso as Lasso
 from empirisk.machines.regressors import LeastAbsolute as LeastAbsolute
 from empirisk.machines.regressors import LeastSquares as LeastSquares
 from empirisk.machines.regressors import Ridge as Ridge
+from empirisk.nets.network import Network as Network
 from empirisk.projections.dictionary import Dictionary as Dictionary
 from empirisk.projections.metric import ContrastiveMetric as ContrastiveMetric
 from empirisk.projections.metric import LargeMarginMetric as LargeMarginMetric

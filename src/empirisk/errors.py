@@ -35,3 +35,7 @@ class NotWritten(EmpiriskError):
 
 class Unsuitable(EmpiriskError):
     """Parts that have no meaning together: a loss, penalty, solver or feature map that do not fit."""
+
+
+class MissingExtra(EmpiriskError, ImportError):
+    """A part of Empirisk needs packages that are not installed; the message names the line that installs them."""

@@ -1,4 +1,4 @@
-"""What a computation may use: memory and threads."""
+"""What a computation may use: memory, threads and the device."""
 
 import os
 import re
@@ -16,10 +16,11 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 
 @dataclass(frozen=True)
 class Settings:
-    """The budget: bytes for any one large array, and the number of threads."""
+    """The budget: bytes for any one large array, the number of threads, and the device of networks."""
 
     memory: int
     threads: int
+    device: str = "auto"
 
 
 def _cores() -> int:
@@ -69,11 +70,11 @@ def parse_bytes(memory: int | str) -> int:
     return size
 
 
-def config(memory: int | str | None = None, threads: int | None = None) -> "_Restore":
+def config(memory: int | str | None = None, threads: int | None = None, device: str | None = None) -> "_Restore":
     """Set the budget, for good or inside a ``with`` block.
 
     What a thread sets holds for its own fits. What the main thread sets for good holds also in threads that have set
-    nothing.
+    nothing. Networks compute on ``device``: "cpu", "gpu", "gpu:1", or "auto", which is JAX's own choice.
 
     >>> with config(memory="2GB", threads=1):
     ...     settings().memory
@@ -81,12 +82,15 @@ def config(memory: int | str | None = None, threads: int | None = None) -> "_Res
     """
     if threads is not None and threads < 1:
         raise EmpiriskError(f"threads={threads!r} must be at least 1.")
+    if device is not None and not isinstance(device, str):
+        raise EmpiriskError(f"device={device!r} must be a name such as 'cpu', 'gpu', 'gpu:1' or 'auto'.")
     before = settings()
     return _Restore(
         replace(
             before,
             memory=before.memory if memory is None else parse_bytes(memory),
             threads=before.threads if threads is None else int(threads),
+            device=before.device if device is None else device,
         )
     )
 

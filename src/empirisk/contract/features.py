@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from empirisk import kernels, state
@@ -90,7 +90,7 @@ class MapsFeatures:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
             return design_of(matrix), y
         y = validate_data(self, X="no_validation", y=y, **target)
-        self.features_ = clone(self.features).fit(X, y)
+        self.features_ = self._seeded(clone(self.features)).fit(X, y)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.features_, name):
                 setattr(self, name, getattr(self.features_, name))
@@ -101,6 +101,13 @@ class MapsFeatures:
         matrix = self._mapped(X)
         check_consistent_length(matrix, y)
         return design_of(matrix), y
+
+    def _seeded(self, features: Any) -> Any:
+        """A map that draws at random and has no seed of its own takes that of the machine."""
+        seed = getattr(self, "random_state", None)
+        if seed is not None and getattr(features, "random_state", seed) is None:
+            features.set_params(random_state=seed)
+        return features
 
     def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Design, NDArray]:
         """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
@@ -161,9 +168,14 @@ class MapsFeatures:
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         kernel = None if isinstance(self.features, str) and self.features not in kernels.NAMES else self._kernel()
-        tags.input_tags.sparse = kernel is None or kernel.sparse
+        tags.input_tags.sparse = _takes_sparse(self.features) if kernel is None else kernel.sparse
         tags.input_tags.pairwise = kernel is not None and kernel.takes == "gram"
         return tags
+
+
+def _takes_sparse(features: Any) -> bool:
+    """Whether a feature map takes sparse data: the identity does, a transformer says so itself."""
+    return not hasattr(features, "__sklearn_tags__") or get_tags(features).input_tags.sparse
 
 
 def _with_weight(X, sample_weight, rows: int) -> Any:

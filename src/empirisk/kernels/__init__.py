@@ -1,5 +1,6 @@
 """Kernels: similarities that a machine takes in its slot ``features``, and the algebra that builds them."""
 
+from importlib import import_module
 from typing import Any
 
 from empirisk.kernels.algebra import Exp, PolynomialOf, Power, Product, Scaled, Sum, exp, polynomial
@@ -79,3 +80,9 @@ def find(kernel: Any, argument: str = "kernel") -> Kernel:
     if callable(kernel) and not isinstance(kernel, (Kernel, type)):
         return Callable(kernel)
     return resolve(kernel, NAMES, argument, Kernel)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Tangent":  # a kernel of networks, which are above this room and need packages of their own
+        return import_module("empirisk.nets.tangent").Tangent
+    raise AttributeError(f"empirisk.kernels has no {name!r}; it has {__all__}.", name=name)

@@ -77,6 +77,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             C = check_C(self.C, hard=loss.hard_form is not None)
         else:
             choice.check_way(self.C, self.rule)
+        if np.isinf(C) and hasattr(self.features, "transform") and hasattr(self.features, "learn_with"):
+            raise Unsuitable("C=inf, the hard margin, needs features that stay as they are; give a network a large C.")
         intercept = bool(self.fit_intercept)
         shared: dict[bytes, tuple] = {}
         problems = []

@@ -7,6 +7,7 @@ from importlib import import_module
 
 #: The file of each view.
 _HOMES = {
+    "activations": "networks",
     "animate": "animation",
     "calibration": "scores",
     "coefficients": "parts",
@@ -14,7 +15,10 @@ _HOMES = {
     "dendrogram": "clusters",
     "density": "clusters",
     "descent": "fits",
+    "feature_maps": "networks",
+    "filters": "networks",
     "gram": "parts",
+    "hidden_units": "networks",
     "history": "fits",
     "images": "projections",
     "importance": "parts",
@@ -31,10 +35,13 @@ _HOMES = {
     "rounds": "ensembles",
     "scree": "projections",
     "stems": "lines",
+    "tickets": "networks",
     "to_svg": "svg",
+    "training": "networks",
     "tree": "ensembles",
     "validation_curve": "curves",
     "voronoi": "clusters",
+    "widths": "networks",
 }
 
 __all__ = list(_HOMES)

@@ -15,6 +15,13 @@ from empirisk.plots.fits import descent as descent
 from empirisk.plots.fits import history as history
 from empirisk.plots.lines import regression as regression
 from empirisk.plots.lines import stems as stems
+from empirisk.plots.networks import activations as activations
+from empirisk.plots.networks import feature_maps as feature_maps
+from empirisk.plots.networks import filters as filters
+from empirisk.plots.networks import hidden_units as hidden_units
+from empirisk.plots.networks import tickets as tickets
+from empirisk.plots.networks import training as training
+from empirisk.plots.networks import widths as widths
 from empirisk.plots.parts import coefficients as coefficients
 from empirisk.plots.parts import gram as gram
 from empirisk.plots.parts import importance as importance

@@ -1,0 +1,292 @@
+"""A network learns with the problems of a machine: rows made ready, trained, and the heads solved to their optimum."""
+
+import hashlib
+import warnings
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from empirisk.certificate import verify
+from empirisk.contract.arguments import check_count, check_number
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.linalg.design import design_of
+from empirisk.nets.augment import Augmentation
+from empirisk.nets.autoencoder import Rebuilding, polished
+from empirisk.nets.checkpoint import Checkpoint
+from empirisk.nets.layers import Dense
+from empirisk.nets.objective import BIAS, HEAD, Objective, columns_of
+from empirisk.nets.optimisers import Rule, rates
+from empirisk.nets.plan import frozen, through
+from empirisk.nets.training import LEAST_LOOK, Course, Data, Trained, Training, loss_sum
+from empirisk.problem import Point, Problem
+
+#: Epochs where none are asked for, and the steps that there are then at least.
+EPOCHS, LEAST_STEPS = 20, 2000
+#: Rows up to which an autoencoder ends with exact steps on all of them.
+SMALL = 20_000
+#: First weights tried where every step sees all rows, and the share of the steps after which the best is known.
+TRIES, TRIED = 10, 0.1
+#: The share of the time that is left to the head.
+FOR_THE_HEAD = 0.15
+REMEDIES = {
+    "max_time": "raise max_time",
+    "interrupted": "fit again for all of it",
+    "not finite": "lower the network's rate, or scale the columns",
+}
+
+
+def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tuple[list[Problem], list[Any]]:
+    """Train the network on the problems, then solve their heads on phi_W(X); see `Network.learn_with`."""
+    plan = network.plan()
+    objective = Objective(
+        plan,
+        [(problem.loss, problem.classes) for problem in problems],
+        problems[0].penalty,
+        check_number("decay", network.decay, 0),
+        problems[0].intercept,
+        _augmentations(network),
+    )
+    data = canonical(network.shaped(rows), *_columns(problems, len(rows)))
+    learned = network.frozen_names() != set(network.weights_)
+    best = _train(network, objective, data, run) if learned else None
+    if best is not None:
+        network.weights_ = {name: value for name, value in best.weights.items() if name not in (HEAD, BIAS)}
+        network.state_ = best.state
+        network.history_ = {name: np.asarray(values) for name, values in best.history.items()}
+        network.history_names_ = sorted(set(best.weights) - network.frozen_names())
+        network.n_steps_, network.stopped_ = best.steps, best.stopped
+        _warn(best)
+    phi = through(plan, network.weights_, network.state_, network.shaped(rows))
+    problems = _on(phi, problems)
+    if best is None:
+        return problems, run(problems)
+    starts = _heads(best, problems)
+    fits = run(problems, starts)
+    return problems, [_not_worse(*each) for each in zip(problems, fits, starts, strict=True)]
+
+
+def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any) -> None:
+    """Train the network, with a last linear layer of ``codes`` units, to rebuild its rows; see `Network.learn_to_rebuild`."""
+    if network.batch_norm or network.dropout or network.augment:
+        raise Unsuitable(
+            "An autoencoder has no batch normalisation, dropout or augmentation; leave them at their defaults."
+        )
+    network.layers_ = [*network.layers_, Dense(codes, "linear")]
+    network._n_features_out = codes
+    network.weights_ = network.first_weights(0)
+    objective = Rebuilding(network.plan(), check_number("decay", network.decay, 0), bool(network.tied))
+    data = canonical(network.shaped(rows), np.zeros((len(rows), 1), np.float32), weights[:, None])
+    data, held_out = _split(network, data)
+    course = _course(network, len(data.x))
+    first = objective.first(network.weights_, np.random.default_rng([network.seed_, 1]))
+    stop = _stop(run)
+    training = Training(
+        objective, Rule(network.optimiser), course, data, first, {},
+        held_out=held_out, stop=stop, report=_report(network, course),
+    )  # fmt: skip
+    trained = training.run()
+    _warn(trained)
+    if held_out is None and trained.stopped == "all steps" and len(data.x) <= SMALL:
+        trained.weights = polished(objective, trained.weights, data.x, data.scale)
+    network.weights_, network.decoder_ = (
+        {name: np.ascontiguousarray(value) for name, value in half.items()}
+        for half in objective.halves(trained.weights)
+    )
+    network.history_ = {name: np.asarray(values) for name, values in trained.history.items()}
+    network.history_names_ = sorted(first)
+    network.n_steps_, network.stopped_ = trained.steps, trained.stopped
+
+
+def _augmentations(network: Any) -> tuple[Augmentation, ...]:
+    steps = tuple(network.augment)
+    for step in steps:
+        if not isinstance(step, Augmentation):
+            raise EmpiriskError(f"augment={network.augment!r} must hold objects such as nets.Shift(2).")
+        step.check()
+        if step.images and len(network.shape_) != 3:
+            raise Unsuitable(f"{step!r} needs images; give shape=(height, width, channels) to Network.")
+    return steps
+
+
+def _columns(problems: list[Problem], rows: int) -> tuple[NDArray, NDArray]:
+    """Targets and scales of all rows, one column per problem; scale zero where a row takes no part."""
+    targets, scale = np.zeros((rows, len(problems)), np.float32), np.zeros((rows, len(problems)))
+    for number, problem in enumerate(problems):
+        where = slice(None) if problem.rows is None else problem.rows
+        targets[where, number], scale[where, number] = problem.y, problem.scale
+    return targets, scale
+
+
+def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> Data:
+    """The rows that count, equal ones made one with all their weight, in an order of their own.
+
+    So training knows the rows as a set: weight 2 is the row twice to the last bit, and no order is better than another.
+    """
+    kept = np.flatnonzero(scale.sum(axis=1) > 0)
+    x = np.ascontiguousarray(x[kept], dtype=np.float32) + np.float32(0)  # no negative zeros
+    targets, scale = targets[kept], scale[kept]
+    keys = [hashlib.blake2b(row.tobytes() + t.tobytes(), digest_size=16).digest()
+            for row, t in zip(x, targets, strict=True)]  # fmt: skip
+    _, first, inverse = np.unique(np.array(keys, dtype="V16"), return_index=True, return_inverse=True)
+    if len(first) < len(x):
+        # In order of size, so that sums do not depend on the order of the rows.
+        total = np.zeros((len(first), scale.shape[1]))
+        for row in np.lexsort(scale.T):
+            total[inverse[row]] += scale[row]
+        scale = total
+    else:
+        scale = scale[first]
+    return Data(x[first], targets[first], scale.astype(np.float32))
+
+
+def _course(network: Any, rows: int) -> Course:
+    batch = check_count("batch", network.batch)
+    assert batch is not None
+    per_epoch = max(rows // batch, 1)
+    epochs = check_count("epochs", network.epochs, optional=True)
+    steps = per_epoch * epochs if epochs else max(EPOCHS * per_epoch, LEAST_STEPS)
+    rate = network.rate
+    if isinstance(rate, str):
+        if rate != "auto":
+            raise EmpiriskError(f"rate={rate!r} must be a positive number or 'auto'.")
+        rate = 1e-2 if rows <= batch else 1e-3
+    look = check_count("look_every", network.look_every, optional=True) or max(per_epoch, LEAST_LOOK)
+    patience = check_count("patience", network.patience)
+    assert patience is not None
+    return Course(batch, steps, rates(check_number("rate", rate, 0, above=True), network.schedule, steps), look,
+                  patience, network.seed_)  # fmt: skip
+
+
+def _train(network: Any, objective: Objective, data: Data, run: Any) -> Trained:
+    """Training from the first weights that look best after a share of the steps, where several are drawn."""
+    data, held_out = _split(network, data)
+    course = _course(network, len(data.x))
+    stop = _stop(run)
+    tries = check_count("n_init", network.n_init, optional=True) or (TRIES if len(data.x) <= course.batch else 1)
+    best = 0
+    if tries > 1:
+        short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
+        reached = [_reached(_training(network, objective, short, data, attempt, stop=stop).run(), objective, data)
+                   for attempt in range(tries)]  # fmt: skip
+        best = int(np.argmin(reached))
+    training = _training(
+        network, objective, course, data, best,
+        stop=stop, held_out=held_out, report=_report(network, course),
+        checkpoint=_checkpoint(network, objective, course, data, best),
+    )  # fmt: skip
+    return training.run()
+
+
+def _training(network: Any, objective: Objective, course: Course, data: Data, attempt: int, **options: Any) -> Training:
+    weights = network.first_weights(attempt) | objective.head(np.random.default_rng([course.seed, attempt, 1]))
+    names, rule = network.frozen_names(), Rule(network.optimiser)
+    return Training(
+        objective, rule, course, data, weights, objective.plan.state(), frozen=names, masks=network.masks, **options
+    )
+
+
+def _reached(trained: Trained, objective: Objective, data: Data) -> float:
+    """The objective, as predicted, on all rows."""
+    total = float(objective.penalties(trained.weights)) + loss_sum(objective, trained.weights, trained.state, data)
+    return total if np.isfinite(total) else np.inf
+
+
+def _report(network: Any, course: Course) -> Any:
+    """Tells the user, if asked, how far the training is and how long it will take."""
+
+    def report(step: int, entry: dict[str, Any]) -> None:
+        if network.verbose:
+            left = entry["seconds"] / step * (course.steps - step)
+            held_out = f", held out {entry['validation_objective']:.6g}" if "validation_objective" in entry else ""
+            print(f"step {step} of {course.steps}: objective {entry['objective']:.6g}{held_out}, {left:.0f} s left")
+
+    return report
+
+
+def _split(network: Any, data: Data) -> tuple[Data, Data | None]:
+    share = check_number("validation", network.validation, 0, 0.9)
+    count = round(share * len(data.x))
+    if count == 0 or count == len(data.x):
+        return data, None
+    order = np.random.default_rng([network.seed_, 2]).permutation(len(data.x))
+    return data.take(np.sort(order[count:])), data.take(np.sort(order[:count]))
+
+
+def _stop(run: Any) -> Any:
+    """Why to stop training now: Ctrl-C, or all the time but that for the head is used."""
+    deadline = run.deadline
+    ours = deadline - FOR_THE_HEAD * (deadline - perf_counter()) if np.isfinite(deadline) else np.inf
+
+    def stop() -> str:
+        if run.interrupted is not None and run.interrupted():
+            return "interrupted"
+        return "max_time" if perf_counter() >= ours else ""
+
+    return stop
+
+
+def _checkpoint(network: Any, objective: Objective, course: Course, data: Data, attempt: int) -> Checkpoint | None:
+    if network.checkpoint is None:
+        return None
+    identity = hashlib.blake2b(digest_size=16)
+    told = (objective._key[1:], objective.plan._key, course.batch, course.look, course.patience, course.seed, attempt,
+            frozen(network.get_params()["optimiser"]), sorted(network.frozen_names()))  # fmt: skip
+    identity.update(repr(told).encode() + course.rates.tobytes())
+    for array in data.arrays:
+        identity.update(array.tobytes())
+    return Checkpoint(network.checkpoint, identity.hexdigest())
+
+
+def _warn(trained: Trained) -> None:
+    if trained.stopped in REMEDIES:
+        warnings.warn(
+            f"The training of the network was stopped ({trained.stopped}) after {trained.steps} steps; the last good "
+            f"weights are kept, {REMEDIES[trained.stopped]}.",
+            ConvergenceWarning,
+            stacklevel=8,
+        )
+
+
+def _on(phi: NDArray, problems: list[Problem]) -> list[Problem]:
+    """The problems on phi_W(X); those of the same rows share a design."""
+    shared: dict[int, Any] = {}
+    for problem in problems:
+        if id(problem.design) not in shared:
+            design = design_of(phi if problem.rows is None else phi[problem.rows])
+            shared[id(problem.design)] = design.centred() if problem.intercept else design
+    return [replace(problem, design=shared[id(problem.design)]) for problem in problems]
+
+
+def _heads(trained: Trained, problems: list[Problem]) -> list[Point]:
+    """The trained heads as points of the problems."""
+    weight = trained.weights[HEAD].astype(np.float64)
+    bias = trained.weights.get(BIAS, np.zeros(weight.shape[1])).astype(np.float64)
+    points = []
+    for problem, where in zip(problems, columns_of([problem.classes for problem in problems]), strict=True):
+        w, b = np.ascontiguousarray(weight[:, where]), bias[where]
+        w[_constant(problem)] = 0.0  # units that are the same for every row: their weight only costs
+        if problem.classes:  # joint losses know differences of scores alone: what the classes have in common only costs
+            w, b = w - w.mean(axis=1, keepdims=True), b - b.mean()
+        shift = problem.design.shift
+        b = b if shift is None else b + shift @ w
+        points.append(Point(w, b if problem.classes else float(b)))
+    return points
+
+
+def _constant(problem: Problem) -> NDArray:
+    """The columns of phi_W(X) in which no row differs from the first."""
+    matrix = problem.design.columns(slice(None))
+    return (matrix == matrix[:1]).all(axis=0)
+
+
+def _not_worse(problem: Problem, fit: Any, start: Point) -> Any:
+    """The fit, or the trained head with its own certificate where the solver was stopped before it was as good."""
+    if problem.primal(start) >= fit.certificate.primal:
+        return fit
+    found = verify(problem, start)
+    kept = {name: getattr(fit.certificate, name) for name in ("status", "solver", "reason", "iterations", "seconds")}
+    return replace(fit, point=start, certificate=replace(found, converged=False, **kept))

@@ -1,0 +1,280 @@
+"""Networks: activations, filters, feature maps, hidden units in the plane, training, tickets and width."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.nets.experiments import Tickets, WidthCurve
+from empirisk.nets.layers import ACTIVATIONS, activation
+from empirisk.nets.network import Network
+from empirisk.plots import style
+
+#: Small pictures beyond this number would be too small to see.
+MOST = 64
+#: Places along each side of a map in the plane.
+RESOLUTION = 80
+
+
+def activations(which: Sequence[str] = tuple(ACTIVATIONS), *, reach: float = 3.0, axes: Axes | None = None) -> Figure:
+    """Draw activation functions.
+
+    Parameters
+    ----------
+    which : list of str
+        Their names.
+    reach : float
+        The curves run from -reach to reach.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> [line.get_label() for line in er.plots.activations(["relu", "tanh"]).axes[0].lines]
+    ['relu', 'tanh']
+    """
+    axes = style.canvas(axes)
+    z = np.linspace(-reach, reach, 601, dtype=np.float32)
+    for number, name in enumerate(which):
+        values = np.asarray(activation(name)(z))
+        axes.plot(z, values, color=style.colour(number), linestyle=style.dashes(number), lw=1.8, label=name)
+    axes.set(xlim=(-reach, reach), ylim=(-1.3, 1.05 * reach))
+    style.dress(axes, "Activations", "input", "output")
+    style.legend(axes)
+    return style.root(axes)
+
+
+def filters(machine: Any, layer: int = 0, *, axes: Sequence[Axes] | None = None) -> Figure:
+    """Draw what the units of a layer look for: the filters of a convolution, or dense weights seen as an image.
+
+    Parameters
+    ----------
+    machine : fitted machine with a Network, or fitted Network
+        Whose weights are drawn; several input channels are averaged.
+    layer : int
+        The number of the layer.
+    axes : list of matplotlib Axes, optional
+        One for each unit; None makes a new figure.
+
+    Examples
+    --------
+    >>> network = er.Network.convolutional((4,), dense=(), shape=(8, 8, 1), random_state=0).fit(np.zeros((2, 64)))
+    >>> len(er.plots.filters(network).axes)
+    4
+    """
+    network = _network(machine)
+    weight = network.weights_.get(f"{layer}.weight")
+    if weight is None:
+        raise EmpiriskError(f"layer={layer!r} has no filters; the weights are {sorted(network.weights_)}.")
+    if weight.ndim == 2:
+        if layer != 0 or len(network.shape_) != 3:
+            raise EmpiriskError(f"layer={layer!r} is dense and does not see an image; use er.plots.hidden_units.")
+        weight = weight.reshape(*network.shape_, -1)
+    pictures = np.moveaxis(weight.mean(axis=2), -1, 0)
+    return _pictures(pictures, f"Layer {layer}: what its units look for", axes, around_zero=True)
+
+
+def feature_maps(machine: Any, image: ArrayLike, layer: int = 0, *, axes: Sequence[Axes] | None = None) -> Figure:
+    """Draw what comes out of a layer for one image, channel by channel.
+
+    Parameters
+    ----------
+    machine : fitted machine with a Network, or fitted Network
+        The network.
+    image : array
+        One sample, as an image or a flat row.
+    layer : int
+        The number of the layer.
+    axes : list of matplotlib Axes, optional
+        One for each channel; None makes a new figure.
+
+    Examples
+    --------
+    >>> network = er.Network.convolutional((3,), dense=(), shape=(8, 8, 1), random_state=0).fit(np.zeros((2, 64)))
+    >>> len(er.plots.feature_maps(network, np.ones(64)).axes)
+    3
+    """
+    network = _network(machine)
+    outputs = network.layer_outputs(np.asarray(image)[None])
+    if not 0 <= layer < len(outputs) or outputs[layer].ndim != 4:
+        raise EmpiriskError(f"layer={layer!r} gives no images; the layers are {network.layers_}.")
+    return _pictures(np.moveaxis(outputs[layer][0], -1, 0), f"Layer {layer}: its answers to the image", axes)
+
+
+def hidden_units(
+    machine: Any, X: ArrayLike, y: ArrayLike | None = None, layer: int = 0, *, axes: Sequence[Axes] | None = None
+) -> Figure:
+    """Draw the answer of every hidden unit over the plane of two columns, with the rows.
+
+    Parameters
+    ----------
+    machine : fitted machine with a Network, or fitted Network
+        A network on two columns.
+    X, y : arrays
+        Rows to draw, and their classes if any.
+    layer : int
+        The number of the layer.
+    axes : list of matplotlib Axes, optional
+        One for each unit; None makes a new figure.
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
+    >>> machine = er.SVM(C=100.0, features=er.Network([4], random_state=0)).fit(X, y)
+    >>> len(er.plots.hidden_units(machine, X, y).axes)
+    4
+    """
+    network, rows = _network(machine), np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 2 or network.shape_ != (2,):
+        raise EmpiriskError(f"X has shape {rows.shape}; hidden units are drawn in the plane of two columns.")
+    limits = [style.padded(column, 0.3) for column in rows.T]
+    across, up = (np.linspace(*limit, RESOLUTION) for limit in limits)
+    grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+    answers = network.layer_outputs(grid)[layer]
+    pictures = np.moveaxis(answers.reshape(RESOLUTION, RESOLUTION, -1), -1, 0)
+    figure = _pictures(
+        pictures, f"Layer {layer}: the answer of every unit", axes, extent=(*limits[0], *limits[1]), origin="lower"
+    )
+    codes = np.zeros(len(rows), int) if y is None else np.unique(np.asarray(y), return_inverse=True)[1]
+    for drawn in figure.axes[: len(pictures)]:
+        for code in np.unique(codes):
+            points = rows[codes == code]
+            drawn.scatter(
+                *points.T, s=22, color=style.colour(code), marker=style.marker(code), edgecolor="white", lw=0.6
+            )
+    return figure
+
+
+def training(machine: Any, *, axes: Sequence[Axes] | None = None) -> Figure:
+    """Draw how a network was trained: the objective, the norms of the gradients, and how far the weights went.
+
+    Parameters
+    ----------
+    machine : fitted machine with a Network
+        The machine.
+    axes : three matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]
+    >>> machine = er.Ridge(C=10.0, features=er.Network([4], epochs=200, random_state=0)).fit(X, y)
+    >>> [drawn.get_ylabel() for drawn in er.plots.training(machine).axes]
+    ['objective', '|gradient|', '|W - W0| / |W0|']
+    """
+    network = _network(machine)
+    if not hasattr(network, "history_"):
+        raise EmpiriskError("The network has not been trained; fit a machine with it in its slot features.")
+    history, names = network.history_, network.history_names_
+    drawn = style.panels(axes, 3, (7.0, 7.5), rows=True)
+    steps = history["step"]
+    _line(drawn[0], steps, history["objective"], 0, "training")
+    if "validation_objective" in history:
+        scale = history["objective"][0] / max(history["validation_objective"][0], np.finfo(float).tiny)
+        _line(drawn[0], steps, scale * history["validation_objective"], 1, "held out, scaled to begin there")
+        style.legend(drawn[0])
+    shown = [place for place, name in enumerate(names) if name.endswith("weight")]
+    for number, place in enumerate(shown):
+        _line(drawn[1], steps, history["gradient_norm"][:, place], number, names[place])
+        _line(drawn[2], steps, history["drift"][:, place], number, names[place])
+    drawn[1].set_yscale("log")
+    style.dress(drawn[0], f"Training: {network.stopped_} after {network.n_steps_} steps", "", "objective")
+    style.dress(drawn[1], "", "", "|gradient|")
+    style.dress(drawn[2], "", "step", "|W - W0| / |W0|")
+    style.legend(drawn[1])
+    return style.root(drawn[0])
+
+
+def tickets(found: Tickets, *, axes: Axes | None = None) -> Figure:
+    """Draw the score of a pruned network against the share of its weights that is left.
+
+    Parameters
+    ----------
+    found : Tickets
+        What `er.nets.lottery_tickets` gives.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> found = er.nets.Tickets(np.array([1.0, 0.5]), np.array([0.9, 0.95]), [])
+    >>> er.plots.tickets(found).axes[0].get_xlabel()
+    'share of the weights left'
+    """
+    axes = style.canvas(axes)
+    _line(axes, found.kept, found.scores, 0, "score")
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    best = int(np.argmax(found.scores))
+    title = f"The best ticket keeps {found.kept[best]:.3g} of the weights and scores {found.scores[best]:.3g}"
+    style.dress(axes, title, "share of the weights left", "score on held-out rows")
+    return style.root(axes)
+
+
+def widths(curve: WidthCurve, *, axes: Axes | None = None) -> Figure:
+    """Draw the errors of a network against its width: where it descends twice, this shows it.
+
+    Parameters
+    ----------
+    curve : WidthCurve
+        What `er.nets.width_curve` or `er.nets.double_descent` gives.
+    axes : matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> curve = er.nets.WidthCurve(np.array([1, 10]), np.array([1.0, 0.1]), np.array([1.2, 0.3]))
+    >>> [line.get_label() for line in er.plots.widths(curve).axes[0].lines]
+    ['training', 'test']
+    """
+    axes = style.canvas(axes)
+    least = float(np.concatenate([curve.training, curve.test]).max()) * 1e-6  # what interpolates has no logarithm
+    _line(axes, curve.widths, np.maximum(curve.training, least), 0, "training")
+    _line(axes, curve.widths, np.maximum(curve.test, least), 1, "test")
+    axes.set(xscale="log", yscale="log")
+    worst = int(curve.widths[np.argmax(curve.test)])
+    style.dress(axes, f"The test error is highest at width {worst}", "hidden units", "error")
+    style.legend(axes)
+    return style.root(axes)
+
+
+def _network(machine: Any) -> Network:
+    network = machine if isinstance(machine, Network) else getattr(machine, "features_", None)
+    if not isinstance(network, Network) or not hasattr(network, "weights_"):
+        raise EmpiriskError(
+            f"machine={type(machine).__name__} holds no fitted Network; fit one with features=er.Network."
+        )
+    return network
+
+
+def _line(axes: Axes, across: NDArray, values: NDArray, number: int, label: str) -> None:
+    look = {"color": style.colour(number), "linestyle": style.dashes(number), "lw": 1.6, "label": label}
+    axes.plot(across, values, marker="o" if len(across) <= 40 else None, markersize=3.5, **look)
+
+
+def _pictures(
+    pictures: NDArray, title: str, axes: Sequence[Axes] | None, around_zero: bool = False, **placed: Any
+) -> Figure:
+    """Small pictures on one scale of grey, or of blue and red around zero."""
+    pictures = pictures[:MOST]
+    if axes is None:
+        columns = int(np.ceil(np.sqrt(len(pictures))))
+        rows = -(-len(pictures) // columns)
+        figure = style.root(style.canvas(None, (1.3 * columns + 0.6, 1.3 * rows + 0.7)))
+        figure.clear()
+        drawn = [figure.add_subplot(rows, columns, number + 1) for number in range(len(pictures))]
+    else:
+        drawn = style.panels(axes, len(pictures), (6.0, 6.0))
+        figure = style.root(drawn[0])
+    high = float(np.abs(pictures).max()) or 1.0
+    low = -high if around_zero or pictures.min() < 0 else 0.0
+    for one, picture in zip(drawn, pictures, strict=True):
+        one.imshow(picture, cmap="RdBu_r" if low < 0 else "Greys", vmin=low, vmax=high, aspect="auto", **placed)
+        one.set(xticks=[], yticks=[])
+    if axes is None:
+        figure.suptitle(style.wrapped(title, 40), fontsize=style.TITLE, x=0.02, ha="left")
+    return figure

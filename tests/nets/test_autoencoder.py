@@ -1,0 +1,42 @@
+"""Autoencoders: the linear one spans the principal components, a deep one does better on a curve."""
+
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+
+import empirisk as er
+
+random = np.random.default_rng(0)
+
+
+@pytest.mark.row("W6")
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_linear_autoencoder_spans_the_principal_components(tied):
+    X = random.normal(size=(100, 6)) @ np.diag([5.0, 4.0, 2.0, 1.0, 0.5, 0.2]) @ random.normal(size=(6, 6))
+    network = er.Network([], tied=tied, random_state=0).fit(X).learn_to_rebuild(2)
+    components = np.linalg.svd(X - X.mean(axis=0))[2][:2]
+    assert subspace_angles(network.weights_["0.weight"], components.T).max() < 1e-3
+    assert subspace_angles(network.decoder_["0.weight"].T, components.T).max() < 1e-3
+    assert network.transform(X).shape == (100, 2)
+
+
+@pytest.mark.row("W6")
+def test_a_deep_autoencoder_follows_a_curve(tmp_path):
+    t = np.linspace(-2, 2, 100)
+    X = np.column_stack([t, t**2, np.sin(2 * t)])
+    network = er.Network([16], "tanh", decay=1e-3, epochs=3000, random_state=0).fit(X).learn_to_rebuild(1)
+    rebuilt = network.inverse_transform(network.transform(X))
+    direction = np.linalg.svd(X - X.mean(axis=0))[2][0]
+    linear = X.mean(axis=0) + np.outer((X - X.mean(axis=0)) @ direction, direction)
+    assert np.sum((rebuilt - X) ** 2) < 0.2 * np.sum((linear - X) ** 2)
+    er.save(network, tmp_path / "codes.model")
+    loaded = er.load(tmp_path / "codes.model")
+    np.testing.assert_array_equal(loaded.inverse_transform(loaded.transform(X)), rebuilt)
+
+
+def test_what_has_no_reverse_is_refused():
+    network = er.Network.convolutional((2,), shape=(6, 6)).fit(np.zeros((3, 36)))
+    with pytest.raises(er.errors.EmpiriskError, match="dense layers"):
+        network.learn_to_rebuild(2)
+    with pytest.raises(er.errors.EmpiriskError, match="dropout"):
+        er.Network([4], dropout=0.5).fit(np.zeros((3, 4))).learn_to_rebuild(2)

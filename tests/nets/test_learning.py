@@ -1,0 +1,387 @@
+"""Networks learn with the machine: the equation, its gradient, the certified head, limits, and the same bits."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+import empirisk as er
+from empirisk.fits.fit import Limits, Run
+from empirisk.nets import learning, training
+from empirisk.nets.layers import Pass
+from empirisk.nets.objective import Objective
+from empirisk.nets.plan import Plan
+
+XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
+
+
+def rows(n=80, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def small(**parameters):
+    usual = {"layers": [6], "activation": "tanh", "epochs": 60, "n_init": 1, "random_state": 0}
+    return er.Network(**(usual | parameters))
+
+
+# --- the equation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.row("W1")
+@pytest.mark.row("W2")
+def test_the_gradient_is_that_of_finite_differences():
+    random = np.random.default_rng(0)
+    layers = [er.nets.Conv(2, 3, padding=1), er.nets.BatchNorm(), er.nets.MaxPool(2), er.nets.Dense(3)]
+    plan = Plan(layers, (4, 4, 1), "tanh", False, 0.0)
+    objective = Objective(plan, [(er.losses.Logistic(), 0), (er.losses.Squared(), 0)], er.penalties.L2(), 1.0, True)
+    x, targets, scale = random.normal(size=(6, 4, 4, 1)), np.sign(random.normal(size=(6, 2))), random.random((6, 2))
+    weights = plan.weights("auto", random) | objective.head(random)
+    with jax.enable_x64(True):
+        weights = {name: value.astype(np.float64) for name, value in weights.items()}
+        state = {name: value.astype(np.float64) for name, value in plan.state().items()}
+
+        @jax.jit
+        def J(weights):
+            run = Pass(state, True, scale.sum(axis=1))
+            return objective.penalties(weights) + objective.losses(weights, x, targets, scale, run)
+
+        slopes = jax.jit(jax.grad(J))(weights)
+        for name, weight in weights.items():
+            direction = random.normal(size=weight.shape)
+            step = 1e-5
+            ahead, back = (float(J(weights | {name: weight + t * direction})) for t in (step, -step))
+            slope = float(np.vdot(slopes[name], direction))
+            assert slope == pytest.approx((ahead - back) / (2 * step), rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.row("W1")
+@pytest.mark.parametrize("machine", [er.LogisticRegression(C=3.0), er.SVM(C=3.0), er.Ridge(C=3.0)], ids=repr)
+def test_without_hidden_layers_it_is_the_linear_machine(machine):
+    X, y = rows()
+    plain, empty = clone(machine).fit(X, y), clone(machine).set_params(features=er.Network([])).fit(X, y)
+    assert empty.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
+
+
+@pytest.mark.row("W1")
+def test_a_linear_layer_reaches_the_best_rank_one_fit():
+    # The least 1/2 |W|^2 + 1/2 w^2 of all W w = v is |v|.
+    X, _ = rows()
+    target = X @ np.array([1.0, -2.0, 0.5])
+    network = er.Network([1], "linear", epochs=8000, random_state=0)
+    found = er.Regressor(C=5.0, features=network).fit(X, target)
+    v = found.features_.weights_["0.weight"][:, 0] * found.coef_[0]
+    loss = 5.0 * np.sum((found.predict(X) - target) ** 2)
+    total = 0.5 * np.sum(found.features_.weights_["0.weight"] ** 2) + found.certificate_.primal
+
+    def value(v, b):
+        return np.linalg.norm(v) + 5.0 * np.sum((X @ v + b - target) ** 2)
+
+    from scipy.optimize import minimize
+
+    best = minimize(lambda p: value(p[:3], p[3]), np.append(v, 0.1)).fun
+    assert np.linalg.norm(v) + loss <= total * (1 + 1e-6)
+    assert total == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.row("W1")
+@pytest.mark.row("W2")
+def test_xor_is_learned_from_every_seed():
+    for seed in range(20):
+        machine = er.LogisticRegression(C=100.0, features=er.Network([4], random_state=seed)).fit(*XOR)
+        np.testing.assert_array_equal(machine.predict(XOR[0]), XOR[1])
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [er.SVM(C=10.0), er.LogisticRegression(C=10.0), er.Classifier("squared_hinge"), er.Classifier("crammer_singer")],
+    ids=repr,
+)
+def test_the_certified_head_is_never_worse_than_the_trained_one(machine, monkeypatch):
+    kept = {}
+
+    def spy(trained, problems, heads=learning._heads):
+        points = heads(trained, problems)
+        kept["starts"] = [problem.primal(point) for problem, point in zip(problems, points, strict=True)]
+        return points
+
+    monkeypatch.setattr(learning, "_heads", spy)
+    X, _ = rows()
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3])
+    machine = clone(machine).set_params(features=small()).fit(X, y)
+    assert machine.certificate_.converged
+    assert machine.certificate_.primal <= sum(kept["starts"]) * (1 + 1e-12)
+
+
+def test_a_head_stopped_too_early_gives_way_to_the_trained_one():
+    X, y = rows()
+    machine = er.LogisticRegression(C=10.0, features=small(epochs=200), solver="gradient_descent", max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        machine.fit(X, y)
+    problem = er.LogisticRegression(C=10.0).problems(machine.features_.transform(X), y)[0]
+    assert machine.certificate_.primal < problem.origin_value
+
+
+def test_the_learned_map_serves_any_other_machine():
+    X, y = rows(128)
+    phi = er.SVM(C=10.0, features=small(layers=[16], epochs=1000)).fit(X, y).features_.transform(X)
+    assert er.KNNClassifier().fit(phi, y).score(phi, y) > 0.95
+
+
+@pytest.mark.row("W5")
+def test_several_outputs_share_one_network():
+    X, _ = rows(120)
+    Y = np.column_stack([np.abs(X[:, 0]), np.abs(X[:, 1])])
+    for machine in (er.Ridge(C=100.0), er.SVR(C=10.0)):
+        fitted = clone(machine).set_params(features=small(layers=[20], epochs=1000)).fit(X, Y)
+        assert fitted.coef_.shape == (2, 20)
+        assert fitted.score(X, Y) > 0.8
+
+
+@pytest.mark.row("W5")
+def test_every_output_may_have_a_loss_of_its_own():
+    X, y = rows(100)
+    network = small(epochs=2000, layers=[12]).fit(X, y)
+    (classes,) = er.LogisticRegression(C=10.0).problems(X, y)
+    (numbers,) = er.Regressor("absolute", C=10.0).problems(X, X[:, 2])
+    problems, fits = network.learn_with([classes, numbers], Run("auto", Limits(1e-6, None, None)))
+    right = np.sign(problems[0].predict(fits[0].point)) == classes.y
+    assert right.mean() > 0.9
+    assert np.abs(problems[1].predict(fits[1].point) - X[:, 2]).mean() < 0.2
+
+
+# --- rows as a set ----------------------------------------------------------------------------------------------------
+
+
+def test_weights_copies_and_order_give_the_same_bits():
+    X, y = rows(150)
+    weights = np.arange(150) % 3
+    network = small(batch=32, epochs=5)
+    weighted = er.LogisticRegression(features=network).fit(X, y, sample_weight=weights).features_.weights_
+    order = np.random.default_rng(1).permutation(weights.sum())
+    repeated = (
+        er.LogisticRegression(features=network)
+        .fit(np.repeat(X, weights, axis=0)[order], np.repeat(y, weights)[order])
+        .features_.weights_
+    )
+    for name, value in weighted.items():
+        np.testing.assert_array_equal(value, repeated[name])
+
+
+def test_the_machine_lends_its_seed():
+    X, y = rows()
+    fits = [er.LogisticRegression(features=small(random_state=None), random_state=s).fit(X, y) for s in (3, 3, 4)]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert not np.array_equal(fits[0].coef_, fits[2].coef_)
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.row("E8")
+@pytest.mark.row("W4")
+def test_early_stopping_restores_the_best_weights():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 5))
+    y = random.integers(0, 2, 60)  # nothing to learn: the held-out loss soon rises
+    network = er.Network([50], validation=0.3, look_every=10, patience=3, rate=0.03, n_init=1, random_state=0)
+    features = er.LogisticRegression(C=1e4, features=network).fit(X, y).features_
+    losses = features.history_["validation_objective"]
+    assert features.stopped_ == "early stopping"
+    assert losses.argmin() == len(losses) - 4
+    assert features.n_steps_ < 2000
+
+
+def test_the_history_tells_of_every_look():
+    X, y = rows()
+    features = er.LogisticRegression(features=small(epochs=200, look_every=50)).fit(X, y).features_
+    history = features.history_
+    assert history["step"].tolist() == [50, 100, 150, 200]
+    assert history["gradient_norm"].shape == history["drift"].shape == (4, 4)
+    assert history["objective"][-1] < history["objective"][0]
+    assert features.history_names_ == ["0.bias", "0.weight", "head.bias", "head.weight"]
+    assert (np.diff(history["drift"][:, [1, 3]], axis=0) != 0).all()
+
+
+def test_the_batch_objective_is_the_objective():
+    X, y = rows()
+    machine = er.LogisticRegression(C=2.0, features=small(epochs=1, rate=1e-9)).fit(X, y)
+    network = clone(machine.features).fit(X)
+    random = np.random.default_rng([network.seed_, 0, 1])
+    objective = Objective(network.plan(), [(er.losses.Logistic(), 0)], er.penalties.L2(), 1.0, True)
+    w = objective.head(random)["head.weight"][:, 0]
+    f = network.transform(X) @ w
+    J = 0.5 * np.sum(network.weights_["0.weight"] ** 2) + 0.5 * w @ w
+    J += 2.0 * er.losses.Logistic().value(2.0 * y - 1, f).sum()
+    assert machine.features_.history_["objective"][0] == pytest.approx(J, rel=1e-5)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "momentum", "nesterov", "rmsprop", "adagrad"])
+def test_optimisers_by_name(optimiser):
+    X, y = rows()
+    history = er.LogisticRegression(features=small(optimiser=optimiser, rate=0.05)).fit(X, y).features_.history_
+    assert history["objective"][-1] < history["objective"][0] or len(history["objective"]) == 1
+
+
+def test_an_optax_object_and_a_schedule_of_ones_own():
+    import optax
+
+    X, y = rows()
+    given = small(optimiser=optax.sgd(0.01), epochs=20)
+    named = small(optimiser="sgd", rate=0.01, schedule=lambda step: 1.0, epochs=20)
+    one, other = (er.LogisticRegression(features=network).fit(X, y).features_.weights_ for network in (given, named))
+    for name, value in one.items():
+        np.testing.assert_allclose(value, other[name], rtol=1e-5, atol=1e-6)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_last_good_weights():
+    X, y = rows()
+    network = small(optimiser="sgd", rate=1e30, look_every=1)
+    with pytest.warns(ConvergenceWarning, match=r"not finite.*lower the network's rate"):
+        machine = er.Ridge(features=network).fit(X, y.astype(float))
+    assert all(np.isfinite(value).all() for value in machine.features_.weights_.values())
+    assert np.isfinite(machine.predict(X)).all()
+
+
+def test_the_time_limit_holds():
+    X, y = rows(2000)
+    network = er.Network([64], epochs=10**6, random_state=0)
+    er.LogisticRegression(features=clone(network).set_params(epochs=1)).fit(X, y)  # compiled
+    begin = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        machine = er.LogisticRegression(features=network, max_time=2.0).fit(X, y)
+    assert machine.features_.stopped_ == "max_time"
+    assert time.perf_counter() - begin < 60
+
+
+def test_ctrl_c_keeps_what_was_learned():
+    X, y = rows(500)
+    machine = er.LogisticRegression(features=small(epochs=10**6, look_every=20))
+    threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y)
+    assert machine.features_.stopped_ == "interrupted"
+    assert machine.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path, monkeypatch, validation):
+    X, y = rows(100)
+    network = er.Network(
+        [er.nets.Dense(6), er.nets.BatchNorm()], dropout=0.2, batch=32, epochs=30, look_every=15, validation=validation,
+        patience=50, checkpoint=tmp_path / "training", random_state=0,
+    )  # fmt: skip
+    machine = er.LogisticRegression(features=network)
+    whole = clone(machine).fit(X, y)
+    assert not (tmp_path / "training").exists()
+    looks, look = [], training.Training._look
+
+    def killed(self, *args):
+        looks.append(look(self, *args))
+        if len(looks) == 3:
+            raise MemoryError("killed")
+        return looks[-1]
+
+    monkeypatch.setattr(training.Training, "_look", killed)
+    with pytest.raises(MemoryError):
+        clone(machine).fit(X, y)
+    again = clone(machine).fit(X, y)
+    assert len(looks) == len(whole.features_.history_["step"])
+    np.testing.assert_array_equal(again.coef_, whole.coef_)
+    for name, value in whole.features_.weights_.items():
+        np.testing.assert_array_equal(again.features_.weights_[name], value)
+    np.testing.assert_array_equal(again.features_.history_["objective"], whole.features_.history_["objective"])
+
+
+def test_a_checkpoint_of_other_data_is_passed_over(tmp_path):
+    X, y = rows(100)
+    machine = er.LogisticRegression(features=small(checkpoint=tmp_path / "training", epochs=10**6), max_time=1.0)
+    with pytest.warns(ConvergenceWarning):
+        machine.fit(X, y)
+    assert (tmp_path / "training").exists()
+    other = er.LogisticRegression(features=small(checkpoint=tmp_path / "training")).fit(-X, y)
+    plain = er.LogisticRegression(features=small()).fit(-X, y)
+    np.testing.assert_array_equal(other.coef_, plain.coef_)
+
+
+def test_memory_does_not_grow_over_epochs():
+    X, y = rows(400)
+    network = small(batch=32, look_every=5)
+    er.LogisticRegression(features=clone(network).set_params(epochs=2)).fit(X, y)
+    before = len(jax.live_arrays())
+    er.LogisticRegression(features=clone(network).set_params(epochs=20)).fit(X, y)
+    assert len(jax.live_arrays()) <= before
+
+
+# --- searches, refusals, files ----------------------------------------------------------------------------------------
+
+
+def test_a_search_reaches_everything():
+    X, y = rows()
+    grid = {"features__widths": [[2], [5]], "features__rate": [0.01], "features__dropout": [0.0]}
+    search = GridSearchCV(er.LogisticRegression(features=small(epochs=20)), grid, cv=2).fit(X, y)
+    assert search.best_estimator_.coef_.shape[1] in (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"optimiser": "adamant"}, "optimiser='adamant' is not known"),
+        ({"schedule": "soon"}, "schedule='soon' is not known"),
+        ({"rate": -1.0}, "rate=-1.0 must be"),
+        ({"batch": 0}, "batch=0 must be"),
+        ({"epochs": 0}, "epochs=0 must be"),
+        ({"activation": "swish"}, "activation='swish' is not known"),
+        ({"init": "ones"}, "init='ones' is not known"),
+        ({"weights": {"9.weight": [1.0]}}, "weights has '9.weight'"),
+        ({"weights": {"0.bias": [1.0]}}, "must have"),
+        ({"masks": {"0.weight": [1.0]}}, "fits no weight"),
+        ({"freeze": [3]}, "names layer 3"),
+        ({"shape": (2, 2)}, "does not fit rows of 3"),
+        ({"augment": [er.nets.Mirror()]}, "needs images"),
+        ({"augment": ["mirror"]}, "must hold objects"),
+        ({"decay": -1.0}, "decay=-1.0 must be"),
+        ({"validation": 2.0}, "validation=2.0 must be"),
+    ],
+)
+def test_bad_parameters_are_named_and_nothing_is_damaged(parameters, words):
+    X, y = rows(20)
+    machine = er.LogisticRegression(features=small(epochs=2)).fit(X, y)
+    before = machine.predict(X)
+    machine.set_params(**{f"features__{name}": value for name, value in parameters.items()})
+    with pytest.raises(er.errors.EmpiriskError, match=words):
+        machine.fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), before)
+
+
+def test_the_hard_margin_is_refused():
+    with pytest.raises(er.errors.EmpiriskError, match="C=inf"):
+        er.SVM(C=np.inf, features=er.Network([4])).fit(*XOR)
+
+
+def test_the_device_is_a_setting():
+    X, y = rows(20)
+    with er.config(device="cpu"):
+        er.LogisticRegression(features=small(epochs=2)).fit(X, y)
+    with er.config(device="abacus"), pytest.raises(er.errors.EmpiriskError, match="device='abacus' is not there"):
+        er.LogisticRegression(features=small(epochs=2)).fit(X, y)
+
+
+def test_a_machine_with_a_network_is_saved_and_loaded(tmp_path):
+    X, _ = rows()
+    layers = [er.nets.Dense(5), er.nets.BatchNorm(), er.nets.Branch([er.nets.Dense(4), er.nets.Dense(3)])]
+    network = small(layers=layers, epochs=5)
+    machine = er.Classifier("squared", features=network).fit(X, np.arange(80) % 3)
+    er.save(machine, tmp_path / "net.model")
+    loaded = er.load(tmp_path / "net.model")
+    np.testing.assert_array_equal(loaded.decision_function(X), machine.decision_function(X))

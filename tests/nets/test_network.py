@@ -1,0 +1,124 @@
+"""Networks on images, transfer, and the contract of estimators."""
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import empirisk as er
+from empirisk.nets.augment import augmented
+
+random = np.random.default_rng(0)
+
+
+def stripes(n, seed=0):
+    """Images with a bright row or a bright column somewhere."""
+    random = np.random.default_rng(seed)
+    images, y, where = 0.3 * random.normal(size=(n, 6, 6, 1)), np.arange(n) % 2, random.integers(0, 6, n)
+    for image, upright, place in zip(images, y, where, strict=True):
+        image[(slice(None), place) if upright else place] += 1.0
+    return images.astype(np.float32), y
+
+
+@pytest.mark.row("W3")
+def test_a_convolutional_network_learns_stripes():
+    X, y = stripes(128)
+    Z, z = stripes(200, seed=1)
+    network = er.Network.convolutional((4,), dense=(8,), epochs=200, n_init=1, random_state=0)
+    machine = er.LogisticRegression(C=10.0, features=network).fit(X, y)
+    assert machine.score(Z, z) > 0.97
+    flat = clone(machine).set_params(features__shape=(6, 6, 1)).fit(X.reshape(128, -1), y)
+    found = flat.decision_function(Z.reshape(200, -1))
+    np.testing.assert_allclose(found, machine.decision_function(Z), rtol=1e-4, atol=1e-4)
+    shapes = [out.shape for out in machine.features_.layer_outputs(Z)]
+    assert shapes == [(200, 6, 6, 4), (200, 3, 3, 4), (200, 8)]
+    with pytest.raises(er.errors.EmpiriskError, match="rows of shape"):
+        machine.predict(Z[:, :, :5])
+
+
+@pytest.mark.row("W3")
+@pytest.mark.parametrize("shape", [(16, 16, 1), (32, 32, 3), (96, 96, 3)])
+def test_the_large_preset_fits_the_image(shape):
+    network = er.Network.alexnet(shape, width=6).fit(np.zeros((2, *shape), np.float32))
+    assert network.plan().width == 192
+    assert sum(isinstance(layer, er.nets.Conv) for layer in network.layers_) == 5
+
+
+@pytest.mark.row("W4")
+def test_augmentations_keep_the_shape_and_change_the_image():
+    x = np.zeros((40, 8, 8, 1), np.float32)
+    x[:, 3:5, 2:4] = 1.0
+    kinds = (er.nets.Mirror(), er.nets.Shift(2), er.nets.Noise(0.1), er.nets.Scale(0.3), er.nets.Crop(0.7))
+    for kind in kinds:
+        found = np.asarray(augmented((kind,), x, jax.random.key(0)))
+        assert found.shape == x.shape
+        assert 0.2 < (np.abs(found - x).max(axis=(1, 2, 3)) > 1e-3).mean() <= 1
+    mirrored = np.asarray(augmented((er.nets.Mirror(1.0),), x, jax.random.key(0)))
+    np.testing.assert_array_equal(mirrored, x[:, :, ::-1])
+    moved = np.asarray(augmented((er.nets.Shift(2),), x, jax.random.key(0)))
+    assert (moved.sum(axis=(1, 2, 3)) == 4).all()
+    still = np.asarray(augmented((er.nets.Scale(0.0),), x, jax.random.key(0)))
+    np.testing.assert_allclose(still, x, atol=1e-6)
+
+
+@pytest.mark.row("W4")
+def test_weights_from_a_foreign_file_frozen_under_a_new_head(tmp_path):
+    X, y = random.normal(size=(60, 3)), random.integers(0, 2, 60)
+    foreign = {"fc.weight": random.normal(size=(5, 3)).astype("f4"), "fc.bias": np.zeros(5, "f4")}
+    save_file(foreign, tmp_path / "foreign.safetensors")
+    names = {"fc.weight": "0.weight", "fc.bias": "0.bias"}
+    weights = er.nets.read_weights(tmp_path / "foreign.safetensors", names, layout="torch")
+    network = er.Network([5, 4], weights=weights, freeze=[0], epochs=10, n_init=1, random_state=0)
+    features = er.LogisticRegression(features=network).fit(X, y).features_
+    np.testing.assert_array_equal(features.weights_["0.weight"], foreign["fc.weight"].T)
+    assert not np.array_equal(features.weights_["1.weight"], clone(network).fit(X).weights_["1.weight"])
+    tuned = er.Network([5, 4], weights=features.weights_, epochs=10, n_init=1, random_state=0)
+    np.testing.assert_array_equal(clone(tuned).fit(X).weights_["1.weight"], features.weights_["1.weight"])
+    with pytest.raises(er.errors.EmpiriskError, match="the file holds"):
+        er.nets.read_weights(tmp_path / "foreign.safetensors", {"fc2.weight": "0.weight"})
+    (tmp_path / "broken").write_bytes(b"nothing")
+    with pytest.raises(er.errors.EmpiriskError, match="no safetensors file"):
+        er.nets.read_weights(tmp_path / "broken")
+
+
+def test_networks_are_bagged():
+    X = random.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    machine = er.LogisticRegression(features=er.Network([3], epochs=30, n_init=1))
+    bag = er.BaggingClassifier(machine, n_estimators=3, random_state=0).fit(X, y)
+    assert bag.score(X, y) > 0.9
+
+
+def tiny(**parameters):
+    return er.Network([3], "tanh", **({"epochs": 20, "n_init": 1} | parameters))
+
+
+MACHINES = [er.LogisticRegression(features=tiny()), er.Ridge(C=10.0, features=tiny(epochs=600)), er.Network([3])]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [pair for machine in MACHINES for pair in estimator_checks_generator(machine)],
+    ids=lambda part: getattr(getattr(part, "func", None), "__name__", type(part).__name__),
+)
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+def test_without_the_packages_the_install_line_is_named(monkeypatch):
+    import importlib.util
+    import sys
+
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "jax" else real(name, *rest))
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("empirisk.nets")}
+    try:
+        with pytest.raises(er.errors.MissingExtra, match=r"need jax; install with: pip install 'empirisk\[nets\]'"):
+            importlib.import_module("empirisk.nets")
+    finally:
+        for name in list(sys.modules):
+            if name.startswith("empirisk.nets"):
+                del sys.modules[name]
+        sys.modules.update(kept)

@@ -1,0 +1,99 @@
+"""Theory that runs: the tangent kernel, lottery tickets, width, double descent, boolean functions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import empirisk as er
+
+random = np.random.default_rng(0)
+
+
+@pytest.mark.row("W8")
+def test_the_tangent_kernel_is_that_of_finite_differences():
+    X, Z = random.normal(size=(4, 3)), random.normal(size=(2, 3))
+    network = er.Network([5], "tanh", random_state=0)
+    kernel = er.kernels.Tangent(network)
+    fitted = network.fit(X)
+    head = np.random.default_rng([fitted.seed_, 1]).normal(size=(5, 1)) / np.sqrt(5)
+    W, b = (fitted.weights_[name].astype(float) for name in ("0.weight", "0.bias"))
+
+    def f(rows, W, b, head, last):
+        return (np.tanh(rows @ W + b) @ head + last)[:, 0]
+
+    def gradients(rows):
+        parts, step = [W, b, head, np.zeros(1)], 1e-6
+        columns = []
+        for number, part in enumerate(parts):
+            for place in np.ndindex(part.shape):
+                ahead, back = ([p.copy() for p in parts] for _ in range(2))
+                ahead[number][place] += step
+                back[number][place] -= step
+                columns.append((f(rows, *ahead) - f(rows, *back)) / (2 * step))
+        return np.column_stack(columns)
+
+    np.testing.assert_allclose(kernel(X, Z), gradients(X) @ gradients(Z).T, rtol=1e-6)
+    np.testing.assert_allclose(kernel.diagonal(X), np.diag(kernel(X)), rtol=1e-12)
+    influence = kernel.influence(X)
+    assert influence["0.weight"].shape == (3, 5)
+    assert sum(part.sum() for part in influence.values()) == pytest.approx(np.trace(kernel(X)) / 4)
+
+
+@pytest.mark.row("W8")
+def test_the_tangent_kernel_stands_in_the_slot():
+    X = random.normal(size=(60, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    machine = er.SVM(C=10.0, features=er.kernels.Tangent(er.Network([100], random_state=0))).fit(X, y)
+    assert machine.score(X, y) > 0.9
+    assert machine.certificate_.converged
+
+
+@pytest.mark.row("W8")
+def test_blind_spots_are_what_a_linear_network_cannot_follow():
+    X = random.normal(size=(10, 2))
+    blind = er.kernels.Tangent(er.Network([30], "linear", random_state=0)).blind_spots(X)
+    assert blind.shape == (10, 7)  # all but functions of the two columns and a constant
+    np.testing.assert_allclose(blind.T @ np.column_stack([X, np.ones(10)]), 0, atol=1e-6)
+
+
+@pytest.mark.row("W9")
+def test_tickets_keep_their_zeros_and_start_from_the_first_weights():
+    X = random.normal(size=(80, 3))
+    y = X[:, 0] * X[:, 1] > 0
+    machine = er.LogisticRegression(C=10.0, features=er.Network([12], "tanh", epochs=400, random_state=0))
+    found = er.nets.lottery_tickets(machine, X, y, X, y, rounds=2, share=0.25)
+    np.testing.assert_allclose(found.kept, [1, 0.75, 0.75**2], atol=0.02)
+    assert (np.diff(found.kept) < 0).all()
+    assert found.scores[0] > 0.9
+    assert found.scores[2] > 0.8
+    last = found.masks[2]
+    first = machine.features.fit(X).weights_
+    start = er.Network([12], "tanh", weights=first, masks=last, random_state=0).fit(X).weights_["0.weight"]
+    np.testing.assert_array_equal(start, first["0.weight"] * last["0.weight"])
+    kept = er.LogisticRegression(C=10.0, features=machine.features).set_params(
+        features__masks=last, features__epochs=20, features__n_init=1
+    )
+    assert not kept.fit(X, y).features_.weights_["0.weight"][last["0.weight"] == 0].any()
+
+
+@pytest.mark.row("W10")
+def test_the_test_error_descends_twice():
+    X, Z = random.normal(size=(40, 6)), random.normal(size=(300, 6))
+    y = X[:, 0] + 0.5 * random.normal(size=40)
+    curve = er.nets.double_descent(X, y, Z, Z[:, 0], [8, 40, 400], repeats=3)
+    assert curve.test[1] > 3 * curve.test[0]
+    assert curve.test[1] > 3 * curve.test[2]
+    assert curve.training[2] < 1e-6 < curve.training[0]
+
+
+@pytest.mark.row("W1")
+def test_every_boolean_function_is_a_network():
+    for inputs in (1, 2, 3):
+        X = np.array(list(itertools.product((0, 1), repeat=inputs)))
+        tables = itertools.product((False, True), repeat=2**inputs)
+        for table in list(tables)[:: 1 if inputs < 3 else 37]:
+            found = er.nets.boolean_network(table).fit_transform(X)[:, 0]
+            np.testing.assert_array_equal(found > 0, table)
+    with pytest.raises(er.errors.EmpiriskError, match="2\\^k truth values"):
+        er.nets.boolean_network([True, False, True])
