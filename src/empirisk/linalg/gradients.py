@@ -13,10 +13,15 @@ from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Good = Callable[[Array, float, float], bool]
+#: Columns for which a preconditioner from a factor pays; beyond, the diagonal serves.
 WIDE = 1000
+#: Rows for each column from which the preconditioner is made.
 ROWS_PER_COLUMN = 24
+#: Steps after which the preconditioner has failed.
 LIMIT = 500
+#: Fewer rows than this are not worth a thread.
 BLOCK = 256
+#: What the diagonal is raised by, so that the factor of some of the rows exists.
 SOFT = 1e-8
 
 
