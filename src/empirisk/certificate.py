@@ -101,7 +101,7 @@ def verify(problem: Problem, point: Point) -> Certificate:
     """Value a point of a problem, knowing nothing of the solver that found it.
 
     The dual point is the one that comes with the point or, without one, that of the slopes of the loss at the
-    predictions, made feasible first; u = 0 is tried besides.
+    predictions, made feasible first; u = 0 is tried as well.
 
     >>> from empirisk.linalg.design import DenseDesign
     >>> from empirisk import losses, penalties

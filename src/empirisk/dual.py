@@ -18,12 +18,18 @@ from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
 Sums = Callable[[Problem, Coupling], Callable[[Array], Array]]
+#: How much of [A, 1]'u, in units of |A| |u|, is paid for as rounding.
 ROUNDING = 1e-10
+#: How far below zero rounding may leave a share of one.
 SIMPLEX_ROUNDING = 1e-14
+#: A share that opens a way where shares are zero, and costs less than any tolerance.
 TRACE = 1e-9
+#: Squared residual at which conjugate gradients have all digits.
 EXACT = 1e-26
+#: Cuts after which the point is taken to be out of reach; balancing, which is cheaper, gets more.
 ROUNDS = 10
 BALANCE_ROUNDS = 40
+#: Unknowns whose normal matrix is factored in about a second.
 DIRECT = 3000
 
 

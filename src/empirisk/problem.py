@@ -13,6 +13,7 @@ from empirisk.losses.base import Loss
 from empirisk.penalties.base import Penalty
 
 Array = NDArray[np.float64]
+#: A perfect fit has the objective zero: gaps are then compared with this share of that of the best constant.
 FLOOR = 1e-6
 
 
@@ -52,7 +53,7 @@ class Problem:
     classes : int
         Number of classes K of a joint loss, else 0.
     tilt : float
-        A cost of the intercept, tilt * b, that P has besides; the balance is then sum_i u_i = -tilt.
+        A cost of the intercept, tilt * b, that P has as well; the balance is then sum_i u_i = -tilt.
     rows : array, optional
         Where the samples stand in the user's data, if not all take part.
     remark : str

@@ -11,6 +11,7 @@ from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Chosen = NDArray[np.intp]
+#: Columns that a thread takes at a time.
 CHUNK = 128
 #: With this many times more rows than columns, a Gram matrix is summed over blocks of rows.
 TALL = 8

@@ -11,9 +11,13 @@ from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
+#: Rows whose products fit into the processor's memory.
 PANEL = 512
+#: A column this small beside its shift is rounding.
 ROUNDING = 2e-15
+#: Rounds that take the ridge of a factor out of a solution.
 REFINEMENTS = 2
+#: Unknowns up to which the equations by columns are factored in no time.
 SMALL = 2000
 
 

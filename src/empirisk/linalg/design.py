@@ -14,6 +14,7 @@ from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Slopes = Callable[[slice, Array], Array]
+#: What a pass over predictions reads and writes for each row: about eight numbers.
 ENTRY_BYTES = 64
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4

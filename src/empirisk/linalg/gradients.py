@@ -13,11 +13,61 @@ from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Good = Callable[[Array, float, float], bool]
+#: Columns for which a preconditioner from a factor pays; beyond, the diagonal serves.
 WIDE = 1000
+#: Rows for each column from which the preconditioner is made.
 ROWS_PER_COLUMN = 24
+#: Steps after which the preconditioner has failed.
 LIMIT = 500
+#: Fewer rows than this are not worth a thread.
 BLOCK = 256
+#: What the diagonal is raised by, so that the factor of some of the rows exists.
 SOFT = 1e-8
+
+
+def conjugate_gradients(
+    right: Array,
+    multiply: Callable[[Array], Array],
+    condition: Callable[[Array], Array],
+    inner: Callable[[Array, Array], float],
+    good: Good,
+    stop: Callable[[], bool],
+) -> Array:
+    """x with  multiply(x) = right,  up to what ``good`` allows.
+
+    Parameters
+    ----------
+    right : array
+        The right-hand side; residuals have its shape.
+    multiply, condition : callable
+        From a direction to a residual, and from a residual to a direction near the one that removes it.
+    inner : callable
+        The product of a residual and a direction, which are of one space but may be written differently.
+    good, stop : callable
+        good(residual, size, first) tells whether a residual is small enough, by itself or by the size of its
+        preconditioned product beside the first; ``stop`` is asked before every product, and ends the search.
+    """
+    residual, direction, before, first = right, None, 0.0, 0.0
+    solution = np.zeros(0)
+    for _ in range(LIMIT):
+        pulled = condition(residual)
+        size = inner(residual, pulled)
+        if direction is None:
+            solution, direction = np.zeros_like(pulled), np.zeros_like(pulled)
+            before = first = size
+        elif good(residual, size, first):
+            break
+        if not size > 0 or stop():
+            break
+        direction = pulled + (size / before) * direction
+        before = size
+        product = multiply(direction)
+        bend = inner(product, direction)
+        if not bend > 0:
+            break
+        solution += (size / bend) * direction
+        residual = residual - (size / bend) * product
+    return solution
 
 
 class JointGradients:
@@ -68,24 +118,15 @@ class JointGradients:
         ``stop`` is asked before every product, and ends the search with what there is.
         """
         right = np.where(self._noise[:, None], 0.0, right)
-        residual = np.vstack([right, constant]) if self._intercept else right
-        solution, direction = np.zeros_like(residual), np.zeros_like(residual)
-        before = first = 0.0
-        for trial in range(LIMIT):
-            pulled = self._pull(residual)
-            size = float(np.vdot(residual, pulled))
-            if trial == 0:
-                before = first = size
-            if not size > 0 or (trial and good(residual[: len(right)], size, first)) or stop():
-                break
-            direction = pulled + (size / before) * direction
-            before = size
-            product = self._multiply(direction)
-            bend = float(np.vdot(direction, product))
-            if not bend > 0:
-                break
-            solution += (size / bend) * direction
-            residual = residual - (size / bend) * product
+        packed = np.vstack([right, constant]) if self._intercept else right
+        solution = conjugate_gradients(
+            packed,
+            self._multiply,
+            self._pull,
+            lambda residual, direction: float(np.vdot(residual, direction)),
+            lambda residual, size, first: good(residual[: len(right)], size, first),
+            stop,
+        )
         b = solution[-1].copy() if self._intercept else np.zeros(len(constant))
         return np.ascontiguousarray(solution[: len(right)]), b
 

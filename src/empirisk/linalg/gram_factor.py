@@ -9,6 +9,7 @@ from empirisk.lazy import lazy
 from empirisk.linalg.threads import in_threads, patiently
 
 Array = NDArray[np.float64]
+#: Rows that are written at once, by a thread.
 ROWS = 256
 
 

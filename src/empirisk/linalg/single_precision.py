@@ -11,6 +11,7 @@ from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads, patiently
 
 Array = NDArray[np.float64]
+#: Rows that are converted at once, by a thread.
 ROWS = 256
 #: Below this size a factor in float64 takes no time either.
 LEAST = 1000

@@ -18,7 +18,7 @@ WEAKEST, STRONGEST = 1e-30, 1e30
 class Penalty(Part):
     """R(w), convex and finite at w = 0. A subclass writes `value`, `prox` and `conjugate`; that is enough to be solved.
 
-    What it states besides lets faster solvers in: whether it is `smooth` (it then has `gradient` and `curvature`),
+    What it states as well lets faster solvers in: whether it is `smooth` (it then has `gradient` and `curvature`),
     whether it is `separable`, and which strengths `l1` and `l2` it contains. Whatever is not written is found from the
     three functions.
 

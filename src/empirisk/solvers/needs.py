@@ -29,7 +29,6 @@ ONE_OUTPUT = Need("a loss of one output, not a joint one", lambda p: not p.class
 CONVEX = Need("a convex loss", lambda p: p.loss.convex)
 SQUARED = Need("the squared loss", lambda p: p.loss.quadratic and not p.classes)
 SMOOTH_LOSS = Need("a loss without corners", lambda p: p.loss.smooth)
-CORNERED_LOSS = Need("a loss with corners", lambda p: bool(p.loss.corners))
 STRAIGHT_PIECES = Need(
     "a loss of straight and quadratic pieces",
     lambda p: bool(p.classes) or p.loss.smooth_part is None or p.loss.smooth_part.quadratic,
@@ -41,7 +40,6 @@ BOUNDED_CURVATURE = Need("a loss with bounded curvature", lambda p: p.loss.curva
 
 # --- the penalty ------------------------------------------------------------------------------------------------------
 NORMS = Need("a penalty l1 |w|_1 + l2/2 |w|^2", lambda p: p.penalty.plain)
-SMOOTH_PENALTY = Need("a penalty without corners", lambda p: p.penalty.smooth)
 CURVED_PENALTY = Need(
     "a penalty with a gradient and a curvature for each weight", lambda p: p.penalty.smooth and p.penalty.separable
 )

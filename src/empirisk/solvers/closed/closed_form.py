@@ -23,7 +23,9 @@ from empirisk.solvers.newton.kernel_systems import kept_for
 Array = NDArray[np.float64]
 Made = TypeVar("Made")
 Gram = SingleGram | FactoredGram
+#: Rounds of refinement: each gains about all digits of a factor in float64, and a few of one in float32.
 ROUNDS, ROUNDS_OF_SINGLE = 3, 12
+#: A refinement below this share of the solution is the last but one.
 SETTLED = 1e-10
 
 

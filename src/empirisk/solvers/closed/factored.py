@@ -13,7 +13,9 @@ from empirisk.solvers.base import Solver
 from empirisk.solvers.needs import CONVEX, KERNEL
 
 Array = NDArray[np.float64]
+#: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
+#: Shares of tol to try: the gap behind the kernel is a little larger than that on the factor.
 SHARPER = (0.5, 1e-2, 1e-4)
 
 

@@ -23,6 +23,7 @@ from empirisk.solvers.thinning import thinned
 ROUGH = 1e-2
 #: Columns with zero weights and prices below this share of l1 may leave a working set.
 NEARLY = 0.98
+#: Looks at the gap without progress after which there is none to come.
 PATIENCE = 3
 #: What must be the same for a descent to go on at another C.
 SAME = ("loss", "penalty", "design", "y", "weights", "intercept")

@@ -11,6 +11,7 @@ from empirisk.linalg.factor import Cholesky
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
+#: Rounds of sweeps and solutions; two or three are usual.
 ROUNDS = 30
 #: Pivots below this share of the diagonal mean dependent columns.
 DEPENDENT = 1e-13

@@ -9,8 +9,9 @@ from empirisk.linalg.columns import Array, correlations, reading_cost
 from empirisk.linalg.design import Design
 
 Mask = NDArray[np.bool_]
-#: How many slopes are remembered, and how many numbers in all, before all columns are priced anew.
+#: How many slopes are remembered, and how many numbers in all, before all columns are priced again.
 EPOCHS, REMEMBERED = 32, 1 << 23
+#: What the norms are raised by, so that no rounding makes a bound too small.
 ROUNDING = 1e-9
 #: Columns are likely to matter if their last price was at least this share of l1.
 LIKELY = 0.7

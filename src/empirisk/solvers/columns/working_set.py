@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from empirisk.linalg.columns import Array, Chosen, Columns, EveryColumn, columns_of
 from empirisk.linalg.design import Design
 
-#: Curvatures may move by this share of their sum before the Gram matrix is made anew.
+#: Curvatures may move by this share of their sum before the Gram matrix is made again.
 #: Less for narrow sets, whose Gram matrix costs no more than a step.
 REUSE, REUSE_NARROW, NARROW = 0.15, 0.03, 128
 #: A centred diagonal below this share of the uncentred one is rounding: the column is constant.
@@ -61,9 +61,9 @@ class WorkingSet:
         return self._columns.tdot(u)
 
     def update(self, new: Chosen, curvatures: Array, idle: NDArray[np.bool_], afresh: bool) -> None:
-        """Take in more columns, and make G anew if the curvatures have moved by more than a little.
+        """Take in more columns, and make G again if the curvatures have moved by more than a little.
 
-        ``idle`` tells which of all columns may leave the set when G is made anew; ``afresh`` that it must be.
+        ``idle`` tells which of all columns may leave the set when G is made again; ``afresh`` that it must be.
         """
         known = len(self)
         if afresh or self._moved(curvatures):
@@ -81,7 +81,7 @@ class WorkingSet:
         return float(np.abs(curvatures - self.curvatures).sum()) > allowed * self.total
 
     def _shrink(self, idle: NDArray[np.bool_]) -> None:
-        """Drop idle columns if they are many: the Gram matrix is the dear part."""
+        """Drop idle columns if they are many: the Gram matrix is the expensive part."""
         if 10 * np.count_nonzero(idle) > len(idle):
             self.chosen = self.chosen[~idle]
             self._columns = columns_of(self._design, self.chosen)

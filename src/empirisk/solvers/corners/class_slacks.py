@@ -42,7 +42,7 @@ class Pulls:
         self.low, self.high = mu - self.dp * self.dv, mu + self.dq * self.dv
 
     def centralise(self, t: float, mu: float) -> None:
-        """Aim besides at bringing back the products that the step, gone t along, would throw far off mu."""
+        """Aim also at bringing back the products that the step, gone t along, would throw far off mu."""
         below, above = self.below + t * self.dv, self.above - t * self.dv
         self.low = self.low + recentred((self.p + t * self.dp) * below, mu)
         self.high = self.high + recentred((self.q + t * self.dq) * above, mu)
@@ -183,7 +183,7 @@ class ClassSlacks:
         self.target = mu - self.dP * self.dslack
 
     def centralise(self, t: float, mu: float) -> None:
-        """Aim besides at bringing back the products that the step, gone t along, would throw far off mu."""
+        """Aim also at bringing back the products that the step, gone t along, would throw far off mu."""
         self.target = self.target + recentred((self.P + t * self.dP) * (self.slack + t * self.dslack), mu)
 
     def offset(self) -> Array:

@@ -13,6 +13,7 @@ from scipy import linalg
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
+#: Unknowns whose least squares take about a second.
 LARGEST = 2000
 
 

@@ -24,9 +24,13 @@ from empirisk.solvers.corners.kinks import Kinks, corners_of, spread_of
 from empirisk.solvers.needs import CONVEX, CORNERS, JOINT, NORMS, RIDGE, STRAIGHT_PIECES, Need, behind_kernel, jointly
 
 Array = NDArray[np.float64]
+#: Entries of a design whose products cost less than the matrix of an iteration.
 SMALL = 1 << 20
+#: A relative gap that no further step will lower.
 EXACT = 1e-13
+#: Iterations after which rounding has gathered in predictions that only move along.
 RENEW = 4
+#: Rows with less than this share of the mean curvature are not seen in the matrix.
 NEGLIGIBLE = 1e-8
 TINY = np.finfo(float).tiny
 
@@ -253,7 +257,7 @@ class Iterate:
         for kinks in self.every():
             kinks.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db
-        # The smooth slopes move with the step: computed anew, rounding of the predictions would enter the dual point.
+        # The smooth slopes move with the step: computed again, rounding of the predictions would enter the dual point.
         self.slopes = self.slopes + t * self.bends * df
         self.age += 1
         if np.prod(self.problem.design.shape) <= SMALL or self.age % RENEW == 0:

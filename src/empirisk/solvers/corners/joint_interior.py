@@ -11,9 +11,13 @@ from empirisk.solvers.corners.class_slacks import ClassSlacks, Pulls, SmoothClas
 
 Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
+#: A step so short calls for a direction without second-order terms; one shorter than that is none.
 SHORT, SHORTEST = 0.1, 1e-10
+#: What a sum over all rows may rise by through rounding.
 ROUNDING = 1e-13
+#: Right-hand sides beyond the first for which a factor pays.
 CORRECTORS = 3
+#: Rows, unknowns and products for which an iteration takes seconds at most.
 ROWS, COLUMNS, WORK = 1500, 5000, 5e11
 
 

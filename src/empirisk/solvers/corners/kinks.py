@@ -12,9 +12,11 @@ from empirisk.losses.base import Loss
 from empirisk.problem import Problem
 
 Array = NDArray[np.float64]
+#: Rows of the state, of the targets and of the step.
 P, Q, BELOW, ABOVE = 0, 1, 2, 3
 LOW, HIGH = 0, 1
 DV, DP, DQ = 0, 1, 2
+#: What a pass reads and writes for each kink: eight numbers.
 ENTRY_BYTES = 64
 
 
@@ -153,7 +155,7 @@ class Kinks:
         return float(sum(self._sweep(kink_gap_after, self._state, self._step, t)))
 
     def curvature(self) -> Array:
-        """dv/da on the central path, computed anew."""
+        """dv/da on the central path, computed again."""
         self._sweep(kink_curvatures, self._state, self._curvature)
         return self._curvature
 

@@ -14,13 +14,19 @@ from empirisk.solvers.corners.kinks import spread_of
 from empirisk.solvers.newton.line_search import line_search
 
 Array = NDArray[np.float64]
+#: Columns whose normal matrix is factored in no time.
 COLUMNS = 1000
+#: A smaller factor takes more rounds, a larger one more steps in each.
 SHARPER = 5.0
+#: A round takes about five steps; so many mean that the steps lead nowhere.
 STEPS_A_ROUND = 30
-PATIENCE = 4
+#: A step of less than this share of Newton's calls for another direction.
 SHORT = 0.1
+#: Entries of a design whose least squares cost less than one round.
 SMALL = 1 << 20
+#: The least curvature that is assumed where nothing bends, as a share of the largest possible.
 FLOOR = 0.01
+#: A decrease below this share of the value cannot be seen.
 ROUNDING = 4 * np.finfo(float).eps
 
 

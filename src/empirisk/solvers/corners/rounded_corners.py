@@ -26,17 +26,23 @@ from empirisk.solvers.corners.kinks import corners_of, spread_of
 from empirisk.solvers.newton.line_search import line_search
 from empirisk.solvers.thinning import thinned
 
+#: Entries of a design for which an exact solution at the corners costs next to nothing.
 SMALL = 1 << 20
+#: A round takes about five steps; one that takes so many goes on with sharper corners.
 STEPS_A_ROUND = 30
+#: Rounds on part of the rows: more would be exact about what the others will change.
 ROUNDS_ON_THIN_DATA = 5
+#: With fewer rows for each column, part of them says too little.
 ROWS_PER_COLUMN = 4
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 #: A sweep takes about a nanosecond per row: threads pay for many rows only.
 ENTRY_BYTES = 8
+#: A smaller factor takes more rounds, a larger one more steps in each.
 SHARPER = 5.0
 #: Rows this many tau away from where their corner bends are straight for some steps; farther, if those led too far.
 REACH = 5.0
+#: Steps on the near rows before the others have their say.
 STEPS_ON_NEAR_ROWS = 20
 #: Fewer entries than this are not worth choosing among.
 MANY = 1 << 18

@@ -13,7 +13,9 @@ from empirisk.problem import Point
 from empirisk.solvers.first_order.scaling import Scaling, typical_step
 
 Array = NDArray[np.float64]
+#: Steps between two looks at the residuals, which cost as much as a step.
 LOOK = 5
+#: A residual below this share of the place is rounding.
 ROUNDING = 1e-15
 
 

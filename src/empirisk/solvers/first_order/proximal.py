@@ -75,7 +75,7 @@ class ProximalGradient:
     """x <- prox(z - gradient(z) / (steepness * sizes)) from the extrapolated point z = x + momentum (x - previous x).
 
     The steepness is raised until the quadratic model holds, and lowered a little at every step. The momentum starts
-    anew whenever it points uphill.
+    again whenever it points uphill.
     """
 
     def __init__(self, scaling: Scaling, start: Point, accelerated: bool):
@@ -88,7 +88,7 @@ class ProximalGradient:
         self._forget()
 
     def _forget(self) -> None:
-        """Start the momentum anew."""
+        """Start the momentum again."""
         self.before, self.f_before, self.age = self.x, self.f, 1.0
 
     def _objective(self) -> float:

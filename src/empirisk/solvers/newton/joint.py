@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.coupled import Coupling
-from empirisk.linalg.gradients import Good, JointGradients
+from empirisk.linalg.gradients import Good, JointGradients, conjugate_gradients
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
@@ -20,8 +20,6 @@ Array = NDArray[np.float64]
 ROWS_PER_WEIGHT = 8
 #: Where tol is about that of rounding, steps are found to so many times its square: equal problems have equal weights.
 EXACT = 1e5
-#: Conjugate gradients take about twenty steps; so many are no help.
-LIMIT = 400
 #: The least curvature of a row in the preconditioner, as a share of the largest.
 FLOOR = 1e-8
 
@@ -114,39 +112,39 @@ class KernelClasses(KernelNorm, Classes):
         residual = -problem.penalty.l2 * place.w - u
         constant = -u.sum(axis=0) if problem.intercept else np.zeros(problem.classes)
         pushed = self.design.dot(residual)
-        w, b, image = self._gradients(coupling, residual, pushed, constant, problem.magnitude(place.value))
+        w, b = self._gradients(coupling, residual, pushed, constant, problem.magnitude(place.value))
+        image = self.design.dot(w)
         return Direction(w, b, image + b, image, float(np.vdot(pushed, w) + constant @ b))
 
     def _gradients(
         self, coupling: Coupling, residual: Array, pushed: Array, constant: Array, value: float
-    ) -> tuple[Array, Array, Array]:
-        """(x, b, K x) with  l2 x + S (K x + b) = residual,  1' S (K x + b) = constant, S the coupling."""
-        x, product, direction, along = (np.zeros_like(residual) for _ in range(4))
-        b, turn = np.zeros_like(constant), np.zeros_like(constant)
-        before = first = 0.0
-        for trial in range(LIMIT):
-            z, z_b = self._preconditioner.solve(residual, pushed, constant)
-            size = float(np.vdot(pushed, z) + constant @ z_b)
-            if trial == 0:
-                before = first = size
-            if not size > 0 or (trial and self._precise(residual, pushed, size, first, value)):
-                break
-            if self.watch.must_stop():
-                break
-            ratio, before = size / before, size
-            direction, turn = z + ratio * direction, z_b + ratio * turn
-            along = self.design.dot(z) + ratio * along
-            curved = coupling(along + turn)
-            change = self.problem.penalty.l2 * direction + curved
-            moved = self.design.dot(change)
-            sums = curved.sum(axis=0) if self.problem.intercept else np.zeros_like(turn)
-            bend = float(np.vdot(direction, moved) + turn @ sums)
-            if not bend > 0:
-                break
-            t = size / bend
-            x, b, product = x + t * direction, b + t * turn, product + t * along
-            residual, pushed, constant = residual - t * change, pushed - t * moved, constant - t * sums
-        return x, b, product
+    ) -> tuple[Array, Array]:
+        """(x, b) with  l2 x + S (K x + b) = residual,  1' S (K x + b) = constant, S the coupling.
+
+        In the inner product of K: a residual r is written with its image, as (r, K r, constant), and a direction as
+        (x, b), so that their product is that of (K r, constant) and (x, b).
+        """
+        rows, problem = len(residual), self.problem
+
+        def multiply(direction: Array) -> Array:
+            x, b = direction[:-1], direction[-1]
+            curved = coupling(self.design.dot(x) + b)
+            change = problem.penalty.l2 * x + curved
+            sums = curved.sum(axis=0) if problem.intercept else np.zeros_like(b)
+            return np.vstack([change, self.design.dot(change), sums])
+
+        def condition(packed: Array) -> Array:
+            return np.vstack(self._preconditioner.solve(packed[:rows], packed[rows:-1], packed[-1]))
+
+        solution = conjugate_gradients(
+            np.vstack([residual, pushed, constant]),
+            multiply,
+            condition,
+            lambda packed, direction: float(np.vdot(packed[rows:], direction)),
+            lambda packed, size, first: self._precise(packed[:rows], packed[rows:-1], size, first, value),
+            self.watch.must_stop,
+        )
+        return solution[:-1], solution[-1]
 
     def _precise(self, residual: Array, pushed: Array, size: float, first: float, value: float) -> bool:
         """Whether the step is precise enough: roughly while far away, for the certificate near the end."""

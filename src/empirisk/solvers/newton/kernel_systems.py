@@ -17,9 +17,13 @@ from empirisk.solvers.base import Watch
 
 Array = NDArray[np.float64]
 SLOT = "systems behind a kernel"
+#: Samples of the preconditioner: their matrix is factored in no time.
 LANDMARKS = 1000
+#: Relative residual of a step: more digits would be lost in single precision.
 ACCURACY = 1e-6
+#: Products after which the preconditioner has failed.
 LIMIT = 300
+#: Eigenvalues below this share of the largest are rounding.
 ROUNDING = 1e-12
 
 

@@ -14,8 +14,11 @@ Array = NDArray[np.float64]
 SIZE = 1500
 #: Those for which all eigenvectors are, which tell flat directions from steep ones.
 SMALL = 300
+#: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
+#: Ridges, in units of the mean diagonal, with which a singular matrix is tried.
 BENDINGS = (1e-14, 1e-11, 1e-8)
+#: Products for which Newton steps take about a second.
 WORK = 1e9
 
 

@@ -20,7 +20,9 @@ STEPS = 20_000
 LOOK = 3
 # Rounds over which the pace is measured.
 MEMORY = 60
+#: Rounds without much progress after which Newton steps are tried.
 PATIENCE = 20
+#: Samples whose exact gradient costs no more than a round.
 FEW = 3000
 # A larger working set asks for more kernel rows than the solution needs, a smaller one for more rounds.
 LEAST, MOST, SAMPLES = 256, 768, 32
@@ -37,7 +39,7 @@ class Decomposition(Solver):
 
     Every round chooses the most violating samples, makes their kernel rows as one matrix product in single precision,
     optimises them by second-order pair steps, and updates the gradient of all others. Samples that rest at a bound
-    are set aside; rows are kept within the memory budget. Before the end the gradient is computed anew in double
+    are set aside; rows are kept within the memory budget. Before the end the gradient is computed again in double
     precision, which is also what corrects the rounding of the rows; Newton steps on the free variables give the last
     digits where these are few. Losses with a conjugate of straight and quadratic pieces: hinge,
     squared hinge, epsilon-insensitive, absolute, and the one-class machine's.
@@ -115,12 +117,12 @@ class Run:
         """Whether the steps follow a narrow valley, and Newton steps are cheap: it is then time for some."""
         recent = self.smallest[-PATIENCE:]
         slow = self.rounds % PATIENCE == 0 and len(recent) == PATIENCE and recent[-1] > 0.3 * recent[0]
-        # With many samples an exact gradient is dear, and of use only near the end.
+        # With many samples an exact gradient is expensive, and of use only near the end.
         due = len(self.problem.y) <= FEW or recent[-1] <= 0.01 * self.magnitude()
         return due and (slow or (not finished and self.rounds % LOOK == 0)) and can_polish(self.state)
 
     def refine(self) -> float:
-        """Compute the gradient anew, and take Newton steps if the gap is not small enough; returns the gap."""
+        """Compute the gradient again, and take Newton steps if the gap is not small enough; returns the gap."""
         gap = self.state.refresh()
         if gap > self.watch.tol * self.magnitude() and polish(self.state):
             gap = self.state.refresh()
@@ -140,7 +142,7 @@ class Run:
         return bool(missing > pace * left)
 
     def prove(self, still: bool) -> bool:
-        """Compute everything anew; True if the gap is within the tolerance, or will not get any smaller."""
+        """Compute everything again; True if the gap is within the tolerance, or will not get any smaller."""
         state, watch = self.state, self.watch
         relative = self.refine() / self.magnitude()
         self.smallest = []  # what single precision claimed is no measure of the pace from here
@@ -175,7 +177,7 @@ class Run:
 
 
 def _interior_start(problem: Problem, watch: Watch) -> Point | None:
-    """The solution on the factor of K, its variables moved to their bounds where they are close; None if too dear."""
+    """The solution on the factor of K, with variables near a bound moved to it; None if that is too expensive."""
     rows = len(problem.y)
     if rows > FACTORABLE or 32 * rows**2 > settings().memory or problem.tilt:
         return None

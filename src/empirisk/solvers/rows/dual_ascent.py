@@ -15,9 +15,11 @@ from empirisk.solvers.needs import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, R
 from empirisk.solvers.rows.kernel_ascent import ascend_behind_kernel
 
 Array = NDArray[np.float64]
+#: Entries of the data that are read between two looks at the clock: a few milliseconds.
 SLICE = 1 << 22
 # Iterations over which the pace is measured.
 MEMORY = 100
+#: A gap whose logarithm can still be taken.
 TINY = 1e-300
 # The stiffness of the intercept, in units of a row's |a|^2 / l2 over sqrt(n): a stiff one slows every row down, a soft
 # one takes many passes to settle.
@@ -26,6 +28,7 @@ STIFFNESS = 5.0
 # violation in this pass, how far inside the optimum's side a row must be to be left out, whether this pass began with
 # all rows, and the seed of the next pass.
 INTERCEPT, SUM, ACTIVE, NEXT, WORST, LIMIT, FULL, SEED = range(8)
+#: How many there are.
 PLACES = 8
 
 
@@ -115,7 +118,7 @@ class Ascent:
         return False
 
     def point(self) -> Point:
-        """The point, with A'u computed anew: its updates have rounded."""
+        """The point, with A'u computed again: its updates have rounded."""
         u, memory = self.iterate.u, self.iterate.memory
         self.iterate.p[:] = -self.problem.design.tdot(u)
         memory[SUM] = u.sum()

@@ -9,7 +9,9 @@ from empirisk.problem import Point, Problem
 from empirisk.solvers.rows.row_cache import gram
 
 Array = NDArray[np.float64]
+#: Entries that take the rounding of a sum: the first nearly always takes all of it.
 SETTLING = 8
+#: How far out, in units of the first guess, an intercept is looked for.
 REASON = 1e30
 
 

@@ -11,8 +11,11 @@ from empirisk.solvers.rows.dual_start import best_intercept
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products, gram, row_source
 
 Array = NDArray[np.float64]
+#: Samples whose kernel rows are made at once, as one matrix product.
 GROUP = 256
+#: Visits of each sample of a group: its rows are there already.
 VISITS = 2
+#: Iterations over which the pace is measured.
 MEMORY = 100
 
 
@@ -38,7 +41,7 @@ def visit_group(Q, order, u, G, bounds, tube, stiffness):
 class KernelAscent:
     """The dual iterate u, its gradient, and the intercept as the multiplier of the balance sum_i u_i = -tilt.
 
-    The balance is kept by a proximal step: groups see  stiffness / 2 (sum_i u_i + tilt)^2  besides, and b moves
+    The balance is kept by a proximal step: groups see  stiffness / 2 (sum_i u_i + tilt)^2  as well, and b moves
     against what is left of it after every pass.
     """
 

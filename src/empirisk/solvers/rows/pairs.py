@@ -17,6 +17,7 @@ from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
 
 Array = NDArray[np.float64]
+#: Beyond every gradient, and still finite.
 FAR = 1e300
 Indices = NDArray[np.intp]
 # The least curvature of a pair, in multiples of the rounding of a row's entry.
@@ -204,7 +205,7 @@ class DualIterate:
     # --- exact values ---------------------------------------------------------------------------------------------
 
     def refresh(self) -> float:
-        """Compute the gradient of every sample anew in double precision, and the best intercept; returns the gap.
+        """Compute the gradient of every sample again in double precision, and the best intercept; returns the gap.
 
         Samples that turn out to be in a violating pair become active again.
         """
@@ -337,7 +338,7 @@ class DualIterate:
         self._last = (samples, Q)
 
     def _choose(self) -> tuple[int, float]:
-        """Half of the working set anew, from the most violating samples; of the old one the free and newest stay.
+        """Half of the working set new, from the most violating samples; of the old one the free and newest stay.
 
         Returns the number of the new ones, which come first, and the largest violation.
         """

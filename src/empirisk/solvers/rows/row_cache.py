@@ -18,9 +18,11 @@ SHARE = 0.4
 MOST_BYTES = 1 << 28
 # Rows computed at once: more need more memory for a while, fewer waste the processor.
 GROUP = 512
+#: Columns that a thread takes at a time.
 CHUNK = 4096
 # What the entries of K may be for single precision to hold them.
 LARGEST = 1e30
+#: Sums that stay in the fastest memory.
 BLOCK = 1024
 
 

@@ -13,6 +13,7 @@ from empirisk.solvers.needs import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM
 from empirisk.solvers.rows.row_cache import gram
 
 Array = NDArray[np.float64]
+#: Samples that tell how stiff the kernel is: their eigenvalues take no time.
 SAMPLE = 300
 
 

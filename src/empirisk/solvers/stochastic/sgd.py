@@ -19,11 +19,13 @@ from empirisk.solvers.needs import CONVEX, EXPLICIT, L2_PART, NORMS, Need
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+#: A step for weights of about one, whose gradients are divided by their size.
 ADAPTIVE_RATE = 0.05
 # Places among the numbers of a step: the step size, l1 and l2 penalties, the share of the new weights in their
 # average, how slowly mean and mean square forget, what a new square counts, both corrected for their start at zero,
 # and what keeps the divisor above zero. A square that counts nothing means a plain step.
 RATE, L1, L2, SHARE, KEEP_MEAN, KEEP_SQUARE, GAIN, MEAN_UP, SQUARE_UP, FLOOR = range(10)
+#: How many there are.
 NUMBERS = 10
 
 
