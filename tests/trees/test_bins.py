@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empirisk.settings import config
-from empirisk.trees.bins import MISSING, SAMPLE, Binning, find_edges, middle
+from empirisk.trees.binned.bins import MISSING, SAMPLE, Binning, find_edges, middle
 
 pytestmark = [pytest.mark.row("T6"), pytest.mark.row("T8")]
 

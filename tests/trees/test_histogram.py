@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empirisk.trees import hist_grow, hist_run
-from empirisk.trees.bins import Binning
+from empirisk.trees.binned.bins import Binning
 from empirisk.trees.crew import Crew
 from empirisk.trees.hist_grow import Grower
 from empirisk.trees.hist_loops import add_values, join_rows, part_rows, take_columns

@@ -8,19 +8,19 @@ from numba.core import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from empirisk.trees.criteria import GINI
-from empirisk.trees.describe import lacks
-from empirisk.trees.deviation import scan_absolute
-from empirisk.trees.presort import MISSING, ROW
-from empirisk.trees.scan import EXACT, HEAVIER, NO_SPLIT, scan_squares, scan_sums, scan_variance
-from empirisk.trees.subsets import subset_by_mean, subset_by_median, subset_by_sums
+from empirisk.trees.exact.criteria import GINI
+from empirisk.trees.exact.describe import lacks
+from empirisk.trees.exact.deviation import scan_absolute
+from empirisk.trees.exact.presort import MISSING, ROW
+from empirisk.trees.exact.scan import EXACT, HEAVIER, NO_SPLIT, scan_squares, scan_sums, scan_variance
+from empirisk.trees.exact.subsets import subset_by_mean, subset_by_median, subset_by_sums
 
-#: A column's best split; see `empirisk.trees.scan`.
+#: A column's best split; see `empirisk.trees.exact.scan`.
 OFFER = np.dtype([("gain", np.float64), ("cut", np.int64), ("upper", np.int64), ("side", np.int64)])
 
 
 class Sorted(NamedTuple):
-    """The columns: `empirisk.trees.presort.Presorted`, and the number of categories of each column.
+    """The columns: `empirisk.trees.exact.presort.Presorted`, and the number of categories of each column.
 
     The absolute criterion adds one more row of keys: the rows in the order of y.
     """
@@ -37,7 +37,7 @@ class Search(NamedTuple):
     offers: NDArray[np.void]  # (n_features,) of OFFER
     in_left: NDArray[np.bool_] | None  # (n_features, most categories): ranks that go left; None: no categories
     total: NDArray[np.float64]  # (2, 1 + n_sums)
-    limits: NDArray[np.float64]  # (2, 4): see `empirisk.trees.describe.describe_classes`
+    limits: NDArray[np.float64]  # (2, 4): see `empirisk.trees.exact.describe.describe_classes`
 
 
 @njit(cache=True, nogil=True)
@@ -118,7 +118,7 @@ def _best_cut(target, keys, present, start, total, missing, limits):
 
 
 def best_subset(target, search, child, column, keys, present, start, missing) -> Any:
-    """Best split of a categorical column; see `empirisk.trees.subsets`."""
+    """Best split of a categorical column; see `empirisk.trees.exact.subsets`."""
     raise TypeError("best_subset is for compiled code only.")
 
 

@@ -1,9 +1,4 @@
-"""Fast sums over many trees: blocks of rows against flat arrays.
-
-Trees of at most 64 leaves are not walked at all. Each split has a 64-bit mask of the leaves that a row can still reach
-after going right; the row's leaf is the first one that survives the masks of all splits at which it goes right. One
-comparison for many rows at a time costs less than following one row from node to node.
-"""
+"""Sums of many trees, ready for many rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,14 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.categories import Columns, wrong_categories
-from empirisk.trees.nodes import Nodes, wrong_trees
-from empirisk.trees.predict_loops import LARGEST, RECORD, RIGHT, Flat, add_by_masks, add_by_walking, make_masks
+from empirisk.trees.columns import Columns, wrong_categories
+from empirisk.trees.nodes import Nodes, unpacked_bits, wrong_trees
+from empirisk.trees.predict.masks import add_by_masks, make_masks
+from empirisk.trees.predict.walk import COLUMN, TASK, Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
 
-LEAVES = 64  # leaves that a mask can hold
-TASK = 1 << 13  # rows of one call
+FEW = 4  # trees up to which masks are not worth their preparation
+NO_LEAVES = np.zeros((0, 0), dtype=np.int32)
 
 
 class Ensemble:
@@ -37,7 +33,7 @@ class Ensemble:
 
     Examples
     --------
-    >>> from empirisk.trees.ensemble_predict import Ensemble
+    >>> from empirisk.trees.predict.ensemble import Ensemble
     >>> from empirisk.trees.nodes import Nodes
     >>> stump = Nodes.from_splits(feature=[0, -1, -1], threshold=[0.5, np.nan, np.nan], left=[1, -1, -1],
     ...                           value=[[0.0], [-1.0], [1.0]], n_features=1)
@@ -48,21 +44,23 @@ class Ensemble:
     def __init__(self, packed: Mapping[str, NDArray], n_outputs: int):
         self.flat = flatten(packed)
         self.n_outputs = n_outputs
-        bounds = np.append(self.flat.roots, len(self.flat.node)).astype(np.int64)
-        leaves = (np.diff(bounds) + 1) // 2
-        small = len(self.flat.table) == 0 and bool((leaves <= LEAVES).all())
-        self.masks = make_masks(self.flat, bounds) if small else None
+        self.masks = make_masks(self.flat) if len(self.flat.roots) > FEW else None
+
+    def columns(self) -> NDArray[np.intp]:
+        """The columns on which the trees split."""
+        node = self.flat.node
+        return np.unique(node["feature"][node["left"] != np.arange(len(node))] & COLUMN)
 
     def add(self, X: Array, out: Array, first: int = 0, last: int | None = None) -> Array:
         """Add the predictions of the trees ``first : last`` to ``out``, of shape (n_rows, n_outputs); return it."""
-        trees = (first, len(self.flat.roots) if last is None else last)
+        last = len(self.flat.roots) if last is None else last
+        if self.masks is None:
+            walk(self.flat, X, out, NO_LEAVES, first, last)
+            return out
 
         def run(start: int) -> None:
             rows = slice(start, start + TASK)
-            if self.masks is not None:
-                add_by_masks(self.flat, self.masks, trees, X[rows], out[rows])
-            else:
-                add_by_walking(self.flat, trees, X[rows], out[rows])
+            add_by_masks(self.flat, self.masks, first, last, X[rows], out[rows])
 
         in_threads(run, range(0, len(X), TASK))
         return out
@@ -80,7 +78,7 @@ def _wrong_packing(packed: Mapping[str, NDArray]) -> str | None:
         return "packed_ has not one bit for each node"
     categorical = np.zeros(count, dtype=bool)
     if "categorical" in packed:
-        categorical = np.unpackbits(packed["categorical"], count=count).astype(bool) & ~leaf
+        categorical = unpacked_bits(packed["categorical"], count) & ~leaf
     points = categorical | (leaf if len(table) else False)
     ends = np.where(categorical, len(packed["category_bits"]) + 1, max(len(table), 1))
     with np.errstate(invalid="ignore"):
@@ -149,23 +147,18 @@ class PackedTrees:
 
 def flatten(packed: Mapping[str, NDArray]) -> Flat:
     """Packed trees as compiled code takes them."""
-    feature, left, slot = packed["feature"].astype(np.int32), packed["left"], packed["slot"]
+    feature, slot = packed["feature"].astype(np.int32), packed["slot"]
     count, leaf = len(feature), feature < 0
-    categorical = np.zeros(count, dtype=bool)
+    start = np.zeros(0, dtype=np.int32)
     if "categorical" in packed:
-        categorical = np.unpackbits(packed["categorical"], count=count).astype(bool)
-    missing_left = np.unpackbits(packed["missing_left"], count=count).astype(bool)
-    node = np.zeros(count, dtype=RECORD)
-    # Every number is at most the largest one, so that infinity is free to stand for "missing".
-    node["threshold"] = np.where(leaf, np.inf, np.minimum(slot, LARGEST))
-    node["feature"] = np.where(leaf, 0, feature + np.where(missing_left, 0, RIGHT))
-    node["left"] = np.where(leaf, np.arange(count), left)
+        start = np.where(unpacked_bits(packed["categorical"], count), slot, -1).astype(np.int32)
     return Flat(
-        packed["roots"],
-        node,
+        # Copies: what a file held may not be written to, which would be another type to compile for.
+        np.array(packed["roots"]),
+        flat_nodes(feature, slot, packed["left"], unpacked_bits(packed["missing_left"], count)),
         np.where(leaf, slot, 0.0),
-        np.where(categorical, slot, -1).astype(np.int32),
-        packed["category_bits"],
-        packed["category_counts"],
-        packed["leaf_values"],
+        start,
+        np.array(packed["category_bits"]),
+        np.array(packed["category_counts"]),
+        np.array(packed["leaf_values"]),
     )

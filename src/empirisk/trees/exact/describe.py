@@ -16,8 +16,8 @@ from numba.core import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from empirisk.trees.criteria import class_impurity
-from empirisk.trees.presort import ROW
+from empirisk.trees.exact.criteria import class_impurity
+from empirisk.trees.exact.presort import ROW
 
 BITS = 52  # sums stay below 2^BITS
 SLACK = 1e-12  # gains this close, as a part of the largest possible gain, are equal
@@ -29,7 +29,7 @@ class Target(NamedTuple):
     Attributes
     ----------
     criterion : int
-        Code of the criterion, see `empirisk.trees.criteria`.
+        Code of the criterion, see `empirisk.trees.exact.criteria`.
     unit : float
         A whole-number weight times this is the weight given.
     rows : (n_rows, 1 + n_entries)

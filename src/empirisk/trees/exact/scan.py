@@ -10,8 +10,8 @@ that ties go to the lowest threshold although sums of different rows are rounded
 import numpy as np
 from numba import njit
 
-from empirisk.trees.criteria import GINI, purity
-from empirisk.trees.presort import MISSING, ROW
+from empirisk.trees.exact.criteria import GINI, purity
+from empirisk.trees.exact.presort import MISSING, ROW
 
 RIGHT, LEFT, HEAVIER = 0, 1, 2  # where missing rows go; HEAVIER: there were none, so with the heavier child
 NO_SPLIT = -1.0

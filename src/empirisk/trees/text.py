@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.trees.categories import Columns
+from empirisk.trees.columns import Columns
 from empirisk.trees.nodes import WORD, Nodes
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from empirisk.trees.describe import describe
-from empirisk.trees.offers import scan_columns
-from empirisk.trees.presort import MISSING, ROW
-from empirisk.trees.scan import HEAVIER, LEFT, NO_SPLIT
+from empirisk.trees.exact.describe import describe
+from empirisk.trees.exact.offers import scan_columns
+from empirisk.trees.exact.presort import MISSING, ROW
+from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT
 
 # Places in Tree.counters: nodes, words and waiting nodes in use, leaves; then where growing stands: its phase, the
 # node that was split, the first of its children, which children may be split, the one in hand, its columns.

@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.linalg.threads import in_threads
+from empirisk.trees.binned.cuts import MISSING, WIDTH
 from empirisk.trees.compiled import loop
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 
-MISSING = 255  # the bin of missing values, after at most 255 bins 0..254 of present ones
 MAX_BINS = 255
-WIDTH = 256  # bins of a histogram: those of present values and the one for missing values
 SAMPLE = 1 << 16  # rows that decide the edges: enough for 255 quantiles, and the cost stays linear in the rows
 BLOCK = 1 << 15  # rows binned by one task
 TILE = 256  # rows binned column by column while they are in near memory
@@ -40,7 +39,7 @@ class Binning:
 
     Examples
     --------
-    >>> from empirisk.trees.bins import Binning
+    >>> from empirisk.trees.binned.bins import Binning
     >>> X = np.array([[1.0], [2.0], [2.0], [np.nan]])
     >>> Binning.of(X, np.ones(4), np.zeros(1, dtype=np.int32)).codes(X).by_row.ravel()
     array([  0,   1,   1, 255], dtype=uint8)
@@ -73,7 +72,9 @@ class Binning:
             values, mass = values[present], masses[present]
             order = slice(None) if uniform else np.argsort(values, kind="stable")
             values = np.sort(values) if uniform else values[order]
-            counts[column] = find_edges(values, mass[order], min(max_bins, MAX_BINS), edges[column])
+            found = find_edges(values, mass[order], min(max_bins, MAX_BINS))
+            edges[column, : len(found)] = found
+            counts[column] = min(len(found) + 1, len(values))
 
         in_threads(find, np.flatnonzero(category_counts == 0))
         category_bins = {}
@@ -87,23 +88,23 @@ class Binning:
         """Which columns are categorical."""
         return self.category_counts > 0
 
-    def codes(self, X: Array) -> "BinnedRows":
-        """The bins of every value, both row by row and column by column."""
-        by_row = np.empty(X.shape, dtype=np.uint8)
+    def codes(self, X: Array, by_row: bool = True) -> "BinnedRows":
+        """The bins of every value, column by column and, where asked, also row by row."""
+        rows = np.empty(X.shape if by_row else (0, X.shape[1]), dtype=np.uint8)
         by_column = np.empty(X.shape[::-1], dtype=np.uint8)
         numeric = np.flatnonzero(~self.categorical)
 
         def fill(first: int) -> None:
-            block = slice(first, first + BLOCK)
-            find_bins(X[block], self.edges, numeric, by_row[block], by_column[:, block])
+            find_bins(X, self.edges, numeric, rows, by_column, first, min(first + BLOCK, len(X)))
 
         in_threads(fill, range(0, len(X), BLOCK))
         for column, bins in self.category_bins.items():
             present = ~np.isnan(X[:, column])
             by_column[column] = MISSING
             by_column[column, present] = bins[X[present, column].astype(np.intp)]
-            by_row[:, column] = by_column[column]
-        return BinnedRows(by_row, by_column)
+            if by_row:
+                rows[:, column] = by_column[column]
+        return BinnedRows(rows, by_column)
 
     def category_words(self, column: int) -> int:
         """Number of 64-bit words in a set of the column's categories."""
@@ -143,70 +144,75 @@ def _frequent(codes: Array, weights: Array, count: int) -> Codes:
     return bins
 
 
-@loop
-def find_edges(values, weights, max_bins, edges):
-    """Write the edges of at most ``max_bins`` bins of sorted values; return the number of bins.
+def find_edges(values: Array, weights: Array, max_bins: int) -> Array:
+    """The edges between at most ``max_bins`` bins of sorted values.
 
     Where there are few distinct values each has its bin. Otherwise a value heavier than an equal share has a bin of
     its own, and the others share the remaining bins in equal parts: many zeros do not use up the bins of the rest.
     """
-    distinct, mass = merge_equal(values, weights)
-    count = distinct.shape[0]
-    if count <= max_bins:
-        for k in range(count - 1):
-            edges[k] = middle(distinct[k], distinct[k + 1])
-        return count
-    heavy = np.zeros(count, dtype=np.bool_)
-    rest, free, share = mass.sum(), max_bins, 0.0
-    found = True
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=np.intp)
+    distinct = values[starts]
+    lasts = np.arange(len(distinct) - 1)
+    if len(distinct) > max_bins:
+        lasts = np.empty(max_bins - 1, dtype=np.int64)
+        lasts = lasts[: fill_bins(np.add.reduceat(weights, starts), max_bins, lasts)]
+    return middles(distinct[lasts], distinct[lasts + 1])
+
+
+def middles(low: Array, high: Array) -> Array:
+    """Numbers t with low <= t < high, half way where floats allow it."""
+    half = 0.5 * low + 0.5 * high
+    return np.where((low <= half) & (half < high), half, low)
+
+
+@loop
+def fill_bins(mass, max_bins, lasts):
+    """Write to ``lasts`` the last value of each bin but the last one, from the weights of the values; how many."""
+    count, free = mass.shape[0], max_bins
+    rest = 0.0
+    for k in range(count):
+        rest += mass[k]
+    # Values heavier than an equal share of what remains, found in rounds; `share` ends below all of them.
+    share, found = rest / free, True
     while found:
-        found, share = False, rest / free
+        found = False
+        total, heavy = 0.0, 0
         for k in range(count):
-            if not heavy[k] and mass[k] > share and free > 1:
-                heavy[k], found = True, True
-                rest -= mass[k]
-                free -= 1
-    bins, held = 0, 0.0
+            if mass[k] > share:
+                total += mass[k]
+                heavy += 1
+        heavy = min(heavy, max_bins - 1)
+        if heavy > max_bins - free:
+            found = True
+            free = max_bins - heavy
+            share = max(rest - total, 0.0) / free
+    limit, bins, held = share, 0, 0.0
+    for k in range(count):
+        if mass[k] > limit:
+            rest -= mass[k]
     for k in range(count - 1):
+        heavy_now, heavy_next = mass[k] > limit, mass[k + 1] > limit
         held += mass[k]
-        full = heavy[k] or held >= share or (heavy[k + 1] and held >= 0.5 * share)
+        full = heavy_now or held >= share or (heavy_next and held >= 0.5 * share)
         if full and bins < max_bins - 1:
-            edges[bins] = middle(distinct[k], distinct[k + 1])
+            lasts[bins] = k
             bins += 1
-            if not heavy[k]:
+            if not heavy_now:
                 rest -= held
                 free -= 1
                 share = rest / max(free, 1)
             held = 0.0
-    return bins + 1
+    return bins
 
 
 @loop
-def merge_equal(values, weights):
-    """The distinct values of a sorted array, and the total weight of each."""
-    distinct = np.empty(values.shape[0], dtype=np.float64)
-    mass = np.zeros(values.shape[0], dtype=np.float64)
-    count = 0
-    for k in range(values.shape[0]):
-        if count == 0 or values[k] != distinct[count - 1]:
-            distinct[count] = values[k]
-            count += 1
-        mass[count - 1] += weights[k]
-    return distinct[:count], mass[:count]
+def find_bins(X, edges, columns, by_row, by_column, start, stop):
+    """Write the bins of some rows in the given columns, by binary search without branches: eight steps for all.
 
-
-@loop
-def middle(low, high):
-    """A number t with low <= t < high, half way where floats allow it."""
-    half = low + 0.5 * (high - low) if high - low < np.inf else 0.5 * low + 0.5 * high
-    return half if half < high else low
-
-
-@loop
-def find_bins(X, edges, columns, by_row, by_column):
-    """Write the bin of every value in the given columns, by binary search without branches: eight steps for all."""
-    for first in range(0, X.shape[0], TILE):
-        last = min(first + TILE, X.shape[0])
+    ``by_row`` may have no rows: it is then left out.
+    """
+    for first in range(start, stop, TILE):
+        last = min(first + TILE, stop)
         for column in columns:
             edge = edges[column]
             for row in range(first, last):
@@ -215,8 +221,9 @@ def find_bins(X, edges, columns, by_row, by_column):
                 for step in (128, 64, 32, 16, 8, 4, 2, 1):
                     place += np.uint64(step) if edge[place + np.uint64(step - 1)] < value else np.uint64(0)
                 found = np.uint8(place) if value == value else np.uint8(MISSING)
-                by_row[row, column] = found
                 by_column[column, row] = found
+                if row < by_row.shape[0]:
+                    by_row[row, column] = found
 
 
 def check_bins(max_bins: Any) -> int:

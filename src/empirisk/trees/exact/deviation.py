@@ -7,8 +7,8 @@ for the deviation of all rows added so far both cost O(log n).
 import numpy as np
 from numba import njit
 
-from empirisk.trees.presort import MISSING, ROW
-from empirisk.trees.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT
+from empirisk.trees.exact.presort import MISSING, ROW
+from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT
 
 
 @njit(cache=True, nogil=True)
@@ -65,7 +65,7 @@ def _deviations(keys, start, rows, places, ordered, unit, out):
 
 @njit(cache=True, nogil=True)
 def scan_absolute(keys, gone, rows, places, ordered, total, limits):
-    """Best division by absolute deviation; see `empirisk.trees.scan` for what a scan returns.
+    """Best division by absolute deviation; see `empirisk.trees.exact.scan` for what a scan returns.
 
     ``gone`` are the keys of the missing rows, ``places`` the place of each row in the order of y within the node,
     ``ordered`` the responses of unit weight in that order; ``total`` holds the node's weight, response and

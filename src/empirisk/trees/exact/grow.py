@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
-from empirisk.trees.criteria import ABSOLUTE, GINI, SQUARED
-from empirisk.trees.describe import BITS, Target
-from empirisk.trees.expand import (
+from empirisk.trees.exact.criteria import ABSOLUTE, GINI, SQUARED
+from empirisk.trees.exact.describe import BITS, Target
+from empirisk.trees.exact.expand import (
     CHILD,
     CHILDREN,
     CHOSEN,
@@ -28,10 +28,10 @@ from empirisk.trees.expand import (
     grow,
     partition,
 )
+from empirisk.trees.exact.offers import OFFER, Search, Sorted, scan_columns
+from empirisk.trees.exact.presort import LARGE_NODE, MISSING, presort
+from empirisk.trees.exact.scan import EXACT
 from empirisk.trees.nodes import Nodes, gather_sets
-from empirisk.trees.offers import OFFER, Search, Sorted, scan_columns
-from empirisk.trees.presort import LARGE_NODE, MISSING, presort
-from empirisk.trees.scan import EXACT
 
 Array = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ in ``in_left`` the ranks that go left, and returns the gain and where missing ro
 import numpy as np
 from numba import njit
 
-from empirisk.trees.criteria import ENTROPY, ERROR, purity
-from empirisk.trees.deviation import scan_absolute
-from empirisk.trees.presort import ROW
-from empirisk.trees.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT, move, scan_sums, scan_variance, two_purities
+from empirisk.trees.exact.criteria import ENTROPY, ERROR, purity
+from empirisk.trees.exact.deviation import scan_absolute
+from empirisk.trees.exact.presort import ROW
+from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT, move, scan_sums, scan_variance, two_purities
 
 EXHAUSTIVE = 8
 
