@@ -42,7 +42,8 @@ def unit(total: float, rows: int) -> float:
     """
     if not 0.0 < total < np.inf:
         return 1.0
-    return float(2.0 ** np.ceil(np.log2(total / (ROOM - 2 * rows - 2))))
+    # Not finer than 2^-1000: divided by a smaller unit, numbers would overflow.
+    return float(2.0 ** max(np.ceil(np.log2(total / (ROOM - 2 * rows - 2))), -1000.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -322,7 +322,9 @@ def work(thread, threads, counters, state, codes, columns, features, kinds, rule
                     total, low, high = nodes[child, SUM], reals[child, LOWEST], reals[child, HIGHEST]
                     # How many rows a side has is not in the histogram: it is taken to be in proportion to the
                     # curvature, which is exact where all rows have the same.
-                    least = max(np.int64(1), np.int64(np.ceil(rules[LEAST] * (total & LOW) / nodes[child, COUNT])))
+                    least = np.int64(1)
+                    if rules[LEAST] > 1.0:
+                        least = max(least, np.int64(np.ceil(rules[LEAST] * (total & LOW) / nodes[child, COUNT])))
                     score, _ = score_of(total, rules, low, high)
                     bar = score + max(rules[LEAST_GAIN], rules[NOISE] * abs(score))
                     count = list_bins(histogram, bins, list_sums)
