@@ -50,6 +50,8 @@ from empirisk.trees.forest import ForestClassifier as ForestClassifier
 from empirisk.trees.forest import ForestRegressor as ForestRegressor
 from empirisk.trees.tree import TreeClassifier as TreeClassifier
 from empirisk.trees.tree import TreeRegressor as TreeRegressor
+from empirisk.trees.votes import VoteClassifier as VoteClassifier
+from empirisk.trees.votes import VoteRegressor as VoteRegressor
 
 __version__: str
 __all__: list[str]

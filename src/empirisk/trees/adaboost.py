@@ -23,7 +23,8 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.nodes import Nodes
-from empirisk.trees.tree import TreeClassifier, numbered
+from empirisk.trees.tree import TreeClassifier
+from empirisk.trees.votes import elected, numbered, vote_margins
 
 Array = NDArray[np.float64]
 
@@ -89,8 +90,8 @@ def add_votes(scores, said, labels, alpha, weights):
     for row in range(len(labels)):
         scores[row, said[row]] += alpha
         best = 0
-        for k in range(1, scores.shape[1]):
-            if scores[row, k] > scores[row, best]:
+        for k in range(1, scores.shape[1]):  # ties as in `empirisk.trees.votes.elected`
+            if scores[row, k] > scores[row, best] or (scores.shape[1] == 2 and scores[row, k] == scores[row, best]):
                 best = k
         if best != labels[row]:
             wrong += weights[row]
@@ -157,6 +158,8 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         Why boosting ended: "n_estimators", "perfect learner", "no edge", "callback", "interrupted" or "max_time".
     classes_ : array
         The classes, sorted.
+    feature_importances_ : (n_features,)
+        Mean of the learners' own importances by abs(alpha), where they have them, as trees do.
 
     Examples
     --------
@@ -291,6 +294,14 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         stump = TreeClassifier(max_depth=1, min_weight_fraction_leaf=1e-3)
         return stump if self.estimator is None else self.estimator
 
+    @property
+    def feature_importances_(self) -> Array:
+        """Mean of the learners' own importances of the columns, by the weights abs(alpha) of the vote."""
+        check_is_fitted(self)
+        own = np.array([member.feature_importances_ for member in self.estimators_])
+        say = np.abs(self.alphas_)
+        return say @ own / say.sum() if say.any() else own.mean(axis=0)
+
     # --- predicting -------------------------------------------------------------------------------------------------
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:
@@ -326,14 +337,13 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         return shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray:
-        """The class with the largest vote; the first of two as large."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The class with the largest vote; of two classes with as much the second."""
+        return elected(self._scores(X), self.classes_)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray]:
         """The prediction after each round."""
         for scores in self._staged_scores(X):
-            yield self.classes_[scores.argmax(axis=1)]
+            yield elected(scores, self.classes_)
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """How clear the vote for the right class is: from -1 to 1, negative where it is lost.
@@ -345,11 +355,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         check_consistent_length(scores, labels)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; margins need known classes.")
-        rows = np.arange(len(scores))
-        own = scores[rows, labels]
-        scores[rows, labels] = -np.inf
-        rival = scores.max(axis=1) if len(self.classes_) > 1 else np.zeros(len(own))
-        return (own - rival) / max(np.abs(self.alphas_).sum(), np.finfo(np.float64).tiny)
+        return vote_margins(scores, labels) / max(np.abs(self.alphas_).sum(), np.finfo(np.float64).tiny)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -86,7 +86,6 @@ class Boosted:
         gains = np.zeros(len(self.binning.counts))
         for tree in trees:
             split = tree.nodes[:, LEFT] >= 0
-            # Gains are in the units of each tree; its share in the decrease of the loss is what the root's score says.
             np.add.at(gains, tree.nodes[split, FEATURE], tree.reals[split, GAIN])
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 

@@ -24,6 +24,7 @@ RULES: dict[str, Any] = {
     "ensure_all_finite": "allow-nan",
     "accept_sparse": ["csr", "csc"],
 }
+LARGEST_TARGET = 1e150
 DATE_TYPES = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
 
 
@@ -94,6 +95,10 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     else:
         codes, y = validate_data(estimator, X, y, **RULES, **target)
     codes = dense(codes)
+    if y.dtype.kind == "f" and y.size and np.abs(y).max() > LARGEST_TARGET:
+        raise EmpiriskError(
+            f"y holds numbers beyond {LARGEST_TARGET:g}, whose squares overflow; divide y before the fit."
+        )
     names = getattr(estimator, "feature_names_in_", [f"x{column}" for column in range(codes.shape[1])])
     categories = [_found(values, column) if chosen[column] else None for column in range(codes.shape[1])]
     estimator.columns_ = Columns(tuple(map(str, names)), tuple(categories), np.asarray(np.isnan(codes).any(axis=0)))

@@ -1,6 +1,7 @@
 """Random forests: trees on bootstrap samples, each split among a few columns drawn at random."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -27,6 +28,7 @@ from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import criteria
 from empirisk.trees.predict.ensemble import Ensemble, PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
+from empirisk.trees.votes import ClassMembers, Members, elected
 
 Array = NDArray[np.float64]
 
@@ -34,7 +36,7 @@ CRITERIA = {name: code for name, code in criteria.CLASSIFICATION.items() if name
 JUDGED = 256  # rows outside its sample on which a tree judges its columns
 
 
-class Forest(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
 
     _state = state.State(_importances=state.maybe(state.array("f8", "columns", finite=False)))
@@ -152,6 +154,13 @@ class Forest(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC)
             )
         return self._importances
 
+    def _each_mean(self, X: ArrayLike, outputs: int) -> Iterator[Array]:
+        """What each tree says."""
+        check_is_fitted(self)
+        X, ensemble = read_new(self, X), self._ensemble(outputs)
+        for tree in range(self.n_estimators_):
+            yield ensemble.add(X, np.zeros((len(X), outputs)), tree, tree + 1)
+
     def _mean(self, X: ArrayLike, outputs: int) -> Array:
         """Mean answer of the trees."""
         check_is_fitted(self)
@@ -191,7 +200,7 @@ def _width(classes: NDArray) -> int:
     return len(classes) if len(classes) > 2 else 1
 
 
-class ForestClassifier(ClassifierMixin, Forest):
+class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
@@ -331,7 +340,7 @@ class ForestClassifier(ClassifierMixin, Forest):
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
         shares = self._shares(answers)
         judged = weights * ~np.isnan(shares[:, 0])
-        wrong = np.nan_to_num(shares).argmax(axis=1) != y
+        wrong = elected(np.nan_to_num(shares), np.arange(len(self.classes_))) != y
         self.oob_error_ = float(judged @ wrong / judged.sum()) if judged.any() else np.nan
         self.oob_score_ = 1.0 - self.oob_error_
         self.oob_decision_function_ = shares
@@ -342,15 +351,18 @@ class ForestClassifier(ClassifierMixin, Forest):
         shares = self._shares(self._mean(X, _width(self.classes_)))
         return shares / shares.sum(axis=1, keepdims=True)
 
+    def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
+        for answers in self._each_mean(X, _width(self.classes_)):
+            yield 1.0, self._shares(answers)
+
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The most probable class of each row, the first of equals."""
-        chosen = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[chosen]
+        """The most probable class of each row; of two that are equal the second."""
+        return elected(self.predict_proba(X), self.classes_)
 
 
 class ForestRegressor(RegressorMixin, Forest):
@@ -452,6 +464,10 @@ categorical_features, max_time, random_state
             spread = judged @ (y - judged @ y / judged.sum()) ** 2 / judged.sum()
             self.oob_score_ = float(1.0 - self.oob_error_ / spread) if spread > 0 else np.nan
         self.oob_prediction_ = answers[:, 0]
+
+    def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
+        for answers in self._each_mean(X, 1):
+            yield 1.0, answers
 
     def predict(self, X: ArrayLike) -> Array:
         """The mean prediction of the trees for each row."""

@@ -11,6 +11,7 @@ from empirisk.settings import settings
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.cuts import (
     FEATURE,
+    GAIN,
     L2,
     LEAST,
     LEAST_GAIN,
@@ -162,6 +163,7 @@ class Rounds:
         tree = grower.grow(derivatives, rows, features, rules, units, scores if renewal is None else None)
         if tree is None:
             return None
+        tree.reals[:, GAIN] *= units[0] * units[0] / units[1]  # the units differ from tree to tree
         if renewal is not None:
             tree.reals[:, VALUE] = self.plan.learning_rate * self._renewed(grower, tree, output, renewal)
             if rows is None:

@@ -29,6 +29,7 @@ from empirisk.trees.columns import Columns, read_new, read_training, wrong_categ
 from empirisk.trees.exact import criteria
 from empirisk.trees.exact.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
+from empirisk.trees.votes import elected, numbered
 
 Array = NDArray[np.float64]
 
@@ -220,7 +221,12 @@ class Tree(Importances, BaseEstimator, ABC):
         alphas = prune.prices(prune.collapse_alphas(self.nodes_))
         middles = np.append(np.sqrt(alphas[:-1] * alphas[1:]), alphas[-1])  # each stands for the prices up to the next
         losses = np.zeros(len(middles))
-        for train, test in check_cv(self.cv, y[:, 0], classifier=hasattr(self, "classes_")).split(X, y[:, 0]):
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # a class with fewer rows than folds is no reason to worry here
+            folds = list(check_cv(self.cv, y[:, 0], classifier=hasattr(self, "classes_")).split(X, y[:, 0]))
+        for train, test in folds:
             nodes = self.grow_on(self.grower(X[train], self.columns_.counts, stopped), y[train], weights[train])
             held_out = prune.node_losses(nodes, X[test], y[test], weights[test], self._loss())
             losses += prune.losses_along(nodes, held_out, middles)
@@ -359,9 +365,8 @@ class TreeClassifier(ClassifierMixin, Tree):
         return self.nodes_.value[leaves]
 
     def predict(self, X: Any) -> NDArray:
-        """The class with the largest share; the first of two as large."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The class with the largest share; of two classes with as much the second."""
+        return elected(self.predict_proba(X), self.classes_)
 
     def grow_on(self, grower: Grower, y: Array, weights: Array) -> Nodes:
         criterion = criteria.find(self.criterion, criteria.CLASSIFICATION)
@@ -468,9 +473,3 @@ class TreeRegressor(RegressorMixin, Tree):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.criterion == "squared"
         return tags
-
-
-def numbered(y: NDArray, classes: NDArray) -> NDArray[np.int64]:
-    """The number of each label among the sorted classes, -1 for a label that is none of them."""
-    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[places] == y, places, -1)

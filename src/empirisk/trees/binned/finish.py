@@ -19,7 +19,10 @@ def finish(nodes: NDArray[np.int64], slot: Array, roots: NDArray, table: Array, 
     or their rows in ``table``.
     """
     leaf, feature = nodes[:, LEFT] < 0, nodes[:, FEATURE]
-    slot = np.where(leaf, slot, binning.edges[feature, nodes[:, BIN]])
+    categorical = ~leaf & binning.categorical[feature]
+    numeric = np.flatnonzero(~leaf & ~categorical)
+    slot = np.where(leaf, slot, 0.0)
+    slot[numeric] = binning.edges[feature[numeric], nodes[numeric, BIN]]
     marks = np.ascontiguousarray(nodes[:, MARKS : MARKS + WORDS])
     missing_left = marks[:, MISSING >> 6] < 0  # its bit is the one of the sign
     narrow = np.int16 if len(binning.counts) <= np.iinfo(np.int16).max else np.int32
@@ -33,7 +36,6 @@ def finish(nodes: NDArray[np.int64], slot: Array, roots: NDArray, table: Array, 
         "category_counts": binning.category_counts,
         "leaf_values": table,
     }
-    categorical = ~leaf & binning.categorical[feature]
     if categorical.any():
         left = np.unpackbits(marks.view(np.uint8), axis=1, bitorder="little").astype(bool)
         places = np.flatnonzero(categorical)

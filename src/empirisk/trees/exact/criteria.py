@@ -17,9 +17,9 @@ absolute     mean of |y - median|                       - sum of w |y - median|
 from difflib import get_close_matches
 
 import numpy as np
-from numba import njit
 
 from empirisk.errors import EmpiriskError
+from empirisk.trees.compiled import inner
 
 GINI, ENTROPY, ERROR, SQUARED, ABSOLUTE = range(5)
 CLASSIFICATION = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
@@ -39,7 +39,7 @@ def find(criterion: str, table: dict[str, int]) -> int:
     raise EmpiriskError(f"criterion={criterion!r} is not known; {hint}")
 
 
-@njit(cache=True, nogil=True)
+@inner
 def purity(criterion, sums, weight):
     """P of a set from its sums (see the table above); ``weight`` is positive."""
     total = 0.0
@@ -57,7 +57,7 @@ def purity(criterion, sums, weight):
     return total / weight
 
 
-@njit(cache=True, nogil=True)
+@inner
 def class_impurity(criterion, sums, weight):
     """Impurity of a set of classes."""
     share = purity(criterion, sums, weight) / weight

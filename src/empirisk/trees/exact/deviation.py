@@ -5,13 +5,13 @@ for the deviation of all rows added so far both cost O(log n).
 """
 
 import numpy as np
-from numba import njit
 
+from empirisk.trees.compiled import inner
 from empirisk.trees.exact.presort import MISSING, ROW
 from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add(sums, place, weight, response):
     """Add one row to the Fenwick tree."""
     index = place + 1
@@ -21,7 +21,7 @@ def _add(sums, place, weight, response):
         index += index & -index
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _deviation(sums, weight, response, ordered, unit):
     """Sum of w |r - median| of the rows in the Fenwick tree, whose weights and responses add up to those given.
 
@@ -43,7 +43,7 @@ def _deviation(sums, weight, response, ordered, unit):
     return (above_response - median * above * unit) + (median * below * unit - below_response)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _deviations(keys, start, rows, places, ordered, unit, out):
     """Write to ``out[i]`` the deviation of the ``start`` rows and the first i keys, wherever the rank changes."""
     sums = np.zeros((len(ordered) + 1, 2))
@@ -63,7 +63,7 @@ def _deviations(keys, start, rows, places, ordered, unit, out):
     out[len(keys)] = _deviation(sums, weight, response, ordered, unit)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan_absolute(keys, gone, rows, places, ordered, total, limits):
     """Best division by absolute deviation; see `empirisk.trees.exact.scan` for what a scan returns.
 

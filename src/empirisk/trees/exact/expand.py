@@ -7,9 +7,9 @@ divides each range in place, keeping the order.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from empirisk.trees.compiled import draw, inner, loop
 from empirisk.trees.exact.describe import describe
 from empirisk.trees.exact.offers import scan_columns
 from empirisk.trees.exact.presort import MISSING, ROW
@@ -76,7 +76,7 @@ class Room(NamedTuple):
     random: NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def grow(columns, target, rules, tree, search, room, pace):
     """Grow until no node waits, or there is work for threads, or room or patience ends; says which.
 
@@ -123,7 +123,7 @@ def grow(columns, target, rules, tree, search, room, pace):
             state[PHASE] = SCAN
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def open_root(columns, target, rules, tree, search):
     """Describe the node of all rows."""
     tree.nodes[0].start, tree.nodes[0].stop, tree.nodes[0].depth = 0, columns.keys.shape[1], 0
@@ -135,7 +135,7 @@ def open_root(columns, target, rules, tree, search):
     state[PHASE] = SCAN
 
 
-@njit(cache=True, nogil=True)
+@inner
 def open_node(target, rules, tree, search, number, child, keys):
     """Describe a new node, as yet a leaf; returns whether it may be split."""
     node = tree.nodes[number]
@@ -148,7 +148,7 @@ def open_node(target, rules, tree, search, number, child, keys):
     return not pure and node.depth < rules.max_depth and total[0] >= 2 * rules.least
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def split_node(columns, target, rules, tree, search, room, number):
     """Give a node its two children, and say which of them may be split further."""
     state, node, left = tree.counters, tree.nodes[number], tree.counters[NODES]
@@ -177,7 +177,7 @@ def split_node(columns, target, rules, tree, search, room, number):
         state[PHASE] = DIVIDE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def mark(keys, rows, columns, tree, node, goes_left):
     """Mark the rows that go left; returns whether missing values do."""
     values, words = columns.values[columns.first[node.column] :], node.category_start
@@ -198,17 +198,16 @@ def mark(keys, rows, columns, tree, node, goes_left):
             weight_right += rows[row, 0]
     missing_left = node.side == LEFT or (node.side == HEAVIER and weight_left >= weight_right)
     if words >= 0 and missing_left:  # so do the categories that the node does not hold
-        held = np.zeros(columns.counts[node.column], dtype=np.bool_)
+        for code in range(columns.counts[node.column]):
+            tree.category_bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
         for key in keys:
-            if key >> 32 != MISSING:
-                held[np.int64(values[key >> 32])] = True
-        for code in range(len(held)):
-            if not held[code]:
-                tree.category_bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
+            if key >> 32 != MISSING and not goes_left[key & ROW]:
+                code = np.int64(values[key >> 32])
+                tree.category_bits[words + (code >> 6)] &= ~(np.uint64(1) << np.uint64(code & 63))
     return missing_left
 
 
-@njit(cache=True, nogil=True)
+@loop
 def partition(keys, goes_left, scratch):
     """Bring the keys of the rows that go left to the front; both parts keep their order."""
     left, right = 0, 0
@@ -223,14 +222,14 @@ def partition(keys, goes_left, scratch):
     return left
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def midpoint(low, high):
     """The midpoint of two values, or the lower one where rounding leaves nothing between."""
     middle = 0.5 * low + 0.5 * high
     return middle if middle < high else low
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def choose_columns(columns, rules, state, room, start, stop):
     """List the columns to look at in a node: ``max_features`` of those that are not constant there, in their order."""
     count, kept = 0, 0
@@ -240,24 +239,13 @@ def choose_columns(columns, rules, state, room, start, stop):
             count += 1
     wanted = min(count, rules.max_features)
     for place in range(count):  # each is kept with the chance that makes all subsets equally likely
-        if wanted == count or random_below(room.random, count - place) < wanted - kept:
+        if wanted == count or draw(room.random, count - place) < wanted - kept:
             room.chosen[kept] = room.chosen[place]
             kept += 1
     state[CHOSEN] = kept
 
 
-@njit(cache=True, nogil=True, inline="always")
-def random_below(random, bound):
-    """A random whole number below ``bound`` (splitmix64)."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    mixed = random[0]
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return np.int64(mixed >> np.uint64(1)) % bound
-
-
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def settle(columns, rules, tree, search, room):
     """Keep the best of the columns' offers; the node waits for its split if that gains enough."""
     state = tree.counters
@@ -278,7 +266,7 @@ def settle(columns, rules, tree, search, room):
         push(rules, tree, number)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def keep_subset(columns, tree, in_left, column):
     """Append the set of categories that go left."""
     words = tree.counters[WORDS]
@@ -293,14 +281,14 @@ def keep_subset(columns, tree, in_left, column):
                 tree.category_bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def comes_before(nodes, one, other):
     """Whether the split of one node is made before the other's: it gains more, or as much and is older."""
     gain, rival = nodes[one].found_gain, nodes[other].found_gain
     return gain > rival or (gain == rival and one < other)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def push(rules, tree, number):
     """Let a node wait: on a stack, or on a heap by gain where the number of leaves is limited."""
     place = tree.counters[WAITING]
@@ -311,7 +299,7 @@ def push(rules, tree, number):
     tree.waiting[place] = number
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def pop(rules, tree):
     """Take the next node off the stack or heap."""
     tree.counters[WAITING] -= 1

@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.core import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from empirisk.trees.compiled import loop
 from empirisk.trees.exact.criteria import GINI
-from empirisk.trees.exact.describe import lacks
+from empirisk.trees.exact.describe import clear, lacks
 from empirisk.trees.exact.deviation import scan_absolute
 from empirisk.trees.exact.presort import MISSING, ROW
 from empirisk.trees.exact.scan import EXACT, HEAVIER, NO_SPLIT, scan_squares, scan_sums, scan_variance
@@ -40,7 +40,7 @@ class Search(NamedTuple):
     limits: NDArray[np.float64]  # (2, 4): see `empirisk.trees.exact.describe.describe_classes`
 
 
-@njit(cache=True, nogil=True)
+@loop
 def scan_columns(columns, target, search, child, start, stop, chosen):
     """Write what the best splits of the chosen columns offer the node whose rows are ``start:stop``."""
     missing = np.zeros(search.total.shape[1])
@@ -70,7 +70,7 @@ def _sum_rows(target, keys, sums):
     if lacks(target, "slots"):
 
         def sum_one(target, keys, sums):
-            sums.fill(0.0)
+            clear(sums)
             for key in keys:
                 sums[0] += target.rows[key & ROW, 0]
                 sums[1] += target.rows[key & ROW, 1]
@@ -78,7 +78,7 @@ def _sum_rows(target, keys, sums):
         return sum_one
 
     def sum_several(target, keys, sums):
-        sums.fill(0.0)
+        clear(sums)
         for key in keys:
             sums[0] += target.rows[key & ROW, 0]
             for j in range(target.slots.shape[1]):

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
+from empirisk.trees.compiled import loop
 
 Array = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def presort(X: Array) -> Presorted:
     return Presorted(keys, np.concatenate(distinct), first)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _ranked(x, order, keys):
     """Fill the keys of one column from the order of its rows; return its distinct values."""
     values = np.empty(len(x))

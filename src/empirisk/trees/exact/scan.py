@@ -8,8 +8,8 @@ that ties go to the lowest threshold although sums of different rows are rounded
 """
 
 import numpy as np
-from numba import njit
 
+from empirisk.trees.compiled import inner
 from empirisk.trees.exact.criteria import GINI, purity
 from empirisk.trees.exact.presort import MISSING, ROW
 
@@ -18,7 +18,7 @@ NO_SPLIT = -1.0
 EXACT = 1 << 26  # weight up to which the squares of whole-number sums are exact
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan_variance(keys, rows, total, missing, limits):
     """Best division for one response r: the gain is  d^2 W / (W_L W_R)  with  d = r_L - W_L r / W.
 
@@ -60,7 +60,7 @@ def scan_variance(keys, rows, total, missing, limits):
     return best * weight if best >= 0.0 else NO_SPLIT, cut, upper, side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan_sums(criterion, keys, rows, slots, total, missing, limits):
     """Best division by the purity of sums: a row adds ``rows[row, 1 + j]`` to the sum ``slots[row, j]``.
 
@@ -99,7 +99,7 @@ def scan_sums(criterion, keys, rows, slots, total, missing, limits):
     return max(best, 0.0) if best > -np.inf else NO_SPLIT, cut, upper, side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan_squares(keys, rows, slots, total, limits):
     """`scan_sums` for gini and several classes, with no row missing and a weight of at most `EXACT`.
 
@@ -132,7 +132,7 @@ def scan_squares(keys, rows, slots, total, limits):
     return max(best, 0.0) if best > -np.inf else NO_SPLIT, cut, upper, np.int64(HEAVIER)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def two_purities(criterion, left, right, least):
     """Purity of two children, minus infinity where one is lighter than allowed."""
     if left[0] < least or right[0] < least:
@@ -140,7 +140,7 @@ def two_purities(criterion, left, right, least):
     return purity(criterion, left[1:], left[0]) + purity(criterion, right[1:], right[0])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def move(amount, source, target):
     """Move sums from one side to the other; whole numbers, so moving them back restores every bit."""
     for k in range(len(amount)):

@@ -11,8 +11,8 @@ in ``in_left`` the ranks that go left, and returns the gain and where missing ro
 """
 
 import numpy as np
-from numba import njit
 
+from empirisk.trees.compiled import inner
 from empirisk.trees.exact.criteria import ENTROPY, ERROR, purity
 from empirisk.trees.exact.deviation import scan_absolute
 from empirisk.trees.exact.presort import ROW
@@ -21,7 +21,7 @@ from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT, move, scan
 EXHAUSTIVE = 8
 
 
-@njit(cache=True, nogil=True)
+@inner
 def subset_by_mean(keys, rows, total, missing, limits, in_left):
     """Best subset for one response."""
     ranks, groups = group_keys(keys)
@@ -36,7 +36,7 @@ def subset_by_mean(keys, rows, total, missing, limits, in_left):
     return gain, side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def subset_by_sums(target, keys, total, missing, limits, in_left):
     """Best subset for several classes or outputs, or for two classes by a criterion other than gini."""
     ranks, groups = group_keys(keys)
@@ -64,7 +64,7 @@ def subset_by_sums(target, keys, total, missing, limits, in_left):
     return best, best_side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _by_enumeration(criterion, table, total, missing, limits, ranks, in_left):
     """The best of all subsets; the first category always goes left, so each division is met once."""
     best, best_side, count = -np.inf, np.int64(HEAVIER), len(ranks)
@@ -94,7 +94,7 @@ def _by_enumeration(criterion, table, total, missing, limits, ranks, in_left):
     return max(0.0, best - purity(criterion, total[1:], total[0])), best_side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def subset_by_median(keys, gone, rows, places, ordered, total, limits, in_left):
     """Best subset by absolute deviation; ``gone`` are the keys of the missing rows."""
     ranks, groups = group_keys(keys)
@@ -117,7 +117,7 @@ def subset_by_median(keys, gone, rows, places, ordered, total, limits, in_left):
     return gain, side
 
 
-@njit(cache=True, nogil=True)
+@inner
 def group_keys(keys):
     """The ranks that occur in sorted keys, and the number of the rank of each key among them."""
     ranks, groups = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
@@ -130,7 +130,7 @@ def group_keys(keys):
     return ranks[:count], groups
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _by_share(table, output):
     """Keys of the groups, ranked by their share of a sum."""
     shares = np.empty(len(table))
@@ -139,7 +139,7 @@ def _by_share(table, output):
     return keys_in_order(shares)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def keys_in_order(values):
     """Keys of the items ranked by value, equal ones by number: a merge sort, which compiles faster than NumPy's."""
     count = len(values)
@@ -163,7 +163,7 @@ def keys_in_order(values):
     return order
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _send_left(in_left, ranks, order, cut):
     """Mark the ranks of the first groups of an order, up to the place ``cut``."""
     in_left.fill(False)
@@ -171,7 +171,7 @@ def _send_left(in_left, ranks, order, cut):
         in_left[ranks[key & ROW]] = True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _arranged(keys, groups, order):
     """The keys with their groups in the order given, ranked by it."""
     first = np.searchsorted(groups, np.arange(len(order) + 1))
