@@ -3,12 +3,15 @@
 Nothing calls them from C, so no wrapper is made for that: it would cost a fifth of the time to compile.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-loop = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+_njit: Any = njit  # its types do not know all of its options
+loop = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 #: For functions that only other compiled ones call: no wrapper for Python either, and no file of their own.
-inner = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+inner = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
 
 
 @inner

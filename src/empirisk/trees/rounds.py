@@ -185,7 +185,7 @@ class Rounds:
         if signs.any():
             wanted = np.arange(len(left))
             for node in reversed(np.flatnonzero(left >= 0)):  # the buffers hold the rows of leaves only
-                rows[node] = np.sort(np.concatenate([rows[left[node]], rows[left[node] + 1]]))
+                rows[int(node)] = np.sort(np.concatenate([rows[int(left[node]) + side] for side in range(2)]))
         parts = [rows[int(node)] for node in wanted]
         value[wanted] = in_threads(lambda part: renewal(output, part, self.scores[output]), parts)
         low, high = np.full(len(value), -np.inf), np.full(len(value), np.inf)

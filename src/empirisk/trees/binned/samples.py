@@ -208,8 +208,8 @@ class SampleGrower:
         """The value of each leaf, and the table of the class shares of impure leaves."""
         leaves = np.flatnonzero(nodes[:, LEFT] < 0)
         leaves = leaves[np.argsort(nodes[leaves, START])]  # from left to right, so that they cover the rows in order
-        starts = nodes[leaves, START]
-        lengths = np.diff(np.append(starts, sample.rows.shape[1]))
+        starts: NDArray[np.int64] = nodes[leaves, START]
+        lengths = np.diff(starts, append=np.int64(sample.rows.shape[1]))
         side, place = np.repeat(nodes[leaves, DEPTH] & 1, lengths), np.arange(lengths.sum())
         rows, packed, slot = sample.rows[side, place], sample.packed[side, place], np.zeros(len(nodes))
         counts = packed & LOW

@@ -18,10 +18,12 @@ from numba.extending import intrinsic
 from empirisk.trees.compiled import inner
 
 # The system's call to let another thread run, under a name by which compiled code on disk finds it again.
-_SYSTEM: Any = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)  # type: ignore[attr-defined]
+_SYSTEM: Any = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
 _YIELD = _SYSTEM.SwitchToThread if sys.platform == "win32" else _SYSTEM.sched_yield
 llvm.add_symbol("empirisk_let_others_run", ctypes.cast(_YIELD, ctypes.c_void_p).value)
 let_others_run = types.ExternalFunction("empirisk_let_others_run", types.int32())
+
+_intrinsic: Any = intrinsic  # its types do not know that the first argument is left out
 
 #: Places of the shared counters, 8 apart: a processor's cache line each, so that threads do not disturb one another.
 CHUNKS, UNDONE, ENDED = 0, 8, 16
@@ -36,7 +38,7 @@ def _place(context, builder, signature, args):
     return builder.gep(array.data, [args[1]])
 
 
-@intrinsic
+@_intrinsic
 def atomic_add(typingctx, array, index, amount):
     """Add to a place of an int64 array in one step; what was there before."""
 
@@ -46,7 +48,7 @@ def atomic_add(typingctx, array, index, amount):
     return types.int64(array, types.int64, types.int64), build
 
 
-@intrinsic
+@_intrinsic
 def atomic_swap(typingctx, array, index, value):
     """Write to a place of an int64 array in one step; what was there before."""
 
@@ -56,7 +58,7 @@ def atomic_swap(typingctx, array, index, value):
     return types.int64(array, types.int64, types.int64), build
 
 
-@intrinsic
+@_intrinsic
 def atomic_load(typingctx, array, index):
     """What stands in a place of an int64 array now."""
 
@@ -66,7 +68,7 @@ def atomic_load(typingctx, array, index):
     return types.int64(array, types.int64), build
 
 
-@intrinsic
+@_intrinsic
 def fetch_row(typingctx, table, row):
     """Ask memory for a row of a C-ordered table of bytes, without waiting for it."""
 

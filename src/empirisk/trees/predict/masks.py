@@ -5,7 +5,7 @@ one that survives the masks of all splits at which it goes right. One comparison
 following one row from node to node.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 LEAVES = 64  # leaves that a mask can hold
 SIDE = 128  # rows side by side under the masks of one tree: their values stay in the nearest memory
+_intrinsic: Any = intrinsic  # its types do not know that the first argument is left out
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -65,7 +66,7 @@ def make_masks(flat: Flat) -> Masks | None:
     return Masks(start, split, ~gone, leaf_start, leaf_value)
 
 
-@intrinsic
+@_intrinsic
 def lowest_bit(typingctx, bits):
     """The number of the lowest bit that is set."""
 
