@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from sklearn import linear_model, metrics, svm
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
@@ -198,7 +200,64 @@ def hinge(rows: int = 4_000_000) -> Row:
     return _linear("hinge", data, machines, lambda margins: float(np.maximum(0, 1 - margins).sum()))
 
 
+HELD = 0.1  # part of the rows on which the error of trees is measured
+
+
+def _trees(title: str, rows: int, columns: int, ours: Any, rivals: dict[str, Callable[[int], Any]]) -> Row:
+    count = int(SHARE * rows)
+    X, y = make_classification(
+        round(count / (1 - HELD)), columns, n_informative=columns // 3, flip_y=0.02, random_state=0
+    )
+    contestants = {OURS: _plain(lambda: ours.fit(X[:count], y[:count]))}
+    contestants |= {
+        name: lambda threads, make=make: lambda: make(threads).fit(X[:count], y[:count])
+        for name, make in rivals.items()
+    }
+    return Row(
+        f"{title} {count:_}x{columns}: error", contestants, lambda machine: 1 - machine.score(X[count:], y[count:])
+    )
+
+
+def _boosters() -> dict[str, Callable[[int], Any]]:
+    """Those that are installed."""
+    found = {"HistGradientBoosting": lambda threads: HistGradientBoostingClassifier(max_iter=100, early_stopping=False)}
+    lossguide = {"max_leaves": 31, "max_depth": 0, "grow_policy": "lossguide", "tree_method": "hist"}
+    for module, name, options in (
+        ("lightgbm", "LGBMClassifier", {"num_leaves": 31, "verbose": -1}),
+        ("xgboost", "XGBClassifier", {"learning_rate": 0.1, **lossguide}),
+    ):
+        try:
+            rival = getattr(importlib.import_module(module), name)
+        except ImportError:
+            continue
+        found[module] = lambda threads, rival=rival, options=options: rival(n_estimators=100, n_jobs=threads, **options)
+    return found
+
+
+def boosting() -> Row:
+    return _trees("boosting, 100 trees", 400_000, 60, er.BoostingClassifier(), _boosters())
+
+
+def boosting_smaller() -> Row:
+    return _trees("boosting, 100 trees", 200_000, 30, er.BoostingClassifier(), _boosters())
+
+
+def boosting_tiny() -> Row:
+    return _trees("boosting, 100 trees", 500, 30, er.BoostingClassifier(), _boosters())
+
+
+def forest() -> Row:
+    def rival(threads: int) -> Any:
+        return RandomForestClassifier(64, n_jobs=threads, oob_score=True, random_state=0)
+
+    return _trees("forest, 64 trees", 100_000, 60, er.ForestClassifier(64, random_state=0), {"sklearn": rival})
+
+
 ROWS: list[Callable[[], Row]] = [
+    boosting,
+    boosting_smaller,
+    boosting_tiny,
+    forest,
     neighbors,
     machine_fit,
     machine_predict,

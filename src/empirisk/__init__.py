@@ -64,6 +64,8 @@ _HOMES = {
     "SVR": "empirisk.machines.regressors",
     "TreeClassifier": "empirisk.trees.tree",
     "TreeRegressor": "empirisk.trees.tree",
+    "VoteClassifier": "empirisk.trees.votes",
+    "VoteRegressor": "empirisk.trees.votes",
     "compare": "empirisk.evaluation.compare",
     "config": "empirisk.settings",
     "evaluate": "empirisk.evaluation.evaluate",

@@ -154,7 +154,7 @@ def test_early_stopping_keeps_the_best_round():
         learning_rate=0.3, n_estimators=500, early_stopping=True, validation_fraction=0.2, patience=8, random_state=0
     ).fit(X, y)
     held = machine.history_["validation_loss"]
-    assert machine.stopped_by_ == "early_stopping"
+    assert machine.stopped_ == "early_stopping"
     assert machine.n_estimators_ == held.argmin() + 1
     assert len(held) == machine.n_estimators_ + 8
     assert len(machine.nodes_.roots) == machine.n_estimators_
@@ -165,7 +165,7 @@ def test_early_stopping_keeps_the_best_round():
         validation_fraction=0.2,
         random_state=0,
     ).fit(X, y)
-    assert shorter.stopped_by_ == "n_estimators"
+    assert shorter.stopped_ == "n_estimators"
     assert np.array_equal(shorter.predict_proba(X), machine.predict_proba(X))
 
 

@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from empirisk.trees import tree_base
-from empirisk.trees.criteria import GINI
-from empirisk.trees.grow import Grower, Limits
+from empirisk.trees import tree as tree_module
+from empirisk.trees.exact.criteria import GINI
+from empirisk.trees.exact.grow import Grower, Limits
 from tests.trees import naive_tree
 
 CLASSES = ("gini", "entropy", "error")
@@ -420,7 +420,7 @@ def test_a_tree_that_is_stopped_is_a_smaller_tree():
 def test_a_tree_that_is_interrupted_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
-    monkeypatch.setattr(tree_base, "interruptible", lambda: nullcontext(lambda: True))
+    monkeypatch.setattr(tree_module, "interruptible", lambda: nullcontext(lambda: True))
     with pytest.warns(ConvergenceWarning, match="TreeClassifier was interrupted with 1 leaves"):
         tree = er.TreeClassifier(ccp_alpha="cv").fit(X, y)
     assert tree.predict(X).shape == (20_000,)

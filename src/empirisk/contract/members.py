@@ -46,6 +46,14 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     return X[rows]
 
 
+def take_columns(X: Any, columns: NDArray[np.integer]) -> Any:
+    """Some columns of a table of any kind."""
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        return frame.select([frame.columns[column] for column in columns]).to_native()
+    return X[:, columns]
+
+
 def shuffled(X: Any, column: int, order: NDArray[np.intp]) -> Any:
     """The table with the values of one column in another order of the rows."""
     if nw.dependencies.is_into_dataframe(X):

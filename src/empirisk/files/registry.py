@@ -17,7 +17,7 @@ from empirisk.errors import EmpiriskError
 RECORDS = {
     "Certificate": "empirisk.certificate",
     "Choice": "empirisk.fits.choice",
-    "Columns": "empirisk.trees.categories",
+    "Columns": "empirisk.trees.columns",
     "Nodes": "empirisk.trees.nodes",
     "Pruned": "empirisk.trees.prune",
     "maps.BoxCox": "empirisk.maps.recipes",

@@ -154,7 +154,10 @@ CLASSIFIERS = (
     Contestant(
         "tree",
         "Pruned tree",
-        lambda s: [er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, random_state=s.seed) for leaves in (8, 32)],
+        lambda s: [
+            er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", random_state=s.seed)
+            for leaves in (8, 32)
+        ],
         _needs_dense,
         _approximated,
     ),
@@ -195,7 +198,10 @@ REGRESSORS = (
     Contestant(
         "tree",
         "Pruned tree",
-        lambda s: [er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, random_state=s.seed) for leaves in (8, 32)],
+        lambda s: [
+            er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", random_state=s.seed)
+            for leaves in (8, 32)
+        ],
         _needs_dense,
         _approximated,
     ),

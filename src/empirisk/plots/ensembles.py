@@ -20,7 +20,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.plots import style
 from empirisk.plots.planes import classes_of, numbered
 from empirisk.plots.style import colour, plain
-from empirisk.trees.views import Labels
+from empirisk.trees.text import Labels
 
 ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
 FONT = 9

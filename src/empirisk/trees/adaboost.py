@@ -1,31 +1,86 @@
 """AdaBoost: each weak learner is fitted to the rows that those before it got wrong."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights, class_weights, generator
-from empirisk.contract.members import check_table, check_target, take_rows
+from empirisk.contract.members import check_table, check_target, seeded, take_rows
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
-from empirisk.trees.categories import Columns, read_new, read_training, wrong_categories
-from empirisk.trees.tree import TreeClassifier, numbered
-from empirisk.trees.weak import AnyLearner, Learner, TreeLearner, said_by_nodes, shares_columns
+from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
+from empirisk.trees.nodes import Nodes
+from empirisk.trees.tree import TreeClassifier
+from empirisk.trees.votes import elected, numbered, vote_margins
 
 Array = NDArray[np.float64]
+
+
+class Learner(Protocol):
+    """Fits a weak machine to the same rows again and again, with other weights."""
+
+    def fit(self, weights: Array, seed: int) -> tuple[Any, NDArray[np.int64]]:
+        """A machine for these weights, and the class numbers that it gives the rows."""
+        ...
+
+
+class AnyLearner:
+    """A machine of any kind, fitted anew in every round."""
+
+    def __init__(self, machine: Any, X: Any, y: NDArray, classes: NDArray):
+        if not has_fit_parameter(machine, "sample_weight"):
+            raise EmpiriskError(
+                f"estimator={machine!r} does not take sample_weight in fit, which boosting by weights needs; "
+                "use a machine that does, or BaggingClassifier."
+            )
+        self._machine, self._X, self._y, self._classes = machine, X, y, classes
+
+    def fit(self, weights: Array, seed: int) -> tuple[Any, NDArray[np.int64]]:
+        """A machine for these weights, and the class numbers that it gives the rows."""
+        member = seeded(self._machine, seed).fit(self._X, self._y, sample_weight=weights)
+        return member, numbered(np.asarray(member.predict(self._X)), self._classes)
+
+
+class TreeLearner:
+    """Trees on columns that are sorted once for all rounds.
+
+    ``fitted`` are the attributes that every tree shares: names, columns, classes.
+    """
+
+    def __init__(self, machine: TreeClassifier, X: Array, labels: NDArray[np.int64], fitted: dict[str, Any]):
+        self._machine, self._X, self._labels, self._fitted = machine, X, labels[:, None].astype(np.float64), fitted
+        self._grower = machine.grower(X, fitted["columns_"].counts, reuse=True)
+
+    def fit(self, weights: Array, seed: int) -> tuple[TreeClassifier, NDArray[np.int64]]:
+        """A tree for these weights, and the class numbers that it gives the rows."""
+        member = clone(self._machine)
+        vars(member).update(self._fitted)
+        member.nodes_ = member.grow_on(self._grower, self._labels, weights)
+        return member, said_by_nodes(member.nodes_, self._X)
+
+
+def said_by_nodes(nodes: Nodes, X: Array) -> NDArray[np.int64]:
+    """The class numbers that a tree gives to checked rows."""
+    return nodes.value.argmax(axis=1)[nodes.predict_leaf(X)[:, 0]]
+
+
+def shares_columns(machine: Any) -> bool:
+    """Whether a learner is a tree that can be grown on columns sorted once: nothing but weights changes its rows."""
+    plain = type(machine) is TreeClassifier and machine.max_features is None
+    return plain and machine.class_weight is None and machine.ccp_alpha == 0
 
 
 @njit(cache=True, nogil=True)
@@ -35,8 +90,8 @@ def add_votes(scores, said, labels, alpha, weights):
     for row in range(len(labels)):
         scores[row, said[row]] += alpha
         best = 0
-        for k in range(1, scores.shape[1]):
-            if scores[row, k] > scores[row, best]:
+        for k in range(1, scores.shape[1]):  # ties as in `empirisk.trees.votes.elected`
+            if scores[row, k] > scores[row, best] or (scores.shape[1] == 2 and scores[row, k] == scores[row, best]):
                 best = k
         if best != labels[row]:
             wrong += weights[row]
@@ -103,6 +158,8 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         Why boosting ended: "n_estimators", "perfect learner", "no edge", "callback", "interrupted" or "max_time".
     classes_ : array
         The classes, sorted.
+    feature_importances_ : (n_features,)
+        Mean of the learners' own importances by abs(alpha), where they have them, as trees do.
 
     Examples
     --------
@@ -236,6 +293,14 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         stump = TreeClassifier(max_depth=1, min_weight_fraction_leaf=1e-3)
         return stump if self.estimator is None else self.estimator
 
+    @property
+    def feature_importances_(self) -> Array:
+        """Mean of the learners' own importances of the columns, by the weights abs(alpha) of the vote."""
+        check_is_fitted(self)
+        own = np.array([member.feature_importances_ for member in self.estimators_])
+        say = np.abs(self.alphas_)
+        return say @ own / say.sum() if say.any() else own.mean(axis=0)
+
     # --- predicting -------------------------------------------------------------------------------------------------
 
     def _staged_scores(self, X: Any) -> Iterator[Array]:
@@ -271,14 +336,13 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         return shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray:
-        """The class with the largest vote; the first of two as large."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The class with the largest vote; of two classes with as much the second."""
+        return elected(self._scores(X), self.classes_)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray]:
         """The prediction after each round."""
         for scores in self._staged_scores(X):
-            yield self.classes_[scores.argmax(axis=1)]
+            yield elected(scores, self.classes_)
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """How clear the vote for the right class is: from -1 to 1, negative where it is lost.
@@ -290,11 +354,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         check_consistent_length(scores, labels)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; margins need known classes.")
-        rows = np.arange(len(scores))
-        own = scores[rows, labels]
-        scores[rows, labels] = -np.inf
-        rival = scores.max(axis=1) if len(self.classes_) > 1 else np.zeros(len(own))
-        return (own - rival) / max(np.abs(self.alphas_).sum(), np.finfo(np.float64).tiny)
+        return vote_margins(scores, labels) / max(np.abs(self.alphas_).sum(), np.finfo(np.float64).tiny)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

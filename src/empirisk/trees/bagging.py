@@ -1,26 +1,233 @@
-"""Bagging: the same machine on many bootstrap samples, and their vote or mean."""
+"""Bagging: the same machine on many samples, and their vote or mean."""
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.callback import with_callbacks
-from sklearn.utils import check_consistent_length
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.dummy import DummyClassifier
+from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_features, check_is_fitted, has_fit_parameter
 
 from empirisk import state
-from empirisk.contract.inputs import check_weights, class_weights
-from empirisk.contract.members import check_table, check_target
+from empirisk.contract.arguments import check_count, check_number, check_time, count_features
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import check_weights, class_weights, generator
+from empirisk.contract.members import check_table, check_target, seeded, shuffled, take_columns, take_rows
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.trees.bagging_base import Bagging
-from empirisk.trees.tree import TreeClassifier, TreeRegressor, numbered
+from empirisk.fits.fit import interruptible
+from empirisk.linalg.threads import in_order
+from empirisk.trees.resample import Groups
+from empirisk.trees.tree import TreeClassifier, TreeRegressor
+from empirisk.trees.votes import ClassMembers, Members, elected, numbered
 
 Array = NDArray[np.float64]
 
+REDRAWS = 100  # attempts to draw a sample that holds two classes, where there are two
 
-class BaggingClassifier(ClassifierMixin, Bagging):
+
+class Member(NamedTuple):
+    """One fitted machine, and what it says about the rows outside its sample."""
+
+    machine: Any
+    columns: NDArray[np.int64]
+    rows: NDArray[np.intp]
+    predictions: NDArray
+    importances: Array
+
+
+def _wrong_columns(its: Mapping[str, Any]) -> str | None:
+    """What is wrong where members from a file do not have the columns that they are given."""
+    everything = np.arange(its["n_features_in_"])
+    lists = its.get("features_", [everything] * len(its["estimators_"]))
+    given = zip(its["estimators_"], lists, strict=True)
+    wrong = (getattr(member, "n_features_in_", len(columns)) != len(columns) for member, columns in given)
+    return "estimators_ have other numbers of columns than features_" if any(wrong) else None
+
+
+class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+    """What the two bagging machines share; see `BaggingClassifier` and `BaggingRegressor`."""
+
+    _state = state.State(
+        _wrong_columns,
+        estimator=state.maybe(state.part(has="fit", fitted=False)),
+        n_features_in_=state.size("columns"),
+        estimators_=state.several(state.part(has="predict"), "members"),
+        # Files of before 0.2 have no list of columns: their members see all of them.
+        features_=state.optional(state.several(state.array("i8", None, low=0, below="columns"), "members")),
+        oob_importances_=state.optional(state.maybe(state.array("f8", "columns", finite=False))),
+        oob_error_=state.number(finite=False),
+        oob_score_=state.number(finite=False),
+    )
+
+    estimator: Any
+    n_estimators: int
+    max_samples: float
+    bootstrap: bool
+    max_features: Any
+    oob_importances: bool
+    max_time: float | None
+    random_state: Any
+    estimators_: list
+
+    @abstractmethod
+    def _default(self) -> Any:
+        """The machine to bag where none is given."""
+
+    @abstractmethod
+    def _answers(self, machine: Any, X: Any) -> Array:
+        """What a member says about rows: (n_rows, n_outputs)."""
+
+    @abstractmethod
+    def _losses(self, answers: Array, y: NDArray) -> Array:
+        """The loss of each row's answers."""
+
+    @abstractmethod
+    def _judge(self, answers: Array, seen: NDArray[np.bool_], y: NDArray, weights: Array) -> None:
+        """Note how good the answers of members that did not see a row are."""
+
+    @abstractmethod
+    def _acceptable(self, y: NDArray, rows: NDArray[np.intp]) -> bool:
+        """Whether a sample of these rows can be learned from."""
+
+    @property
+    def feature_importances_(self) -> Array:
+        """What each column is worth: see the class."""
+        check_is_fitted(self)
+        found = getattr(self, "oob_importances_", None)
+        if found is not None:
+            return found
+        total = np.zeros(self.n_features_in_)
+        for member, columns in zip(self.estimators_, self._column_lists(), strict=True):
+            total[columns] += member.feature_importances_
+        return total / len(self.estimators_)
+
+    def _column_lists(self) -> list[NDArray[np.int64]]:
+        """The columns of each member; in older files each sees all."""
+        return getattr(self, "features_", [np.arange(self.n_features_in_)] * len(self.estimators_))
+
+    def _machine(self) -> Any:
+        return self._default() if self.estimator is None else self.estimator
+
+    def _fit(self, X: Any, y: NDArray, weights: Array, factors: Array | None) -> None:
+        """Fit the members; ``factors`` multiply the chances of the rows without counting as rows."""
+        check_count("n_estimators", self.n_estimators)
+        part = check_number("max_samples", self.max_samples, 0, 1, above=True)
+        check_time(self.max_time)
+        if self.bootstrap not in (True, False):
+            raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
+        width = count_features(self.max_features, self.n_features_in_)
+        random = generator(self.random_state)
+        groups = Groups.of(X, y, weights, factors)
+        # Drawn one by one as they are needed: all of them at once can be larger than the table.
+        samples = (
+            (self._sample(groups, part, y, random), self._draw_columns(width, random), int(random.integers(2**31)))
+            for _ in range(self.n_estimators)
+        )
+        answers, seen = None, np.zeros(len(y))
+        self.estimators_, self.features_, importances = [], [], []
+        watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            members = in_order(lambda sample: self._member(groups, *sample, X, y), samples, clock)
+            for member in members:
+                watch.begin("machine")
+                self.estimators_.append(member.machine)
+                self.features_.append(member.columns)
+                importances.append(member.importances)
+                if answers is None:
+                    answers = np.zeros((len(y), member.predictions.shape[1]))
+                answers[member.rows] += member.predictions
+                seen[member.rows] += 1
+                fitted = {"estimators_": list(self.estimators_), "features_": list(self.features_)}
+                if watch.end(lambda fitted=fitted: fitted) or clock():
+                    members.close()
+                    break
+        self._judge(answers / np.maximum(seen, 1)[:, None], seen > 0, y, weights)
+        self.oob_importances_ = np.mean(importances, axis=0) if self.oob_importances else None
+        watch.close()
+        warn_if_stopped(self, clock.reason, len(self.estimators_), "machines")
+
+    def _sample(self, groups: Groups, part: float, y: NDArray, random: np.random.Generator) -> NDArray[np.int64]:
+        for _ in range(REDRAWS):
+            counts = groups.draw(part, random) if self.bootstrap else groups.draw_once(part, random)
+            if self._acceptable(y, groups.first[counts > 0]):
+                break
+        return counts
+
+    def _draw_columns(self, width: int, random: np.random.Generator) -> NDArray[np.int64]:
+        if width == self.n_features_in_:
+            return np.arange(width)
+        return np.sort(random.choice(self.n_features_in_, width, replace=False, shuffle=False))
+
+    def _columns(self, X: Any, columns: NDArray[np.int64]) -> Any:
+        """The columns that a member sees."""
+        return X if len(columns) == self.n_features_in_ else take_columns(X, columns)
+
+    def _member(
+        self, groups: Groups, counts: NDArray[np.int64], columns: NDArray[np.int64], seed: int, X: Any, y: NDArray
+    ) -> Member:
+        """Fit one machine on its sample, and ask it about the rows outside."""
+        drawn, X = np.flatnonzero(counts), self._columns(X, columns)
+        # Where a sample holds a single class, many machines refuse: its member is the constant that it asks for.
+        learnable = self._acceptable(y, groups.first[drawn])
+        machine = seeded(self._machine(), seed) if learnable else DummyClassifier(strategy="most_frequent")
+        if has_fit_parameter(machine, "sample_weight"):
+            rows = groups.first[drawn]
+            machine.fit(take_rows(X, rows), y[rows], sample_weight=counts[drawn].astype(np.float64))
+        else:
+            rows = np.repeat(groups.first[drawn], counts[drawn])
+            machine.fit(take_rows(X, rows), y[rows])
+        outside = np.flatnonzero(counts[groups.member] == 0)
+        if not len(outside):
+            said = self._answers(machine, take_rows(X, groups.first[:1]))[:0]
+            return Member(machine, columns, outside, said, np.zeros(0))
+        table = take_rows(X, outside)
+        answers = self._answers(machine, table)
+        importances = np.zeros(self.n_features_in_ if self.oob_importances else 0)
+        if self.oob_importances:
+            rises = self._shuffle_losses(machine, table, y[outside], answers, np.random.default_rng(seed))
+            importances[columns] = rises
+        return Member(machine, columns, outside, answers, importances)
+
+    def _shuffle_losses(self, machine: Any, X: Any, y: NDArray, answers: Array, random: np.random.Generator) -> Array:
+        """How much the mean loss rises when each column is shuffled among rows outside the sample."""
+        before, order = self._losses(answers, y).mean(), random.permutation(len(y))
+        return np.array(
+            [
+                self._losses(self._answers(machine, shuffled(X, column, order)), y).mean() - before
+                for column in range(_num_features(X))
+            ]
+        )
+
+    def _each_answer(self, X: Any) -> Iterator[tuple[float, Array]]:
+        check_is_fitted(self)
+        table = check_table(self, X, reset=False)
+
+        def ask(member: tuple[Any, NDArray[np.int64]]) -> Array:
+            return self._answers(member[0], self._columns(table, member[1]))
+
+        for answers in in_order(ask, zip(self.estimators_, self._column_lists(), strict=True)):
+            yield 1.0, answers
+
+    def _mean_answer(self, X: Any) -> Array:
+        return np.sum([answers for _, answers in self._each_answer(X)], axis=0) / len(self.estimators_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._machine())
+        for name in ("sparse", "allow_nan", "positive_only", "string"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
+        return tags
+
+
+class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
     """Many classifiers of one kind, each fitted to a bootstrap sample; they vote.
 
         P(k | x) = share of the members that say k      (or the mean of their probabilities)
@@ -39,10 +246,15 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         Whether members vote, or their probabilities are averaged.
     max_samples : float
         Size of a sample, as a part of the rows.
+    bootstrap : bool
+        Whether samples are drawn with replacement. Without it a row is at most once in a sample: ``max_samples=0.5``
+        gives every member half of the rows.
+    max_features : int, float, "sqrt" or None
+        Columns that each member sees, drawn at random: a number, a share, the square root of their number, or all.
     class_weight : None, "balanced" or dict
         Factors of the rows' chances to be drawn, by class.
     oob_importances : bool
-        Whether to compute ``feature_importances_``.
+        Whether ``feature_importances_`` are measured on rows outside the samples.
     max_time : float or None
         Seconds after which no further member is awaited.
     random_state : int, RandomState or None
@@ -52,6 +264,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     ----------
     estimators_ : list
         The members.
+    features_ : list of arrays
+        The columns that each member sees.
     classes_ : array
         The classes, sorted.
     oob_score_, oob_error_ : float
@@ -59,8 +273,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     oob_decision_function_ : (n_rows, n_classes)
         What those members say; NaN for a row that all have seen.
     feature_importances_ : (n_features,)
-        How much a member's error outside its sample rises when the column is shuffled there, with
-        ``oob_importances=True``. Unbiased: about zero for noise.
+        With ``oob_importances=True`` how much a member's error outside its sample rises when the column is shuffled
+        there: unbiased, about zero for noise. Otherwise the mean of the members' own, where they have them.
 
     Examples
     --------
@@ -83,6 +297,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         *,
         vote: str = "majority",
         max_samples: float = 1.0,
+        bootstrap: bool = True,
+        max_features: int | float | str | None = None,
         class_weight: dict | str | None = None,
         oob_importances: bool = False,
         max_time: float | None = None,
@@ -92,6 +308,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self.n_estimators = n_estimators
         self.vote = vote
         self.max_samples = max_samples
+        self.bootstrap = bootstrap
+        self.max_features = max_features
         self.class_weight = class_weight
         self.oob_importances = oob_importances
         self.max_time = max_time
@@ -120,9 +338,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         return self._mean_answer(X)
 
     def predict(self, X: Any) -> NDArray:
-        """The class with the most votes; the first of two with as many."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The class with the most votes; of two with as many the second."""
+        return elected(self.predict_proba(X), self.classes_)
 
     def _default(self) -> TreeClassifier:
         return TreeClassifier()
@@ -137,7 +354,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         return answers
 
     def _losses(self, answers: Array, y: NDArray) -> Array:
-        return (self.classes_[answers.argmax(axis=1)] != y).astype(np.float64)
+        return (elected(answers, self.classes_) != y).astype(np.float64)
 
     def _judge(self, answers: Array, seen: NDArray[np.bool_], y: NDArray, weights: Array) -> None:
         judged = weights * seen
@@ -158,20 +375,21 @@ class BaggingRegressor(RegressorMixin, Bagging):
     ----------
     estimator : regressor or None
         The machine to bag; None takes `TreeRegressor`, fully grown.
-    n_estimators, max_samples, oob_importances, max_time, random_state
+    n_estimators, max_samples, bootstrap, max_features, oob_importances, max_time, random_state
         As for `BaggingClassifier`.
 
     Attributes
     ----------
     estimators_ : list
         The members.
+    features_ : list of arrays
+        The columns that each member sees.
     oob_score_, oob_error_ : float
         R^2 and mean squared error on the rows of the members that have not seen them; NaN where each saw every row.
     oob_prediction_ : array
         What those members predict; NaN for a row that all have seen.
     feature_importances_ : (n_features,)
-        How much a member's squared error outside its sample rises when the column is shuffled there, with
-        ``oob_importances=True``.
+        As for `BaggingClassifier`, with the squared error.
 
     Examples
     --------
@@ -189,6 +407,8 @@ class BaggingRegressor(RegressorMixin, Bagging):
         n_estimators: int = 100,
         *,
         max_samples: float = 1.0,
+        bootstrap: bool = True,
+        max_features: int | float | str | None = None,
         oob_importances: bool = False,
         max_time: float | None = None,
         random_state: Any = None,
@@ -196,6 +416,8 @@ class BaggingRegressor(RegressorMixin, Bagging):
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.max_samples = max_samples
+        self.bootstrap = bootstrap
+        self.max_features = max_features
         self.oob_importances = oob_importances
         self.max_time = max_time
         self.random_state = random_state

@@ -1,26 +1,275 @@
 """Gradient boosting: a sum of small trees, each a Newton step on the loss of the sum so far."""
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.callback import with_callbacks
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, state
-from empirisk.contract.arguments import weigh_classes
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.arguments import (
+    check_count,
+    check_monotone,
+    check_number,
+    check_time,
+    count_features,
+    weigh_classes,
+)
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import interruptible
 from empirisk.losses.base import Loss
 from empirisk.machines.multiclass import winners
-from empirisk.trees.bins import MAX_BINS
-from empirisk.trees.boost_loss import Objective, classes_objective, numbers_objective, probabilities
-from empirisk.trees.boosting_base import Boosting
-from empirisk.trees.categories import read_training
+from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
+from empirisk.trees.binned.cuts import FEATURE, GAIN, LEFT
+from empirisk.trees.binned.finish import no_trees
+from empirisk.trees.binned.teamwork import GrownTree
+from empirisk.trees.columns import Columns, read_new, read_training
+from empirisk.trees.objectives import Objective, classes_objective, numbers_objective, probabilities
+from empirisk.trees.predict.ensemble import PackedTrees, wrong_outputs
+from empirisk.trees.resample import equal_rows, split_groups
+from empirisk.trees.rounds import Plan, Rounds, add_trees, pack_trees
 
 Array = NDArray[np.float64]
+
+MOST_ROWS = 1 << 28  # rows that whole weights may count
+
+
+@dataclass
+class Held:
+    """Rows kept out of training, their loss, and their scores so far."""
+
+    X: Array
+    objective: Objective
+    scores: Array
+
+    def after(self, trees: list[GrownTree], binning: Binning) -> float:
+        """The mean loss once these trees are added."""
+        add_trees(trees, binning, self.X, self.scores)
+        return self.objective.value(slice(None), self.scores)
+
+
+@dataclass
+class Boosted:
+    """The model so far, and how it got there."""
+
+    binning: Binning
+    baseline: Array
+    rounds: list[list[GrownTree]] = field(default_factory=list)
+    history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
+    reason: str = "n_estimators"
+
+    def fitted(self) -> dict[str, Any]:
+        """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
+        trees = [tree for trees in self.rounds for tree in trees]
+        return {
+            "packed_": pack_trees(trees, self.binning) if trees else no_trees(self.binning),
+            "baseline_": self.baseline,
+            "n_estimators_": len(self.rounds),
+            "history_": {name: np.array(values) for name, values in self.history.items()},
+            "stopped_": self.reason,
+            "feature_importances_": self.importances(trees),
+        }
+
+    def importances(self, trees: list[GrownTree]) -> Array:
+        """Share of each column in the gain of all splits; zero where there is none."""
+        gains = np.zeros(len(self.binning.counts))
+        for tree in trees:
+            split = tree.nodes[:, LEFT] >= 0
+            np.add.at(gains, tree.nodes[split, FEATURE], tree.reals[split, GAIN])
+        return gains / max(gains.sum(), np.finfo(np.float64).tiny)
+
+    def keep_best(self) -> None:
+        """Drop the rounds after the one with the least loss on the rows held out."""
+        held = self.history.get("validation_loss")
+        if held:
+            del self.rounds[int(np.argmin(held)) + 1 :]
+
+
+def boost(rounds: Rounds, n_estimators: int, held: Held | None, patience: int, clock: Clock, watch: Watch) -> Boosted:
+    """Add rounds until one of the limits is reached; the model keeps the best number of them."""
+    model = Boosted(rounds.binning, rounds.baseline)
+    if held is not None:
+        model.history["validation_loss"] = []
+    while len(model.rounds) < n_estimators and not clock():
+        watch.begin("round")
+        with np.errstate(over="ignore"):  # a loss may overflow far from its minimum
+            trees = rounds.add()
+        if trees is None:
+            watch.end()
+            break
+        _note(model, rounds, held, clock, trees)
+        if watch.end(model.fitted):
+            model.reason = "callback"
+            break
+        if held is not None and _stale(model.history["validation_loss"], patience):
+            model.reason = "early_stopping"
+            break
+    model.reason = clock.reason or model.reason
+    model.keep_best()
+    return model
+
+
+def _note(model: Boosted, rounds: Rounds, held: Held | None, clock: Clock, trees: list[GrownTree]) -> None:
+    """Add a round to the model and to its history."""
+    model.rounds.append(trees)
+    model.history["loss"].append(rounds.loss())
+    model.history["seconds"].append(time.perf_counter() - clock.start)
+    if held is not None:
+        model.history["validation_loss"].append(held.after(trees, rounds.binning))
+
+
+def _stale(loss: list[float], patience: int) -> bool:
+    """Whether the least loss is ``patience`` rounds old."""
+    return len(loss) - 1 - int(np.argmin(loss)) >= patience
+
+
+class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+    """What the two boosting machines share; see `BoostingClassifier` and `BoostingRegressor`."""
+
+    _state = state.State(
+        lambda its: wrong_outputs(its["packed_"], 1, its["n_estimators_"] * len(its["baseline_"])),
+        baseline_=state.array("f8", "outputs"),
+        history_=state.mapping(state.array("f", None, finite=False)),
+        stopped_=state.optional(state.text()),
+        stopped_by_=state.optional(state.text()),  # its name in older files
+        # Files of before 0.2 have none.
+        feature_importances_=state.optional(state.array("f8", "columns")),
+    )
+
+    loss: str | Loss
+    learning_rate: float
+    n_estimators: int
+    max_leaves: int | None
+    max_depth: int | None
+    min_samples_leaf: float | None
+    min_gain: float
+    l2: float
+    subsample: float
+    max_features: int | float | str | None
+    max_bins: int
+    monotone_constraints: Any
+    early_stopping: bool
+    validation_fraction: float
+    patience: int
+    max_time: float | None
+    random_state: Any
+    columns_: Columns
+    baseline_: Array
+    n_estimators_: int
+
+    @abstractmethod
+    def _objective(self, target: NDArray, weights: Array) -> Objective:
+        """The loss on rows with these targets: numbers, or class numbers."""
+
+    # --- fitting ----------------------------------------------------------------------------------------------------
+
+    def _plan(self, n_features: int) -> Plan:
+        check_count("n_estimators", self.n_estimators)
+        check_count("patience", self.patience)
+        check_bins(self.max_bins)
+        check_time(self.max_time)
+        if self.early_stopping not in (True, False):
+            raise EmpiriskError(f"early_stopping={self.early_stopping!r} must be True or False.")
+        leaf = self.min_samples_leaf
+        return Plan(
+            learning_rate=check_number("learning_rate", self.learning_rate, 0, above=True),
+            max_leaves=check_count("max_leaves", self.max_leaves, 2, optional=True),
+            max_depth=check_count("max_depth", self.max_depth, 1, optional=True),
+            min_samples_leaf=None if leaf is None else check_number("min_samples_leaf", leaf, 0),
+            min_gain=check_number("min_gain", self.min_gain, 0),
+            l2=check_number("l2", self.l2, 0),
+            subsample=check_number("subsample", self.subsample, 0, 1, above=True),
+            max_features=count_features(self.max_features, n_features),
+        )
+
+    def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
+        """Which rows are held out for early stopping; equal rows stay together, classes keep their shares."""
+        if not self.early_stopping:
+            return np.zeros(len(member), dtype=bool)
+        fraction = check_number("validation_fraction", self.validation_fraction, 0, above=True)
+        if not fraction < 1:
+            raise EmpiriskError(
+                f"validation_fraction={fraction:g} must be below 1: some rows must be left to learn from."
+            )
+        if member.max() < 1:
+            raise EmpiriskError(
+                "early_stopping=True needs two different rows, one to train and one to validate on, but X and y hold "
+                "one sample only; set early_stopping=False."
+            )
+        strata = target if target.dtype.kind == "i" else np.zeros(len(target), dtype=np.intp)
+        return split_groups(member, strata, fraction, random)
+
+    def _fit(self, X: Array, target: NDArray, weights: Array, times: Array, watch_data: dict[str, Any]) -> None:
+        """Boost on rows of positive weight.
+
+        ``times`` are the weights as they were given, without those of the classes: whole numbers count rows.
+        ``watch_data`` is what callbacks may ask for.
+        """
+        plan, random = self._plan(X.shape[1]), generator(self.random_state)
+        counts = self.columns_.counts
+        monotone = check_monotone(self.monotone_constraints, self.columns_.names, counts > 0)
+        draws = self.early_stopping or plan.subsample < 1
+        member = equal_rows(X, target)[1] if draws else np.arange(len(X))
+        held = self._held(member, target, random)
+        train = ~held if held.any() else slice(None)
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            objective = self._objective(target[train], weights[train])
+            binning = Binning.of(X[train], weights[train], counts, random, self.max_bins)
+            groups = np.unique(member[train], return_inverse=True)[1] if draws else member
+            copies = _counts(times[train])
+            rounds = Rounds(X[train], binning, objective, copies, plan, groups, monotone, random, clock)
+            jury = None
+            if held.any():
+                scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
+                jury = Held(X[held], self._objective(target[held], weights[held]), scores)
+            watch = Watch(self, self.n_estimators, watch_data)
+            model = boost(rounds, self.n_estimators, jury, self.patience, clock, watch)
+        for name, value in model.fitted().items():
+            setattr(self, name, value)
+        watch.close()
+        warn_if_stopped(self, model.reason, self.n_estimators_, "rounds")
+
+    # --- predicting -------------------------------------------------------------------------------------------------
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "stopped_by_" in state:
+            state = state | {"stopped_": state["stopped_by_"]}
+            del state["stopped_by_"]
+        super().__setstate__(state)
+
+    def _scores(self, X: ArrayLike) -> Array:
+        """baseline + sum of trees, (n_rows, n_outputs)."""
+        check_is_fitted(self)
+        X = read_new(self, X)
+        return self._ensemble(len(self.baseline_)).add(X, np.tile(self.baseline_, (len(X), 1)))
+
+    def _staged_scores(self, X: ArrayLike) -> Iterator[Array]:
+        check_is_fitted(self)
+        X = read_new(self, X)
+        outputs = len(self.baseline_)
+        ensemble = self._ensemble(outputs)
+        scores = np.tile(self.baseline_, (len(X), 1))
+        for round_ in range(self.n_estimators_):
+            ensemble.add(X, scores, round_ * outputs, (round_ + 1) * outputs)
+            yield scores.copy()
+
+
+def _counts(weights: Array) -> NDArray[np.int32]:
+    """For how many equal rows each row stands, where the weights are whole; nothing where each stands for itself."""
+    whole = len(weights) < weights.sum() < MOST_ROWS and bool((weights == np.rint(weights)).all())
+    return weights.astype(np.int32) if whole else np.zeros(0, dtype=np.int32)
 
 
 def _has_probabilities(machine: "BoostingClassifier") -> bool:
@@ -94,10 +343,13 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         The constant that f starts from.
     n_estimators_ : int
         Rounds kept.
+    feature_importances_ : (n_features,)
+        Share of each column in the gain of all splits on the training rows; `importances` on rows held out does not
+        favour columns with many values.
     history_ : dict of arrays
         After each round: mean ``loss`` of the training rows (of up to 4 096 of them), ``seconds``, and with early
         stopping ``validation_loss``.
-    stopped_by_ : str
+    stopped_ : str
         What ended the fit: "n_estimators", "early_stopping", "callback", "max_time" or "interrupted".
 
     Examples
@@ -233,7 +485,7 @@ random_state
 
     Attributes
     ----------
-    packed_, baseline_, n_estimators_, history_, stopped_by_
+    packed_, baseline_, n_estimators_, feature_importances_, history_, stopped_
         As for `BoostingClassifier`.
 
     Examples

@@ -1,29 +1,198 @@
 """Random forests: trees on bootstrap samples, each split among a few columns drawn at random."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.callback import with_callbacks
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.contract.arguments import weigh_classes
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.arguments import check_count, check_number, check_time, count_features, weigh_classes
+from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.importances import Importances
+from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.trees.bins import MAX_BINS
-from empirisk.trees.categories import read_training
-from empirisk.trees.criteria import CLASSIFICATION, ENTROPY
-from empirisk.trees.criteria import find as find_criterion
-from empirisk.trees.ensemble_predict import wrong_outputs
-from empirisk.trees.forest_base import Forest
-from empirisk.trees.forest_grow import Target
+from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import interruptible
+from empirisk.linalg.threads import in_order
+from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
+from empirisk.trees.binned.cuts import COLUMNS, ENTROPY, LEAST, LEAST_GAIN, MAX_DEPTH, MAX_LEAVES, RULES
+from empirisk.trees.binned.finish import Packed, join
+from empirisk.trees.binned.samples import SampleGrower, Target
+from empirisk.trees.columns import Columns, read_new, read_training
+from empirisk.trees.exact import criteria
+from empirisk.trees.predict.ensemble import Ensemble, PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
+from empirisk.trees.votes import ClassMembers, Members, elected
 
 Array = NDArray[np.float64]
 
-CRITERIA = {name: code for name, code in CLASSIFICATION.items() if name != "error"}
+CRITERIA = {name: code for name, code in criteria.CLASSIFICATION.items() if name != "error"}
+JUDGED = 256  # rows outside its sample on which a tree judges its columns
+
+
+class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+    """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
+
+    _state = state.State(_importances=state.maybe(state.array("f8", "columns", finite=False)))
+
+    n_estimators: int
+    max_features: Any
+    max_depth: int | None
+    max_leaves: int | None
+    min_samples_leaf: float
+    min_gain: float
+    bootstrap: bool
+    max_samples: float
+    max_bins: int
+    max_time: float | None
+    random_state: Any
+    columns_: Columns
+    n_estimators_: int
+
+    @abstractmethod
+    def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
+        """Note how good the answers of trees that did not see a row are."""
+
+    # --- fitting ----------------------------------------------------------------------------------------------------
+
+    def _rules(self, n_features: int, entropy: bool = False) -> Array:
+        rules = np.zeros(RULES)
+        depth = check_count("max_depth", self.max_depth, 1, optional=True)
+        rules[LEAST] = check_number("min_samples_leaf", self.min_samples_leaf, 0)
+        # A split without gain is a split too, unless a gain is asked for: the next ones may gain.
+        rules[LEAST_GAIN] = check_number("min_gain", self.min_gain, 0) or -np.inf
+        rules[MAX_DEPTH] = np.inf if depth is None else depth
+        rules[MAX_LEAVES] = check_count("max_leaves", self.max_leaves, 2, optional=True) or 0
+        rules[COLUMNS] = count_features(self.max_features, n_features)
+        rules[ENTROPY] = entropy
+        return rules
+
+    def _check(self) -> float:
+        check_count("n_estimators", self.n_estimators)
+        check_bins(self.max_bins)
+        check_time(self.max_time)
+        if self.bootstrap not in (True, False):
+            raise EmpiriskError(f"bootstrap={self.bootstrap!r} must be True or False.")
+        part = check_number("max_samples", self.max_samples, 0, 1, above=True)
+        if part < 1.0 and not self.bootstrap:
+            raise EmpiriskError(f"max_samples={part:g} needs bootstrap=True; without it every tree sees all rows.")
+        return part
+
+    def _fit(self, X: Array, target: Target, groups: Groups, rules: Array, weights: Array, data: dict) -> None:
+        """Grow the trees, in order and on all threads."""
+        part, random = self._check(), generator(self.random_state)
+        some = slice(None) if (weights > 0).all() else weights > 0
+        binning = Binning.of(X[some], weights[some], self.columns_.counts, random, self.max_bins)
+        columns = binning.codes(X, by_row=False).by_column
+        grower = SampleGrower(binning, columns, target, groups, rules, self.bootstrap, part)
+        seeds = random.integers(2**63, size=self.n_estimators).tolist()
+        total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
+        trees, rises = list[Packed](), list[Array]()
+        watch = Watch(self, self.n_estimators, data)
+
+        def grow(seed: int) -> tuple[Packed, NDArray[np.intp], Array, Array] | None:
+            grown = grower.grow(seed, clock)
+            if grown is None:
+                return None
+            tree, outside = grown
+            ensemble = Ensemble(tree, target.outputs)
+            answers = ensemble.add(X[outside], np.zeros((len(outside), target.outputs)))
+            judged = outside[weights[outside] > 0]
+            rise = _shuffle_losses(ensemble, X, judged, target, weights, np.random.default_rng([1, seed]))
+            return tree, outside, answers, rise
+
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            with closing(in_order(grow, seeds, clock)) as grown:
+                for found in grown:
+                    if found is None:
+                        break
+                    watch.begin("tree")
+                    tree, outside, answers, rise = found
+                    trees.append(tree)
+                    rises.append(rise)
+                    total[outside] += answers
+                    seen[outside] += 1
+                    if watch.end(lambda: self._fitted(trees, rises)) or clock():
+                        break
+        if not trees:
+            trees.append(grower.leaf(seeds[0]))  # stopped at once: a single leaf is a model too
+            rises.append(np.zeros(X.shape[1]))
+        for name, value in self._fitted(trees, rises).items():
+            setattr(self, name, value)
+        answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
+        self._judge(answers, target.y, weights)
+        watch.close()
+        warn_if_stopped(self, clock.reason, len(trees), "trees")
+
+    def _fitted(self, trees: list[Packed], rises: list[Array]) -> dict[str, Any]:
+        return {
+            "packed_": join(trees),
+            "n_estimators_": len(trees),
+            "_importances": np.mean(rises, axis=0) if self.bootstrap else None,
+        }
+
+    # --- what the trees are -----------------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> Array:
+        """How much the loss on out-of-bag rows rises when a column is shuffled: wrong classes, or squared error.
+
+        About zero for noise. Each tree is asked about up to 256 rows outside its sample.
+        """
+        check_is_fitted(self)
+        if self._importances is None:
+            raise AttributeError(
+                "feature_importances_ needs the out-of-bag rows of a forest fitted with bootstrap=True; "
+                "call importances(X, y) on held-out rows."
+            )
+        return self._importances
+
+    def _each_mean(self, X: ArrayLike, outputs: int) -> Iterator[Array]:
+        """What each tree says."""
+        check_is_fitted(self)
+        X, ensemble = read_new(self, X), self._ensemble(outputs)
+        for tree in range(self.n_estimators_):
+            yield ensemble.add(X, np.zeros((len(X), outputs)), tree, tree + 1)
+
+    def _mean(self, X: ArrayLike, outputs: int) -> Array:
+        """Mean answer of the trees."""
+        check_is_fitted(self)
+        X = read_new(self, X)
+        return self._ensemble(outputs).add(X, np.zeros((len(X), outputs))) / self.n_estimators_
+
+
+def _shuffle_losses(
+    ensemble: Ensemble, X: Array, rows: NDArray[np.intp], target: Target, weights: Array, random: np.random.Generator
+) -> Array:
+    """How much the mean loss of a tree on some of these rows rises when they swap the values of each column.
+
+    Columns that the tree does not use cannot change its answers.
+    """
+    rises = np.zeros(X.shape[1])
+    if len(rows) < 2:
+        return rises
+    if len(rows) > JUDGED:
+        rows = rows[np.sort(random.choice(len(rows), JUDGED, replace=False))]
+    table, mass = X[rows], weights[rows] / weights[rows].sum()
+
+    def loss() -> float:
+        answers = ensemble.add(table, np.zeros((len(table), target.outputs)))
+        return float(mass @ target.loss(answers, rows))
+
+    before = loss()
+    for column in ensemble.columns():
+        values = table[:, column].copy()
+        table[:, column] = random.permutation(values)
+        rises[column] = loss() - before
+        table[:, column] = values
+    return rises
 
 
 def _width(classes: NDArray) -> int:
@@ -31,7 +200,7 @@ def _width(classes: NDArray) -> int:
     return len(classes) if len(classes) > 2 else 1
 
 
-class ForestClassifier(ClassifierMixin, Forest):
+class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
@@ -153,9 +322,9 @@ class ForestClassifier(ClassifierMixin, Forest):
         rows, labels = read_training(self, X, y, self.categorical_features)
         weights = check_weights(sample_weight, len(labels))
         self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
-        entropy = find_criterion(self.criterion, CRITERIA) == ENTROPY
+        entropy = criteria.find(self.criterion, CRITERIA) == criteria.ENTROPY
         target = Target.of_classes(codes, len(self.classes_), entropy)
-        rules = self._rules(rows.shape[1], target.several, entropy)
+        rules = self._rules(rows.shape[1], entropy)
         groups = Groups.of(rows, codes, weights, None if self.class_weight is None else factors)
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         self._fit(rows, target, groups, rules, weights * factors, data)
@@ -171,7 +340,7 @@ class ForestClassifier(ClassifierMixin, Forest):
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
         shares = self._shares(answers)
         judged = weights * ~np.isnan(shares[:, 0])
-        wrong = np.nan_to_num(shares).argmax(axis=1) != y
+        wrong = elected(np.nan_to_num(shares), np.arange(len(self.classes_))) != y
         self.oob_error_ = float(judged @ wrong / judged.sum()) if judged.any() else np.nan
         self.oob_score_ = 1.0 - self.oob_error_
         self.oob_decision_function_ = shares
@@ -182,15 +351,18 @@ class ForestClassifier(ClassifierMixin, Forest):
         shares = self._shares(self._mean(X, _width(self.classes_)))
         return shares / shares.sum(axis=1, keepdims=True)
 
+    def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
+        for answers in self._each_mean(X, _width(self.classes_)):
+            yield 1.0, self._shares(answers)
+
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The most probable class of each row, the first of equals."""
-        chosen = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[chosen]
+        """The most probable class of each row; of two that are equal the second."""
+        return elected(self.predict_proba(X), self.classes_)
 
 
 class ForestRegressor(RegressorMixin, Forest):
@@ -280,7 +452,7 @@ categorical_features, max_time, random_state
         groups = Groups.of(rows, numbers, weights)
         target = Target(numbers, centre=float(groups.share @ numbers[groups.first]))
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        self._fit(rows, target, groups, self._rules(rows.shape[1], 0, False), weights, data)
+        self._fit(rows, target, groups, self._rules(rows.shape[1]), weights, data)
         return self
 
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
@@ -292,6 +464,10 @@ categorical_features, max_time, random_state
             spread = judged @ (y - judged @ y / judged.sum()) ** 2 / judged.sum()
             self.oob_score_ = float(1.0 - self.oob_error_ / spread) if spread > 0 else np.nan
         self.oob_prediction_ = answers[:, 0]
+
+    def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
+        for answers in self._each_mean(X, 1):
+            yield 1.0, answers
 
     def predict(self, X: ArrayLike) -> Array:
         """The mean prediction of the trees for each row."""

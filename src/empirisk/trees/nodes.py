@@ -2,31 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
+from empirisk.trees.predict.walk import Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
 
 WORD = 64  # categories in one word of a category set
-ROWS_PER_SLICE = 1 << 16  # rows walked between two returns to Python, so that an interrupt is heard
-
-
-class Splits(NamedTuple):
-    """The part of `Nodes` that decides the way of a row, as compiled code takes it (see `Nodes` for the meaning)."""
-
-    feature: NDArray[np.int32]
-    threshold: Array
-    left: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]
-    category_start: NDArray[np.int32]
-    category_bits: NDArray[np.uint64]
-    category_counts: NDArray[np.int32]
 
 
 def wrong_trees(roots, feature, left, category_start, category_counts, words: int) -> str | None:
@@ -156,11 +143,6 @@ class Nodes:
         return cls(**{name: _typed(name, array) for name, array in (defaults | given).items()})
 
     @property
-    def splits(self) -> Splits:
-        """The arrays that decide the way of a row, for compiled code."""
-        return Splits(*(getattr(self, name) for name in Splits._fields))
-
-    @property
     def n_trees(self) -> int:
         """How many trees the arrays hold."""
         return len(self.roots)
@@ -180,10 +162,18 @@ class Nodes:
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         leaves = np.empty((len(X), self.n_trees), dtype=np.int32)
-        for start in range(0, len(X), ROWS_PER_SLICE):
-            rows = slice(start, start + ROWS_PER_SLICE)
-            for tree, root in enumerate(self.roots):
-                find_leaves(self.splits, root, X[rows], leaves[rows, tree])
+        slot = np.where(self.category_start >= 0, np.nan, self.threshold)
+        flat = Flat(
+            # Copies: what a file held may not be written to, which would be another type to compile for.
+            np.array(self.roots),
+            flat_nodes(self.feature, slot, self.left, self.missing_left),
+            np.zeros(0),
+            np.array(self.category_start) if len(self.category_bits) else np.zeros(0, dtype=np.int32),
+            np.array(self.category_bits),
+            np.array(self.category_counts),
+            np.zeros((0, 1)),
+        )
+        walk(flat, X, np.zeros((0, 1)), leaves, 0, self.n_trees)
         return leaves
 
     def predict(self, X: Array) -> Array:
@@ -289,12 +279,14 @@ class Nodes:
         """
         feature, slot, table = packed["feature"], packed["slot"], packed["leaf_values"]
         count, leaf = len(feature), feature < 0
-        categorical = _bits(packed["categorical"], count) if "categorical" in packed else np.zeros(count, dtype=bool)
+        categorical = (
+            unpacked_bits(packed["categorical"], count) if "categorical" in packed else np.zeros(count, dtype=bool)
+        )
         value = np.full((count, table.shape[1]), np.nan)
         value[leaf] = table[slot[leaf].astype(np.intp)] if len(table) else slot[leaf, None]
         arrays = {
             "roots": packed["roots"],
-            "missing_left": _bits(packed["missing_left"], count),
+            "missing_left": unpacked_bits(packed["missing_left"], count),
             "category_start": np.where(categorical, slot, -1),
             "category_bits": packed["category_bits"],
             "category_counts": packed["category_counts"],
@@ -335,7 +327,8 @@ def gather_sets(
     return moved, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.uint64)
 
 
-def _bits(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
+def unpacked_bits(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
+    """So many marks from the bits that `Nodes.pack` made of them."""
     return np.unpackbits(packed, count=count).astype(bool)
 
 
@@ -343,31 +336,3 @@ def _leaf_table(values: Array) -> tuple[Array, Array]:
     """The distinct rows of ``values`` (pure leaves repeat) and the place of each row among them."""
     table, place = np.unique(values, axis=0, return_inverse=True)
     return table, place.ravel().astype(np.float64)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def goes_left(splits, node, value):
-    """Whether a row with this value in the node's column goes left."""
-    start = splits.category_start[node]
-    if start < 0:
-        if value <= splits.threshold[node]:
-            return True
-        if value > splits.threshold[node]:
-            return False
-        return splits.missing_left[node]
-    if value >= 0 and value < splits.category_counts[splits.feature[node]]:
-        code = np.int64(value)
-        word = splits.category_bits[start + (code >> 6)]
-        return (word >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
-    return splits.missing_left[node]
-
-
-@njit(cache=True, nogil=True)
-def find_leaves(splits, root, X, leaves):
-    """Write into ``leaves`` the leaf that each row of ``X`` reaches from ``root``."""
-    for row in range(X.shape[0]):
-        node = root
-        while splits.feature[node] >= 0:
-            step = 0 if goes_left(splits, node, X[row, splits.feature[node]]) else 1
-            node = splits.left[node] + step
-        leaves[row] = node

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.trees.criteria import ERROR, SQUARED
-from empirisk.trees.nodes import Nodes, goes_left
-from empirisk.trees.views import Labels
+from empirisk.trees.exact.criteria import ERROR, SQUARED
+from empirisk.trees.nodes import Nodes
+from empirisk.trees.text import Labels
 
 Array = NDArray[np.float64]
 
@@ -68,25 +67,15 @@ def node_losses(nodes: Nodes, X: Array, y: Array, weights: Array, criterion: int
     ``y`` has shape (n_rows, n_outputs); with `ERROR` it holds class numbers.
     """
     value = nodes.value.argmax(axis=1)[:, None].astype(np.float64) if criterion == ERROR else nodes.value
-    losses = np.zeros(len(nodes))
-    add_losses(nodes.splits, np.ascontiguousarray(X), np.ascontiguousarray(y), weights, value, criterion, losses)
+    losses, parents, place = np.zeros(len(nodes)), nodes.parents(), nodes.predict_leaf(X)[:, 0]
+    while len(place):  # one level up with every turn, until all rows are beyond the root
+        away = np.abs(y - value[place])
+        if criterion == ERROR:
+            away = (away > 0.0).astype(np.float64)
+        losses += np.bincount(place, weights * (away**2 if criterion == SQUARED else away).sum(axis=1), len(nodes))
+        inside = parents[place] >= 0
+        y, weights, place = y[inside], weights[inside], parents[place][inside]
     return losses
-
-
-@njit(cache=True, nogil=True)
-def add_losses(splits, X, y, weights, value, criterion, losses):
-    """Add the loss of every row to each node on its way."""
-    for row in range(X.shape[0]):
-        node = 0
-        while True:
-            for output in range(y.shape[1]):
-                away = abs(y[row, output] - value[node, output])
-                if criterion == ERROR:
-                    away = 1.0 if away > 0.0 else 0.0
-                losses[node] += weights[row] * (away * away if criterion == SQUARED else away)
-            if splits.feature[node] < 0:
-                break
-            node = splits.left[node] + (0 if goes_left(splits, node, X[row, splits.feature[node]]) else 1)
 
 
 def collapse_alphas(nodes: Nodes) -> Array:

@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 
 ODD = np.uint64(0x9E3779B97F4A7C15)
+MOST_DRAWS = 1 << 31  # rows that whole weights may count; beyond, weights are chances
 
 
 def row_hashes(X: Any) -> Hashes:
@@ -111,21 +112,26 @@ class Groups:
     size : int
         Draws in a bootstrap sample: the sum of the weights where they are whole numbers (counts of rows), else the
         number of rows with a positive weight.
+    counts : (n_groups,) int or None
+        Rows in each group, where the weights count rows and nothing else changes their chances.
     """
 
     member: NDArray[np.intp]
     first: NDArray[np.intp]
     share: Array
     size: int
+    counts: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, X: Any, y: NDArray, weights: Array, factors: Array | None = None) -> "Groups":
         """Group the rows; ``factors`` multiply the weights, but do not count rows."""
         first, member = equal_rows(X, y)
-        mass = np.bincount(member, weights if factors is None else weights * factors)
-        whole = bool((weights == np.rint(weights)).all())
+        scaled = np.ldexp(weights, -int(np.frexp(weights.max())[1]))  # exactly, and no sum of them overflows
+        mass = np.bincount(member, scaled if factors is None else scaled * factors)
+        whole = bool((weights == np.rint(weights)).all()) and len(weights) * weights.max() < MOST_DRAWS
         size = int(weights.sum()) if whole else int((weights > 0).sum())
-        return cls(member, first, mass / mass.sum(), size)
+        counts = np.bincount(member, weights).astype(np.int64) if whole and factors is None else None
+        return cls(member, first, mass / mass.sum(), size, counts)
 
     def draw(self, part: float, random: np.random.Generator) -> NDArray[np.int64]:
         """How often each group is drawn in a bootstrap sample of this part of the rows."""
@@ -133,3 +139,15 @@ class Groups:
         some = self.share > 0  # a group without weight must not use up random numbers: it could as well be absent
         counts[some] = random.multinomial(max(1, round(part * self.size)), self.share[some])
         return counts
+
+    def draw_once(self, part: float, random: np.random.Generator) -> NDArray[np.int64]:
+        """How often each group is in a sample without replacement of this part of the rows.
+
+        Rows are drawn where weights count them; otherwise groups are, in proportion to their weights.
+        """
+        if self.counts is not None:
+            return random.multivariate_hypergeometric(self.counts, max(1, round(part * self.size)), method="marginals")
+        drawn, some = np.zeros(len(self.share), dtype=np.int64), np.flatnonzero(self.share > 0)
+        number = max(1, round(part * len(some)))
+        drawn[random.choice(some, number, replace=False, p=self.share[some], shuffle=False)] = 1
+        return drawn

@@ -1,0 +1,116 @@
+"""What threads need to work on one tree together inside compiled code: shared counters, and a way to wait.
+
+Work comes in phases of chunks. A thread claims the next chunk from a counter, and the one that finishes the last chunk
+opens the next phase. Nobody waits for a thread that has not claimed anything: more threads than processors, or threads
+that come late, cost nothing but their own time.
+"""
+
+import ctypes
+import sys
+from typing import Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from empirisk.trees.compiled import inner
+
+# The system's call to let another thread run, under a name by which compiled code on disk finds it again.
+_SYSTEM: Any = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
+_YIELD = _SYSTEM.SwitchToThread if sys.platform == "win32" else _SYSTEM.sched_yield
+llvm.add_symbol("empirisk_let_others_run", ctypes.cast(_YIELD, ctypes.c_void_p).value)
+let_others_run = types.ExternalFunction("empirisk_let_others_run", types.int32())
+
+_intrinsic: Any = intrinsic  # its types do not know that the first argument is left out
+
+#: Places of the shared counters, 8 apart: a processor's cache line each, so that threads do not disturb one another.
+CHUNKS, UNDONE, ENDED = 0, 8, 16
+COUNTERS = 24
+LINE = 64  # bytes that memory delivers at once
+FETCHED = 2  # lines of a row that are asked for: the processor fetches what follows by itself
+SPINS = 256  # looks at the counters before another thread is let run
+
+
+def _place(context, builder, signature, args):
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    return builder.gep(array.data, [args[1]])
+
+
+@_intrinsic
+def atomic_add(typingctx, array, index, amount):
+    """Add to a place of an int64 array in one step; what was there before."""
+
+    def build(context, builder, signature, args):
+        return builder.atomic_rmw("add", _place(context, builder, signature, args), args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), build
+
+
+@_intrinsic
+def atomic_swap(typingctx, array, index, value):
+    """Write to a place of an int64 array in one step; what was there before."""
+
+    def build(context, builder, signature, args):
+        return builder.atomic_rmw("xchg", _place(context, builder, signature, args), args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), build
+
+
+@_intrinsic
+def atomic_load(typingctx, array, index):
+    """What stands in a place of an int64 array now."""
+
+    def build(context, builder, signature, args):
+        return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
+
+    return types.int64(array, types.int64), build
+
+
+@_intrinsic
+def fetch_row(typingctx, table, row):
+    """Ask memory for a row of a C-ordered table of bytes, without waiting for it."""
+
+    def build(context, builder, signature, args):
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        start = builder.mul(args[1], builder.extract_value(array.strides, 0))
+        kinds = [array.data.type, ir.IntType(32), ir.IntType(32), ir.IntType(32)]
+        call = ir.FunctionType(ir.VoidType(), kinds)
+        function = builder.module.declare_intrinsic("llvm.prefetch", [array.data.type], call)
+        read, keep, data = (ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))
+        for line in range(FETCHED):
+            place = builder.gep(array.data, [builder.add(start, ir.Constant(ir.IntType(64), LINE * line))])
+            builder.call(function, [place, read, keep, data])
+        return context.get_dummy_value()
+
+    return types.none(table, types.int64), build
+
+
+@inner
+def claim(counters):
+    """A chunk that is now this thread's, waiting for one if there is none; -1 at the end of the work."""
+    looks = 0
+    while atomic_load(counters, ENDED) == 0:
+        # A claim that comes too late finds zero or less; the next phase overwrites what it leaves.
+        if atomic_load(counters, CHUNKS) > 0:
+            left = atomic_add(counters, CHUNKS, -1)
+            if left > 0:
+                return left - 1
+        looks += 1
+        if looks % SPINS == 0:
+            let_others_run()
+    return np.int64(-1)
+
+
+@inner
+def is_last(counters):
+    """Note that a claimed chunk is done; whether it was the last of its phase."""
+    return atomic_add(counters, UNDONE, -1) == 1
+
+
+@inner
+def open_phase(counters, chunks):
+    """Offer so many chunks: for the thread that finished the last chunk before."""
+    atomic_swap(counters, UNDONE, chunks)
+    atomic_swap(counters, CHUNKS, chunks)

@@ -1,0 +1,1 @@
+"""Trees on sorted columns: every split of every column is tried."""

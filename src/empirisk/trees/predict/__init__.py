@@ -1,0 +1,1 @@
+"""Fast sums over many trees."""

@@ -1,0 +1,97 @@
+"""The walk from rows to leaves: many rows side by side, so that they share what a tree takes to fetch."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.threads import in_threads
+from empirisk.trees.compiled import loop
+
+Array = NDArray[np.float64]
+
+CROWD = 1024  # rows that walk down a tree together
+TASK = 1 << 13  # rows of one call
+RIGHT = 1 << 30  # added to the column of a split that sends missing values right
+COLUMN = RIGHT - 1
+
+#: What a step needs to know of a node, in one place of 16 bytes.
+RECORD = np.dtype([("threshold", np.float64), ("feature", np.int32), ("left", np.int32)])
+
+
+class Flat(NamedTuple):
+    """Joined trees for compiled code; node k is a leaf where ``left == k``.
+
+    A leaf has column 0 and an infinite threshold, so that a row that has arrived stays. ``value`` is the prediction of
+    a leaf, or its row in ``table``. ``category_start`` is empty where no split is categorical.
+    """
+
+    roots: NDArray[np.int32]
+    node: NDArray[np.void]
+    value: Array
+    category_start: NDArray[np.int32]
+    category_bits: NDArray[np.uint64]
+    category_counts: NDArray[np.int32]
+    table: Array
+
+
+def flat_nodes(feature: NDArray, threshold: Array, left: NDArray, missing_left: NDArray) -> NDArray[np.void]:
+    """The records of nodes, of which leaves have ``feature`` -1."""
+    leaf = feature < 0
+    node = np.empty(len(feature), dtype=RECORD)
+    node["threshold"] = np.where(leaf, np.inf, threshold)
+    # Leaves send missing values "left": to themselves.
+    node["feature"] = np.where(leaf, 0, feature + np.where(missing_left, 0, RIGHT))
+    node["left"] = np.where(leaf, np.arange(len(feature)), left)
+    return node
+
+
+def walk(flat: Flat, X: Array, out: Array, leaves: NDArray[np.int32], first: int, last: int) -> None:
+    """Add the values of the trees ``first : last`` to ``out``, and write the leaves; either may have no rows."""
+
+    def run(start: int) -> None:
+        rows = slice(start, start + TASK)
+        walk_rows(flat, X[rows], out[rows], leaves[rows], first, last)
+
+    in_threads(run, range(0, len(X), TASK))
+
+
+@loop
+def walk_rows(flat, X, out, leaves, first, last):
+    """`walk` on one thread."""
+    node, sets, outputs = flat.node, flat.category_start.shape[0] > 0, out.shape[1]
+    place, walkers = np.empty(CROWD, dtype=np.int32), np.empty(CROWD, dtype=np.int32)
+    for start in range(0, X.shape[0], CROWD):
+        size = min(CROWD, X.shape[0] - start)
+        for tree in range(first, last):
+            for r in range(size):
+                place[r] = flat.roots[tree]
+                walkers[r] = r
+            count = size
+            while count > 0:
+                walking, count = count, 0
+                for k in range(walking):
+                    r = np.uint64(walkers[k])
+                    here = np.uint64(place[r])
+                    feature = node[here].feature
+                    x = X[np.uint64(start) + r, np.uint64(feature & COLUMN)]
+                    step = (x > node[here].threshold) | ((x != x) & (feature >= RIGHT))
+                    if sets and flat.category_start[here] >= 0:
+                        step = feature >= RIGHT  # missing or unknown categories go as the split says
+                        if x >= 0 and x < flat.category_counts[feature & COLUMN]:
+                            code = np.int64(x)
+                            word = flat.category_bits[flat.category_start[here] + (code >> 6)]
+                            step = (word >> np.uint64(code & 63)) & np.uint64(1) == np.uint64(0)
+                    goal = node[here].left + np.int32(step)
+                    walkers[count] = walkers[k]  # those that have not arrived move to the front
+                    count += goal != place[r]
+                    place[r] = goal
+            for r in range(size):
+                if leaves.shape[0] > 0:
+                    leaves[start + r, tree] = place[r]
+                if out.shape[0] > 0 and flat.table.shape[0] == 0:
+                    out[start + r, tree % outputs] += flat.value[place[r]]
+                elif out.shape[0] > 0:
+                    row = np.int64(flat.value[place[r]])
+                    for output in range(outputs):
+                        out[start + r, output] += flat.table[row, output]
