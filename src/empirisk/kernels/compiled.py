@@ -92,12 +92,13 @@ class Formula:
         in_threads(run, shares(np.arange(len(tiles) // max(columns, 1)), side * len(right)))
         return found.T
 
-    def _work(self) -> tuple[NDArray, ...]:
+    def _work(self) -> tuple[NDArray, NDArray, NDArray, NDArray, Array, Array]:
         """The arrays that the loops take, of one kind each: contiguous, writeable, and of one precision."""
         kind = np.result_type(self.left, self.right)
         points = (self.left[:0], self.right[:0]) if self.points is None or self.floor == np.inf else self.points
-        arrays = (np.require(array, kind, ("C", "W")) for array in (self.left, self.right, *points))
-        return (*arrays, *(np.require(norms, np.float64, ("C", "W")) for norms in self.norms))
+        left, right, A, B = (np.require(array, kind, ("C", "W")) for array in (self.left, self.right, *points))
+        own, others = (np.require(norms, np.float64, ("C", "W")) for norms in self.norms)
+        return left, right, A, B, own, others
 
     def _rule(self, symmetric: bool) -> Array:
         numbers = (self.form, self.scale, self.factor, self.exponential, self.degree, self.constant)
@@ -161,7 +162,8 @@ def _exponential(line):
                 total = TERMS32[0]
                 for term in TERMS32[1:]:
                     total = total * r + term
-                value = total * _of_bits(np.int32((np.int32(k) + np.int32(127)) << np.int32(23)))
+                bits = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))
+                value = total * _of_bits(bits)  # type: ignore[call-arg]
                 line[j] = value if x >= LEAST32 else ZERO32
 
         return single
@@ -175,13 +177,13 @@ def _exponential(line):
             total = TERMS64[0]
             for term in TERMS64[1:]:
                 total = total * r + term
-            value = total * _of_bits((np.int64(k) + 1023) << 52)
+            value = total * _of_bits((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]
             line[j] = value if x >= LEAST64 else 0.0
 
     return double
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, nogil=True)
 def _make(tile, row, column, rule, left, right, A, B, own, others):
     """One tile of the kernel from the rows and columns at which it begins."""
     form, scale, factor, power = int(rule[0]), rule[1], tile.dtype.type(rule[2]), int(rule[4])
@@ -209,7 +211,7 @@ def _make(tile, row, column, rule, left, right, A, B, own, others):
             exponential(line)
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, nogil=True)
 def _repair(line, scale, floor, bound, share, a, B, own, others):
     """Recompute -scale |a - b_j|^2 from the differences of pairs so close that the product has lost its digits."""
     for j in range(len(line)):
@@ -222,7 +224,7 @@ def _repair(line, scale, floor, bound, share, a, B, own, others):
 
 
 # Sums over a tile may be reordered, which lets the processor add several entries at a time.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _product(line, coefficients):
     """<line, coefficients> in float64."""
     total = 0.0
@@ -231,7 +233,7 @@ def _product(line, coefficients):
     return total
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+@njit(cache=True, nogil=True)
 def walk(tiles, side, rule, left, right, A, B, own, others, out, coefficients, sums):
     """The tiles that begin at these rows and columns, into the block; of a symmetric one mirrored too.
 

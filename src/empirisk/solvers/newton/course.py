@@ -1,12 +1,12 @@
 """What Newton's method needs of every kind of problem: a place, what it promises, and a step with a line search."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.lazy import lazy
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.line_search import line_search
@@ -47,7 +47,7 @@ class Place:
     pushed: Array = field(default_factory=lambda: np.zeros(0))
     near: bool = False
 
-    @cached_property
+    @lazy
     def point(self) -> Point:
         """The weights and the dual point."""
         return Point(self.w, self.b, self.u)

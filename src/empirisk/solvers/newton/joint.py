@@ -1,11 +1,11 @@
 """Newton's method for the softmax of several classes, whose scores are coupled: steps of all classes at once."""
 
-from functools import cached_property
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.lazy import lazy
 from empirisk.linalg.coupled import Coupling
 from empirisk.linalg.gradients import Good, JointGradients, conjugate_gradients
 from empirisk.maps.implicit import GramDesign
@@ -27,7 +27,7 @@ FLOOR = 1e-8
 class Classes(Course):
     """Weights of all classes on explicit columns; weights and intercepts centred, their mean over classes is no use."""
 
-    @cached_property
+    @lazy
     def _system(self) -> JointGradients:
         return JointGradients(self.problem.design, self.problem.penalty.l2, self.problem.intercept)
 
