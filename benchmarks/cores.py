@@ -212,6 +212,7 @@ def _trees(title: str, rows: int, columns: int, ours: Any, rivals: dict[str, Cal
     contestants |= {
         name: lambda threads, make=make: lambda: make(threads).fit(X[:count], y[:count])
         for name, make in rivals.items()
+        for name, make in rivals.items()
     }
     return Row(
         f"{title} {count:_}x{columns}: error", contestants, lambda machine: 1 - machine.score(X[count:], y[count:])
