@@ -67,16 +67,23 @@ _STEP_HOMES = {f"sklearn.{name}": (home, name) for home, names in STEPS.items() 
 
 #: Classes that have moved: the name in older files, and the name now.
 MOVED = {
-    f"selection.{name}": f"evaluation.{name}"
-    for name in (
-        "Comparison",
-        "Difference",
-        "EvaluationResult",
-        "Fold",
-        "LearningCurve",
-        "Score",
-        "ValidationCurve",
-    )
+    **{
+        f"selection.{name}": f"evaluation.{name}"
+        for name in (
+            "Comparison",
+            "Difference",
+            "EvaluationResult",
+            "Fold",
+            "LearningCurve",
+            "Score",
+            "ValidationCurve",
+        )
+    },
+    "solvers.DualNewton": "solvers.Envelope",
+    "solvers.JointNewton": "solvers.Newton",
+    "solvers.KernelNewton": "solvers.Newton",
+    "solvers.KernelPerceptron": "solvers.Perceptron",
+    "solvers.SmoothingNewton": "solvers.Envelope",
 }
 
 #: Attributes that have another name now, in whatever class knows the new one and not the old one.
