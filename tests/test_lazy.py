@@ -1,7 +1,9 @@
 """Lazy attributes: computed once, kept, and never waited for."""
 
 import threading
+from pathlib import Path
 
+import empirisk as er
 from empirisk.lazy import lazy
 
 
@@ -40,3 +42,8 @@ def test_instances_do_not_wait_for_each_other():
     for thread in threads:
         thread.join()
     assert not meeting.broken
+
+
+def test_no_lock_of_a_class_is_left():
+    sources = Path(er.__file__).parent.rglob("*.py")
+    assert [file.name for file in sources if "import cached_property" in file.read_text()] == []

@@ -5,7 +5,7 @@ number of threads; products go to BLAS, which is kept to one thread.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -25,6 +25,17 @@ SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
 ENTRIES = 1 << 24
 #: Calls for each thread, so that none waits long for the last one.
 CALLS = 4
+
+
+class Work(NamedTuple):
+    """The arrays that the loops take, of one kind each: contiguous, writeable, and of one precision."""
+
+    left: NDArray
+    right: NDArray
+    A: NDArray
+    B: NDArray
+    own: Array
+    others: Array
 
 
 @dataclass(frozen=True)
@@ -63,14 +74,14 @@ class Formula:
         """k(a_i, b_j); a symmetric block is computed once. ``out`` is overwritten."""
         out = result(len(self.left), len(self.right), self.dtype, out)
         work = self._work()
-        left = work[0]
+        left = work.left
         fits = out.dtype == left.dtype and out.flags.c_contiguous
         entries = out if fits else np.empty(out.shape, left.dtype)
         rule, side = self._rule(symmetric), SIDE[left.dtype]
         none = np.empty((0, 0))
 
         def run(tiles: NDArray) -> None:
-            walk(tiles, side, rule, *work, entries, none, none)
+            walk(tiles, side, rule, work, entries, none, none)
 
         in_threads(run, shares(tiles_of(out.shape, side, symmetric), side * side))
         if not fits:
@@ -79,7 +90,8 @@ class Formula:
 
     def sums(self, coefficients: Array) -> Array:
         """sum_j k(a_i, b_j) c_j for every i and every column of c."""
-        left, right, *_ = work = self._work()
+        work = self._work()
+        left, right = work.left, work.right
         rule, side = self._rule(symmetric=False), SIDE[left.dtype]
         by_sum, found = np.array(coefficients.T, order="C"), np.zeros((coefficients.shape[1], len(left)))
         tiles, none = tiles_of((len(left), len(right)), side, symmetric=False), np.empty((0, 0), left.dtype)
@@ -87,18 +99,17 @@ class Formula:
 
         def run(starts: NDArray) -> None:
             # All tiles of a row of tiles, in order: each sum is that of one thread.
-            walk(tiles[starts[0] * columns : (starts[-1] + 1) * columns], side, rule, *work, none, by_sum, found)
+            walk(tiles[starts[0] * columns : (starts[-1] + 1) * columns], side, rule, work, none, by_sum, found)
 
         in_threads(run, shares(np.arange(len(tiles) // max(columns, 1)), side * len(right)))
         return found.T
 
-    def _work(self) -> tuple[NDArray, NDArray, NDArray, NDArray, Array, Array]:
-        """The arrays that the loops take, of one kind each: contiguous, writeable, and of one precision."""
+    def _work(self) -> Work:
         kind = np.result_type(self.left, self.right)
         points = (self.left[:0], self.right[:0]) if self.points is None or self.floor == np.inf else self.points
         left, right, A, B = (np.require(array, kind, ("C", "W")) for array in (self.left, self.right, *points))
         own, others = (np.require(norms, np.float64, ("C", "W")) for norms in self.norms)
-        return left, right, A, B, own, others
+        return Work(left, right, A, B, own, others)
 
     def _rule(self, symmetric: bool) -> Array:
         numbers = (self.form, self.scale, self.factor, self.exponential, self.degree, self.constant)
@@ -184,12 +195,12 @@ def _exponential(line):
 
 
 @njit(cache=True, nogil=True)
-def _make(tile, row, column, rule, left, right, A, B, own, others):
+def _make(tile, row, column, rule, work):
     """One tile of the kernel from the rows and columns at which it begins."""
     form, scale, factor, power = int(rule[0]), rule[1], tile.dtype.type(rule[2]), int(rule[4])
     constant, floor, bound, share, symmetric = tile.dtype.type(rule[5]), rule[6], rule[7], rule[8], rule[9] > 0
     height, width = tile.shape
-    np.dot(left[row : row + height], right[column : column + width].T, tile)
+    np.dot(work.left[row : row + height], work.right[column : column + width].T, tile)
     for i in range(height):
         line = tile[i]
         if form == POLYNOMIAL:
@@ -201,7 +212,8 @@ def _make(tile, row, column, rule, left, right, A, B, own, others):
                 line[j] = value
             continue
         if floor < np.inf:
-            _repair(line, scale, floor, bound, share, A[row + i], B[column:], own[row + i], others[column:])
+            norms = work.own[row + i], work.others[column:]
+            _repair(line, scale, floor, bound, share, work.A[row + i], work.B[column:], norms)
         if symmetric and row == column:
             line[i] = 0
         if form == DISTANCE:
@@ -212,10 +224,10 @@ def _make(tile, row, column, rule, left, right, A, B, own, others):
 
 
 @njit(cache=True, nogil=True)
-def _repair(line, scale, floor, bound, share, a, B, own, others):
+def _repair(line, scale, floor, bound, share, a, B, norms):
     """Recompute -scale |a - b_j|^2 from the differences of pairs so close that the product has lost its digits."""
     for j in range(len(line)):
-        both = own + others[j]
+        both = norms[0] + norms[1][j]
         if both > floor and line[j] > bound - share * both:
             total = 0.0
             for k in range(len(a)):
@@ -234,18 +246,18 @@ def _product(line, coefficients):
 
 
 @njit(cache=True, nogil=True)
-def walk(tiles, side, rule, left, right, A, B, own, others, out, coefficients, sums):
+def walk(tiles, side, rule, work, out, coefficients, sums):
     """The tiles that begin at these rows and columns, into the block; of a symmetric one mirrored too.
 
     With coefficients, a row for each sum, sums_ki += sum_j k(a_i, b_j) c_kj instead.
     """
     symmetric = rule[9] > 0
-    memory = np.empty(side * side, left.dtype)
+    memory = np.empty(side * side, work.left.dtype)
     for n in range(len(tiles)):
         row, column = tiles[n, 0], tiles[n, 1]
-        height, width = min(side, len(left) - row), min(side, len(right) - column)
+        height, width = min(side, len(work.left) - row), min(side, len(work.right) - column)
         tile = memory[: height * width].reshape(height, width)
-        _make(tile, row, column, rule, left, right, A, B, own, others)
+        _make(tile, row, column, rule, work)
         if len(coefficients):
             for k in range(len(coefficients)):
                 c = coefficients[k, column : column + width]

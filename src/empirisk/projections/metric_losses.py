@@ -5,7 +5,6 @@ Each takes Z = X P', the images of all rows, and gives its value and its gradien
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from empirisk.lazy import lazy
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 
@@ -217,15 +217,15 @@ class _Images:
     def __init__(self, Z: Array):
         self.Z = Z
 
-    @cached_property
+    @lazy
     def single(self) -> NDArray[np.float32]:
         return self.Z.astype(np.float32)
 
-    @cached_property
+    @lazy
     def norms(self) -> NDArray[np.float32]:
         return np.einsum("ij,ij->i", self.single, self.single)
 
-    @cached_property
+    @lazy
     def rounding(self) -> Array:
         return 4 * (self.Z.shape[1] + 4) * float(np.finfo(np.float32).eps) * (self.norms + float(self.norms.max()))
 
