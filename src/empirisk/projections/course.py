@@ -20,6 +20,8 @@ REMEDIES = {
     "max_time": "raise max_time or tol",
     "interrupted": "fit again to go on",
 }
+#: An objective below this part of its first value counts as much when a small step is told.
+NOTHING = 0.1
 #: Earlier steps that L-BFGS remembers.
 MEMORY = 10
 
@@ -102,7 +104,8 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
     def after(intermediate_result: Any) -> None:
         nonlocal best, last
         best, value = unit * intermediate_result.x, scale * float(intermediate_result.fun)
-        settled, last = last - value <= estimator.tol * last, value
+        # Where the objective can be brought to nothing, no part of it is ever small enough.
+        settled, last = last - value <= estimator.tol * max(last, NOTHING * scale), value
         if course.ended(value, lambda: fitted(best)) or settled:
             raise Stopped
 

@@ -193,7 +193,7 @@ class ContrastiveMetric(Metric):
         n_components: int | None = None,
         bins: int = 10,
         max_iter: int = 500,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         max_time: float | None = None,
     ):
         self.alpha = alpha
