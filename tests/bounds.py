@@ -127,6 +127,10 @@ def machine_fits() -> Fits:
     yield "batches", lambda: er.KMeans(3, batch_size=10, random_state=0).fit(X)
     for kind in ("full", "diagonal"):
         yield f"mixture {kind}", lambda kind=kind: er.GaussianMixture(2, covariance_type=kind, random_state=0).fit(X)
+    for method, coding in (("alternating", "l1"), ("ksvd", "omp")):
+        yield f"dictionary {coding}", fit(er.Dictionary(6, method, coding, random_state=0))
+    yield "metric of pairs", fit(er.ContrastiveMetric(), y=THREE)
+    yield "metric of triplets", fit(er.LargeMarginMetric(), y=THREE)
     yield "doubly stochastic", fit(er.Classifier("logistic", features=gaussian, solver="doubly_stochastic"), y=TWO)
 
 

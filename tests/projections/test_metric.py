@@ -193,6 +193,15 @@ def test_neighbours_take_a_metric_as_features(metric, data):
     assert er.KNNRegressor(k=3, features=metric).fit(X[:50], target[:50]).score(X[50:], target[50:]) > plain
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_units_of_the_columns_do_not_matter(metric, data):
+    X, y = data
+    metric = clone(metric).set_params(tol=1e-8)
+    P = metric.fit(X, y).components_
+    for unit in (1e-8, 1e8):
+        np.testing.assert_allclose(metric.fit(unit * X, y).components_, P, atol=1e-3)
+
+
 @pytest.mark.row("N3")
 def test_three_neighbours_are_better_after_the_metric():
     X, y = load_wine(return_X_y=True)

@@ -250,6 +250,13 @@ def test_pre_images_take_the_noise_away():
 
 
 @pytest.mark.row("U5")
+def test_a_gram_matrix_may_be_given(X):
+    kernel = er.kernels.Gaussian(4.0)
+    pca, given = er.PCA(3, kernel).fit(X), er.PCA(3, "precomputed").fit(kernel(X))
+    np.testing.assert_allclose(given.transform(kernel(X[:9], X)), pca.transform(X[:9]), atol=1e-12)
+
+
+@pytest.mark.row("U5")
 def test_strings_are_projected_and_have_no_pre_image():
     words = ["banana", "bandana", "cabana", "kernel", "kernels", "colonel"]
     pca = er.PCA(2, er.kernels.Spectrum(2)).fit(words)
@@ -310,7 +317,9 @@ def test_rows_that_say_nothing_are_refused(X):
     with pytest.raises(EmpiriskError, match="one sample only"):
         er.PCA().fit(X[:1])
     with pytest.raises(EmpiriskError, match="All rows of X are equal"):
-        er.PCA().fit(np.ones((5, 3)))
+        er.PCA().fit(np.full((5, 3), 0.1))
+    with pytest.raises(EmpiriskError, match="All rows of X are equal"):
+        er.PCA(features=er.kernels.Polynomial(2)).fit(np.full((5, 3), 0.1))
     with pytest.raises(EmpiriskError, match="weights count rows"):
         er.PCA().fit(X, sample_weight=np.full(len(X), 1e-3))
     with pytest.raises(EmpiriskError, match="Z has 5 columns, but PCA has 2"):

@@ -145,8 +145,11 @@ class MapsFeatures:
             return self.features_.products(X, np.atleast_2d(self.coef_).T)
         if not isinstance(getattr(self, "features_", None), Kernel):
             return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T, dtype=np.float64)
+        return self._against_support(self._items(X), np.atleast_2d(self.dual_coef_).T)
+
+    def _against_support(self, items: Any, weights: Array) -> Array:
+        """sum_j weights_jk k(x, x_j) over the support vectors, for every item and column of the weights."""
         kernel = self.features_
-        items, weights = self._items(X), np.atleast_2d(self.dual_coef_).T
         if len(weights) == 0:  # w = 0 has no support
             return np.zeros((size(items), weights.shape[1]))
         return kernel_sums(kernel, kernel.prepare(self.support_vectors_), weights, items, among=False)[1]

@@ -62,6 +62,7 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
                 at_centres[panel] += block @ coefficients[columns]
                 at_centres[columns] += block.T @ c
             for columns in _slices(0, rest, width):
+                # New items first: a Gram matrix that the user gives knows them by their products with the centres.
                 at_others[columns] += memory.block(take(others, columns), rows) @ c
         return at_centres, at_others
 

@@ -20,6 +20,8 @@ REMEDIES = {
     "max_time": "raise max_time or tol",
     "interrupted": "fit again to go on",
 }
+#: An objective below this part of its first value counts as much when a small step is told.
+NOTHING = 0.1
 #: Earlier steps that L-BFGS remembers.
 MEMORY = 10
 
@@ -90,35 +92,36 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
     the objective by less than a part ``tol`` of it.
     """
     estimator = course._estimator
-    best = start
-
-    def after(result: Any, size: float) -> None:
-        nonlocal best
-        best = np.array(result.x)
-        if course.ended(size * float(result.fun), lambda: fitted(best)):
-            raise Stopped
-
-    options = {"maxiter": estimator.max_iter, "maxfun": 20 * estimator.max_iter, "maxcor": MEMORY}
-    size = 1.0
+    best, last, scale = start, np.inf, 1.0
+    # Point and objective are both of the order of one for SciPy, whatever their units.
+    unit = float(np.abs(start).max()) or 1.0
 
     def scaled(x: Array) -> tuple[float, Array]:
         look()
-        value, gradient = objective(x)
-        return value / size, gradient / size
+        value, gradient = objective(unit * x)
+        return value / scale, gradient * (unit / scale)
+
+    def after(intermediate_result: Any) -> None:
+        nonlocal best, last
+        best, value = unit * intermediate_result.x, scale * float(intermediate_result.fun)
+        # Where the objective can be brought to nothing, no part of it is ever small enough.
+        settled, last = last - value <= estimator.tol * max(last, NOTHING * scale), value
+        if course.ended(value, lambda: fitted(best)) or settled:
+            raise Stopped
 
     with single_threaded_blas(), stopping(course.stops):
         try:
-            value, gradient = scaled(start)
-            course.note(value)
-            # Steps are of the order of the point itself, whatever the units of the objective.
-            size = float(np.abs(gradient).max()) or 1.0
+            last = scaled(start / unit)[0]
+            course.note(last)
+            scale = abs(last) or 1.0
+            options = {"maxiter": estimator.max_iter, "maxfun": 20 * estimator.max_iter, "maxcor": MEMORY}
             found = minimize(
                 scaled,
-                start,
+                start / unit,
                 jac=True,
                 method="L-BFGS-B",
-                callback=lambda intermediate_result: after(intermediate_result, size),
-                options=options | {"ftol": estimator.tol, "gtol": 0.0},
+                callback=after,
+                options=options | {"ftol": 0.0, "gtol": 0.0},
             )
             if found.nit >= estimator.max_iter:
                 course.reason = "max_iter"

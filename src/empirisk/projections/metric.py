@@ -193,7 +193,7 @@ class ContrastiveMetric(Metric):
         n_components: int | None = None,
         bins: int = 10,
         max_iter: int = 500,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         max_time: float | None = None,
     ):
         self.alpha = alpha
@@ -410,10 +410,10 @@ def neighbours(X: Any, weights: Array, k: int) -> tuple[Array, NDArray[np.intp],
     A row is no neighbour of itself, but what its weight has beyond one is.
     """
     longest = int(np.searchsorted(np.cumsum(np.sort(weights)), k * (1 - ROUNDING))) + 2
-    squares, places = EuclideanSearch(X).find(X, longest)
+    squares, places, unit = EuclideanSearch(X).find(X, longest)
     counts = np.empty(places.shape)
     neighbour_shares(places, squares, weights, np.arange(len(weights)), float(k), False, counts)
-    return squares, places, counts
+    return unit**2 * squares, places, counts
 
 
 def _pairs(name: str, pairs: Any, rows: int) -> NDArray[np.intp]:

@@ -99,7 +99,7 @@ class ClassPairs:
             rows = slice(start, min(start + ROWS, len(Z)))
             tile = Z[rows] @ Z.T
             levels = np.empty(len(tile))
-            value = repel(tile, (norms[rows], norms), self.codes, self.weights, (start, self.margin), levels)
+            value = repel(tile, (Z, norms), self.codes, self.weights, (start, self.margin), levels)
             gradient[rows] += 4 * self.push * (levels[:, None] * Z[rows] - tile @ Z)
             return value
 
@@ -108,18 +108,22 @@ class ClassPairs:
 
 
 @njit(cache=True, nogil=True)
-def repel(tile, norms, codes, weights, place, levels):
+def repel(tile, images, codes, weights, place, levels):
     """Turn products of rows into the weights of their differences; returns what the pairs cost."""
     start, margin = place
+    Z, norms = images
     total = 0.0
     for i in range(tile.shape[0]):
         own, weight = codes[start + i], weights[start + i]
         level = 0.0
         for j in range(tile.shape[1]):
-            square = norms[0][i] + norms[1][j] - 2 * tile[i, j]
+            square = norms[start + i] + norms[j] - 2 * tile[i, j]
             force = 0.0
             if codes[j] != own and square < margin * margin:
-                distance = max(np.sqrt(max(square, 0.0)), TINY * margin)
+                square = 0.0  # again, from the differences: the product loses the digits of a small distance
+                for k in range(Z.shape[1]):
+                    square += (Z[start + i, k] - Z[j, k]) ** 2
+                distance = min(max(np.sqrt(square), TINY * margin), margin)
                 amount = weight * weights[j]
                 total += amount * (margin - distance) ** 2
                 force = -amount * (margin - distance) / distance

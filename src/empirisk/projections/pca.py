@@ -38,6 +38,8 @@ FOR_PAIRS = 12
 FOR_PRODUCTS = 32
 #: Pairs that the search for a share of the variance begins with.
 FIRST = 16
+#: What is smaller than this part of the terms that it was subtracted from is nothing.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
 #: Rows whose mean stands for a point that has no pre-image, and the ridge that their weights are found with.
 NEIGHBOURS, RIDGE = 10, 1e-9
 #: No pre-image looks at more rows than this.
@@ -199,6 +201,7 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         shares = weights / weights.sum() if self.center else np.zeros(len(weights))
         gram = CentredGram(design, shares, np.sqrt(weights))
         total = float(weights @ gram.diagonal)
+        _require_variance(total, ROUNDING * float(weights @ design.diagonal))
         spread, vectors = decompose(gram, len(weights), wanted, total)
         # What is left of a direction without variance is rounding.
         kept = spread > len(weights) * np.finfo(np.float64).eps * spread[0]
@@ -217,12 +220,6 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         products = gram.means @ weights
         self.mean_products_, self.mean_norm_ = products[:-1], float(products[-1])
 
-    def _against_rows(self, X: Any, coefficients: Array) -> Array:
-        """sum_j c_j k(x, x_j) for new rows, and k(x, x) as the last column."""
-        kernel, items = self.features_, self._items(X)
-        sums = kernel_sums(kernel, kernel.prepare(self.support_vectors_), coefficients, items, among=False)[1]
-        return np.column_stack([sums, np.asarray(kernel.norms(items), dtype=np.float64)])
-
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
@@ -237,7 +234,7 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """The coordinates of each row along the directions."""
         check_is_fitted(self)
         if self._implicit:
-            scores = self._against_rows(X, self.dual_coef_.T)[:, :-1] - self.mean_products_
+            scores = self._products(X) - self.mean_products_
             dtype = _floating(X)
         else:
             phi = self._mapped(X)
@@ -303,8 +300,10 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """|phi(x) - m|^2 less the squared coordinates: what the directions do not see of each row (Pythagoras)."""
         check_is_fitted(self)
         if self._implicit:
-            found = self._against_rows(X, np.column_stack([self.dual_coef_.T, self.mean_coef_]))
-            scores, levels, norms = found[:, :-2] - self.mean_products_, found[:, -2], found[:, -1]
+            items = self._items(X)
+            found = self._against_support(items, np.column_stack([self.dual_coef_.T, self.mean_coef_]))
+            scores, levels = found[:, :-1] - self.mean_products_, found[:, -1]
+            norms = np.asarray(self.features_.norms(items), dtype=np.float64)
             return np.maximum(norms - 2 * levels + self.mean_norm_ - np.sum(scores**2, axis=1), 0.0)
         centred = self._centred(self._mapped(X))
         scores = centred.dot(self.components_.T.astype(np.float64))
@@ -443,8 +442,8 @@ def principal(design: Design, weights: Array, wanted: int | float) -> tuple[Arra
     """
     rows, columns = design.shape
     total = float(weights @ design.squared_rows())
-    if not total > 0:
-        raise EmpiriskError("All rows of X are equal, so no direction has any variance; give rows that differ.")
+    shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
+    _require_variance(total, ROUNDING**2 * (total + float(weights.sum()) * shift))
     X = getattr(design, "X", None)
     if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
         with single_threaded_blas():
@@ -460,6 +459,11 @@ def principal(design: Design, weights: Array, wanted: int | float) -> tuple[Arra
     with single_threaded_blas():
         right = linalg.qr(design.tdot(np.sqrt(weights)[:, None] * vectors), mode="economic", check_finite=False)[0]
     return spread, right.T, total
+
+
+def _require_variance(total: float, rounding: float) -> None:
+    if not total > rounding:
+        raise EmpiriskError("All rows of X are equal, so no direction has any variance; give rows that differ.")
 
 
 def decompose(form: Any, length: int, wanted: int | float, total: float) -> tuple[Array, Array]:
