@@ -17,8 +17,8 @@ from empirisk.linalg.threads import in_threads
 Array = NDArray[np.float64]
 
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache
-SHARES = 64  # at most, so that sums over shares stay cheap; enough for the cores of one machine
-SMALLEST_SHARE = 2048
+SHARES = 48  # at most, so that sums over shares stay cheap; enough for the cores of one machine
+SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
 OWN_LOOSE = np.float32(1e-5)  # added to the distance to the own centre, a sum of squares in float32
 EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of float64

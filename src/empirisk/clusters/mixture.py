@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk.clusters.density import FLOATS, FORMS, check_rows, draw, find_form, log_densities, lower_quantile
 from empirisk.clusters.expectation import Mixture, Moments
-from empirisk.clusters.kmeans import KMeans
-from empirisk.clusters.lloyd import draw_rows
+from empirisk.clusters.lloyd import draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
@@ -26,6 +25,7 @@ Array = NDArray[np.float64]
 
 INITS = ("k-means", "random")
 TYPES = ("full", "tied", "diagonal", "spherical")
+START_ROUNDS = 20  # of k-means: a start need not be its fixed point
 REPAIR_ROUNDS = 10  # rounds that a component put elsewhere gets to prove itself
 
 
@@ -173,12 +173,14 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             centres = np.asarray(self.init, dtype=np.float64)
             if centres.shape != (count, design.shape[1]) or not np.isfinite(centres).all():
                 raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
-        elif self.init == "k-means":
-            machine = KMeans(count, n_init=1, shifts=0, random_state=int(random.integers(2**31)))
-            centres = machine.fit(moments.X, sample_weight=moments.weights).cluster_centers_
         else:
-            rows = rows_of(design, moments.weights, np.arange(design.shape[0]))
-            centres = moments.X[draw_rows(rows, count, random, greedy=False)]
+            rows = rows_of(design, moments.weights, np.arange(design.shape[0])).begin()
+            rows.start_at_rows(draw_rows(rows, count, random, greedy=self.init == "k-means"))
+            for _ in range(START_ROUNDS if self.init == "k-means" else 0):
+                rows.assign()
+                rows.move()
+                fill_empty(rows)
+            centres = rows.centres
         return moments.of_cells(nearest(design, centres)[0], centres)
 
     def _keep(self, run: "_Run", clock: Clock) -> None:
