@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from empirisk import state
 from empirisk.clusters.kmeans import KMeans
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.contract.clock import Watch
@@ -75,6 +76,14 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     >>> machine.linkage_[:, 2], machine.cut(3), machine.cut(height=1.5)
     (array([1., 2., 6.]), array([0, 0, 1, 2]), array([0, 0, 1, 2]))
     """
+
+    _state = state.State(
+        lambda its: None if its["leaves_"].max() <= len(its["linkage_"]) else "leaves_ are not in linkage_",
+        linkage_=state.array("f8", "merges", 4, low=0),
+        labels_=state.array("i", "rows", low=-1),
+        leaves_=state.array("i", "rows", low=-1),
+        n_clusters_=state.whole(1),
+    )
 
     def __init__(
         self,

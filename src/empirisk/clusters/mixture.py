@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.clusters.density import FLOATS, FORMS, check_rows, draw, find_form, log_densities, lower_quantile
 from empirisk.clusters.expectation import Mixture, Moments
 from empirisk.clusters.lloyd import draw_rows, fill_empty
@@ -73,7 +74,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The mean log-likelihood of the training rows.
     offset_ : float
         The quantile of their log-densities.
-    converged_, n_iter_, stopped_by_
+    converged_, n_iter_, stopped_
         How it ended.
     history_ : dict
         ``log_likelihood``, the mean over the rows, in each round.
@@ -84,6 +85,24 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     >>> np.sort(mixture.means_.ravel()).round(3), mixture.weights_.round(3)
     (array([ 1., 10.]), array([0.5, 0.5]))
     """
+
+    _state = state.State(
+        covariance_type=state.text(*TYPES),
+        weights_=state.array("f8", "components", low=0),
+        means_=state.array("f8", "components", "columns"),
+        covariances_=state.either(
+            state.array("f8", "components", "columns", "columns"),
+            state.array("f8", "columns", "columns"),
+            state.array("f8", "components", "columns"),
+            state.array("f8", "components"),
+        ),
+        lower_bound_=state.number(),
+        offset_=state.number(),
+        converged_=state.flag(),
+        n_iter_=state.whole(1),
+        history_=state.mapping(state.anything()),
+        stopped_=state.text(),
+    )
 
     weights_: Array
     means_: Array
@@ -150,7 +169,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._keep(best, clock)
         self.offset_ = lower_quantile(self._log_density(moments.X), moments.weights, self.quantile)
         watch.close()
-        warn_if_unfinished(self, self.stopped_by_, f"{self.n_iter_} rounds")
+        warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
 
     def _check(self) -> None:
@@ -188,7 +207,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             setattr(self, name, value)
         self.lower_bound_, self.n_iter_, self.converged_ = run.likelihood, run.rounds, run.converged
         self.history_ = {"log_likelihood": np.array(run.history)}
-        self.stopped_by_ = "converged" if run.converged else clock.reason or "max_iter"
+        self.stopped_ = "converged" if run.converged else clock.reason or "max_iter"
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
