@@ -208,7 +208,7 @@ def _directions(X: Array, names: Sequence[str]) -> tuple[list[Direction], Array]
 
 def _largest(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
     order = np.argsort(-np.abs(values), kind="stable")[:TOLD]
-    return [(names[k], float(values[k])) for k in order if values[k] != 0]
+    return [(names[int(k)], float(values[k])) for k in order if values[k] != 0]
 
 
 def _strange(scores: Array) -> list[tuple[int, float]]:
