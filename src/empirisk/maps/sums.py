@@ -62,7 +62,8 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
                 at_centres[panel] += block @ coefficients[columns]
                 at_centres[columns] += block.T @ c
             for columns in _slices(0, rest, width):
-                at_others[columns] += memory.block(rows, take(others, columns)).T @ c
+                # The others come first: of a given Gram matrix, new rows know the old ones, not the other way round.
+                at_others[columns] += memory.block(take(others, columns), rows) @ c
         return at_centres, at_others
 
     found = in_threads(part, range(min(PARTS, len(panels))))
