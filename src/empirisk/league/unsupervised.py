@@ -18,6 +18,7 @@ from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
 from empirisk.errors import EmpiriskError
 from empirisk.files.save import save
+from empirisk.projections.pca import PCA
 from empirisk.report import unsupervised as report
 from empirisk.settings import config
 
@@ -195,15 +196,12 @@ def _told(X: Array, labels: NDArray, names: Sequence[str]) -> list[Cluster]:
 
 def _directions(X: Array, names: Sequence[str]) -> tuple[list[Direction], Array]:
     """The directions of largest variance, and the rows along them."""
-    centred = X - X.mean(axis=0)
-    left, values, right = np.linalg.svd(centred, full_matrices=False)
-    variance = values**2 / (values**2).sum()
-    count = min(DIRECTIONS, int((variance > CONSTANT).sum()))
-    # The sign of a direction means nothing: its largest entry is made positive.
-    signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])
-    made = [Direction(float(variance[k]), _largest(signs[k] * right[k], names)) for k in range(count)]
-    scores = (left * values * signs)[:, : max(count, 2)]
-    return made, scores if scores.shape[1] > 1 else np.column_stack([scores, np.zeros(len(scores))])
+    found = PCA(min(DIRECTIONS, *X.shape)).fit(X)
+    shares = found.explained_variance_ratio_
+    count = max(1, int((shares > CONSTANT).sum()))
+    made = [Direction(float(shares[k]), _largest(found.components_[k], names)) for k in range(count)]
+    scores = found.transform(X)[:, :count]
+    return made, scores if count > 1 else np.column_stack([scores, np.zeros(len(scores))])
 
 
 def _largest(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
