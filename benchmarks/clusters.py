@@ -34,7 +34,7 @@ def blobs(rows: int, columns: int, centres: int, spread: float = 2.0) -> np.ndar
 
 
 def k_means(rounds: int = 50) -> None:
-    X = blobs(200_000, 32, 100)
+    X = blobs(200_000, 32, 100, 0.7)
     ours = er.KMeans(100, n_init=1, max_iter=rounds, shifts=0, random_state=0)
     theirs = {
         name: KMeans(100, n_init=1, max_iter=rounds, tol=0, algorithm=name, random_state=0)

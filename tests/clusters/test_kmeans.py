@@ -70,7 +70,7 @@ def test_equally_good_as_scikit_learn():
 
 def test_answers_are_distances_to_the_means():
     ours = er.KMeans(6, random_state=0).fit(X)
-    assert ours.stopped_by_ == "converged"
+    assert ours.stopped_ == "converged"
     np.testing.assert_array_equal(ours.predict(X), ours.labels_)
     distances = euclidean_distances(NEW, ours.cluster_centers_)
     np.testing.assert_allclose(ours.transform(NEW), distances)
@@ -193,7 +193,7 @@ def test_mini_batches_come_close_and_see_weights():
     whole = er.KMeans(3, random_state=0).fit(rows, sample_weight=weights)
     machine = er.KMeans(3, batch_size=200, random_state=0).fit(rows, sample_weight=weights)
     np.testing.assert_allclose(np.sort(machine.cluster_centers_[:, 0]), np.sort(whole.cluster_centers_[:, 0]), atol=0.3)
-    assert machine.stopped_by_ == "converged"
+    assert machine.stopped_ == "converged"
     assert machine.inertia_ <= 1.02 * whole.inertia_
     thin = er.KMeans(3, batch_size=200, random_state=0).fit(sparse.csr_array(rows), sample_weight=weights)
     assert thin.inertia_ <= 1.02 * whole.inertia_
@@ -244,7 +244,7 @@ def test_callbacks_follow_and_stop_a_fit(long_rows):
     watcher = Watcher(3)
     machine = er.KMeans(6, init="random", random_state=1).set_callbacks(watcher).fit(long_rows)
     assert watcher.rounds == 3
-    assert machine.stopped_by_ == "callback"
+    assert machine.stopped_ == "callback"
     np.testing.assert_array_equal(machine.labels_, machine.predict(X))
 
 

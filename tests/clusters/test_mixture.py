@@ -252,7 +252,7 @@ def test_limits_interrupts_and_callbacks():
     assert seen[0].filename == __file__
     assert machine.lower_bound_ == pytest.approx(machine.score(X))
     stopped = er.GaussianMixture(3, init="random", random_state=0).set_callbacks(Presser(False)).fit(X)
-    assert (stopped.stopped_by_, stopped.n_iter_) == ("callback", 2)
+    assert (stopped.stopped_, stopped.n_iter_) == ("callback", 2)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         er.GaussianMixture(3, init="random", max_time=1e-9, random_state=0).fit(X)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):

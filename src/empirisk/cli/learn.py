@@ -13,6 +13,7 @@ from rich.table import Table
 
 from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
+from empirisk.league.unsupervised import describe
 from empirisk.report.words import number, plain
 
 LEAST = 0.1  # seconds
@@ -24,6 +25,7 @@ def command(
     table: Annotated[str, typer.Argument(help="A CSV, TSV, Parquet, Arrow or JSON-lines file, or a bundled name.")],
     *,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    no_target: Annotated[bool, typer.Option("--no-target", help="Find clusters and strange rows instead.")] = False,
     metric: Annotated[str | None, typer.Option(help="The score that decides, such as roc_auc or mae.")] = None,
     test: Annotated[float, typer.Option(help="Share of the rows held out for the test.")] = 0.2,
     folds: Annotated[int | None, typer.Option(help="Folds of the contest: 5, or 3 where rows are many.")] = None,
@@ -44,6 +46,10 @@ def command(
     out = place(out, table)
     console = Console(quiet=quiet or as_json, highlight=False)
     console.soft_wrap = not console.is_terminal  # a line in a file is a line
+    if no_target:
+        dropped = [name for entry in drop or [] for name in entry.split(",")]
+        _describe(table, target, dropped, types, jobs, seed, out, console)
+        return
     screen = Screen(console)
     with screen:
         learned = learn(
@@ -68,6 +74,27 @@ def command(
         typer.echo(json.dumps(as_dictionary(learned, out), indent=1))
     else:
         _conclude(console, learned, out)
+
+
+def _describe(
+    table: str,
+    target: str | None,
+    drop: list[str],
+    types: list[str] | None,
+    jobs: int | None,
+    seed: int,
+    out: Path,
+    console: Console,
+) -> None:
+    """The table without a target."""
+    if target is not None:
+        raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
+    found = describe(table, drop=drop, types=kinds(types or []), jobs=jobs, seed=seed, out=out)
+    console.print(f"[bold]{found.name}[/]: {found.summary()}")
+    for cluster in found.clusters:
+        apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
+        console.print(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}")
+    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {found.seconds:.0f} s.")
 
 
 class Screen(Listener):

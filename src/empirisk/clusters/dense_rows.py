@@ -17,8 +17,8 @@ from empirisk.linalg.threads import in_threads
 Array = NDArray[np.float64]
 
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache
-SHARES = 64  # at most, so that sums over shares stay cheap; enough for the cores of one machine
-SMALLEST_SHARE = 2048
+SHARES = 48  # at most, so that sums over shares stay cheap; enough for the cores of one machine
+SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
 OWN_LOOSE = np.float32(1e-5)  # added to the distance to the own centre, a sum of squares in float32
 EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of float64
@@ -27,17 +27,21 @@ _FAST = {"reassoc", "contract", "nnan", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def assign(
-    points, norms, table, limits, X, order, centres, weights, labels, bounds, sums, rows, values, best, held, span
-):
+def assign(data, means, state, work, span):
     """Give each row of the share its nearest centre, and move it from the sums of its old cluster to the new.
 
-    ``points`` are the rows around their mean, with a last column of ones; ``table`` holds -2 c and a lower bound of
-    |c|^2, so that a product is a lower bound of |p - c|^2 - |p|^2. ``limits`` holds for every centre how far it and
-    the farthest-moved other went, half the distance to the nearest other, the rounding of |c|^2 and of |c|.
-    ``bounds`` are upper bounds on the distance to the own centre and lower ones to any other. The others are memory to
-    work in: memory made in compiled code costs compile time. Returns how many rows changed.
+    ``data`` holds the points, their squared norms, the rows as they came, their order and weights; ``means`` a table
+    of the centres, limits on them, and the centres as such; ``state`` labels, bounds and the sums of clusters; ``work``
+    memory, since memory made in compiled code costs compile time. Points are the rows around their mean, with a last
+    column of ones; the table holds -2 c and a lower bound of |c|^2, so that a product is a lower bound of
+    |p - c|^2 - |p|^2. Limits are, for every centre, how far it and the farthest-moved other went, half the distance to
+    the nearest other, the rounding of |c|^2 and of |c|. Bounds are upper ones on the distance to the own centre and
+    lower ones to any other. Returns how many rows changed.
     """
+    points, norms, X, order, weights = data
+    table, limits, centres = means
+    labels, bounds, sums = state
+    rows, values, best, held = work
     start, stop, rounding = int(span[0]), int(span[1]), np.float32(span[2])
     count_of_centres, width = table.shape
     changes = 0
@@ -115,13 +119,15 @@ def assign(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def approach(points, chosen, reach, weights, closest, owners, start, stop, out, totals):
+def approach(points, chosen, reach, weights, nearest, span, out, totals):
     """Squared distances to the nearest of the centres so far and each candidate, and their weighted totals.
 
     ``reach`` holds the squared distance from each candidate to each centre: a candidate twice as far from the row's
-    centre as the row itself cannot be nearer. A last entry in ``totals`` counts the weight of rows apart from all.
+    centre as the row itself cannot be nearer. ``nearest`` holds the distances so far, and to which centre. A last
+    entry in ``totals`` counts the weight of rows apart from all.
     """
-    for i in range(start, stop):
+    closest, owners = nearest
+    for i in range(span[0], span[1]):
         own, owner, weight = closest[i], owners[i], weights[i]
         for c in range(len(chosen)):
             value = own
@@ -251,7 +257,8 @@ class DenseRows:
         reach = np.einsum("cmj,cmj->cm", gaps, gaps) * (1 - OWN_LOOSE)
 
         def run(share: int) -> None:
-            approach(self.points, chosen, reach, self.weights, closest, owners, *self.shares[share], out, totals[share])
+            nearest = closest, owners
+            approach(self.points, chosen, reach, self.weights, nearest, self.shares[share], out, totals[share])
 
         in_threads(run, range(len(self.shares)))
         return out, totals
@@ -267,12 +274,16 @@ class DenseRows:
         limits = self._limits(scaled, squares)
 
         def run(share: int) -> int:
-            rows, values = np.zeros((BATCH, self.width + 1), np.float32), np.empty((len(table), BATCH), np.float32)
-            best, held = np.empty((2, BATCH), np.float32), np.empty((2, BATCH), np.int32)
-            return assign(
-                self.points, self.norms, table, limits, self.X, self.order, self.centres, self.weights, self.labels,
-                self.bounds, self._sums[share], rows, values, best, held, (*self.shares[share], self.rounding),
-            )  # fmt: skip
+            work = (
+                np.zeros((BATCH, self.width + 1), np.float32),
+                np.empty((len(table), BATCH), np.float32),
+                np.empty((2, BATCH), np.float32),
+                np.empty((2, BATCH), np.int32),
+            )
+            data = self.points, self.norms, self.X, self.order, self.weights
+            means = table, limits, self.centres
+            state = self.labels, self.bounds, self._sums[share]
+            return assign(data, means, state, work, (*self.shares[share], self.rounding))
 
         changes = sum(in_threads(run, range(len(self.shares))))
         self._before = self.centres

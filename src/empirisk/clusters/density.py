@@ -8,6 +8,7 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.base import BaseEstimator, DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
@@ -54,6 +55,15 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
     >>> density.predict([[2.0], [30.0]])
     array([ 1, -1])
     """
+
+    _state = state.State(
+        covariance_type=state.text("full", "diagonal", "spherical"),
+        mean_=state.array("f8", "columns"),
+        covariance_=state.either(
+            state.array("f8", "columns", "columns"), state.array("f8", "columns"), state.number(low=0)
+        ),
+        offset_=state.number(),
+    )
 
     def __init__(self, covariance_type: str = "full", *, quantile: float = 0.05, floor: float = 1e-6):
         self.covariance_type = covariance_type

@@ -24,12 +24,15 @@ NEGLIGIBLE = -40.0  # shares below exp(-40) are lost in the rounding of a sum of
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
-def expect(X, shift, weights, pairs, terms, start, stop, entries, products, shares, found, sums):
+def expect(data, terms, span, work, sums):
     """Weigh rows among the components and add up what the next components need.
 
-    ``terms`` turns the ``products`` of entries into log w_k + log p_k; ``sums`` gets their weighted sums, k x pairs.
-    Returns the weighted log-likelihood. ``entries``, ``products``, ``shares`` and ``found`` are memory to work in.
+    ``data`` holds the rows, their mean, their weights, and which entries are multiplied; ``terms`` turns the products
+    into log w_k + log p_k; ``sums`` gets their weighted sums, k x pairs. Returns the weighted log-likelihood.
     """
+    X, shift, weights, pairs = data
+    entries, products, shares, found = work
+    start, stop = span
     batch, width, count = products.shape[1], X.shape[1], terms.shape[0]
     likelihood = 0.0
     for first in range(start, stop, batch):
@@ -114,12 +117,15 @@ class Moments:
         count, products = terms.shape
 
         def run(share: int) -> tuple[float, Array]:
-            entries, sums = np.ones((self.X.shape[1] + 1, self._batch)), np.zeros((count, products))
-            work = np.empty((products, self._batch)), np.empty((count, self._batch)), np.empty((count, products))
-            span = self._shares[share]
-            likelihood = expect(
-                self.X, self._shift, self.weights, self._pairs, terms, *span, entries, *work, sums
-            )  # fmt: skip
+            work = (
+                np.ones((self.X.shape[1] + 1, self._batch)),
+                np.empty((products, self._batch)),
+                np.empty((count, self._batch)),
+                np.empty((count, products)),
+            )
+            sums = np.zeros((count, products))
+            data = self.X, self._shift, self.weights, self._pairs
+            likelihood = expect(data, terms, self._shares[share], work, sums)
             return likelihood, sums
 
         found = in_threads(run, range(len(self._shares)))

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from empirisk import state
 from empirisk.clusters.kmeans import KMeans
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.contract.clock import Watch
@@ -18,14 +19,14 @@ from empirisk.contract.features import MapsFeatures
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.distances import Exponents
+from empirisk.kernels.distances import robust_centre
+from empirisk.kernels.tiles import DENSE_ENOUGH, dense, density, products, squared_norms
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
 
 LINKAGES = ("single", "complete", "average", "ward")
-#: Pairs nearer than this share of their squared norms are measured by their differences, which keeps 13 digits.
-CLOSE = (-1.0, 0.0, 1e-3)
+CLOSE = 1e-3  # pairs nearer than this share of their squared norms are measured by differences: 13 digits are kept
 MERGES = 512  # between two looks at Ctrl-C and the callbacks
 SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 
@@ -75,6 +76,14 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     >>> machine.linkage_[:, 2], machine.cut(3), machine.cut(height=1.5)
     (array([1., 2., 6.]), array([0, 0, 1, 2]), array([0, 0, 1, 2]))
     """
+
+    _state = state.State(
+        lambda its: None if its["leaves_"].max() <= len(its["linkage_"]) else "leaves_ are not in linkage_",
+        linkage_=state.array("f8", "merges", 4, low=0),
+        labels_=state.array("i", "rows", low=-1),
+        leaves_=state.array("i", "rows", low=-1),
+        n_clusters_=state.whole(1),
+    )
 
     def __init__(
         self,
@@ -220,7 +229,23 @@ def _squares_between(design: Any) -> Array:
 
 def _distances_of(X: Any) -> Array:
     X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    return Exponents(X, None, 1.0, None).fill(None, lambda tile: np.negative(tile, out=tile), CLOSE)
+    if not sparse.issparse(X) or density(X) >= DENSE_ENOUGH:
+        X = dense(X)
+        X = X - robust_centre(X)
+    norms = squared_norms(X)
+
+    def finish(rows: slice, columns: slice, tile: NDArray) -> None:
+        both = norms[rows, None] + norms[columns]
+        tile *= -2.0
+        tile += both
+        if not sparse.issparse(X):
+            # A product loses the digits of a distance that is small beside the norms; few pairs are that close.
+            close = np.nonzero(tile < CLOSE * both)
+            gaps = X[rows][close[0]] - X[columns][close[1]]
+            tile[close] = np.einsum("ij,ij->i", gaps, gaps)
+        np.maximum(tile, 0.0, out=tile)
+
+    return products(X, None, None, finish)
 
 
 def _of_products(products: Array) -> Array:

@@ -10,6 +10,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
+from empirisk import state
 from empirisk.clusters.batches import Batches
 from empirisk.clusters.lloyd import Run, best_run, draw_rows, fill_empty, random_labels, shift_means, split, too_few
 from empirisk.clusters.product_rows import ROUNDING
@@ -90,7 +91,7 @@ class KMeans(
         Rounds of the best restart.
     history_ : dict
         ``inertia`` after each of its rounds, and ``changes``, the rows that changed their cluster.
-    stopped_by_ : str
+    stopped_ : str
         Why it ended: "converged", "max_iter", "max_time", "interrupted" or "callback".
 
     Examples
@@ -101,6 +102,20 @@ class KMeans(
     >>> bool(machine.predict([[2.0]]) == machine.labels_[0])
     True
     """
+
+    _state = state.State(
+        forms=(("cluster_centers_",), ("dual_coef_", "support_", "support_vectors_")),
+        sizes={"width": lambda its: int(its["n_clusters"])},
+        n_clusters=state.size("clusters"),
+        cluster_centers_=state.array("f8", "clusters", "mapped"),
+        dual_coef_=state.array("f", "clusters", "support"),
+        squares_of_means_=state.maybe(state.array("f8", "clusters")),
+        labels_=state.array("i", "rows", below="clusters"),
+        inertia_=state.number(),
+        n_iter_=state.whole(1),
+        history_=state.mapping(state.anything()),
+        stopped_=state.text(),
+    )
 
     cluster_centers_: Array
     squares_of_means_: Array | None
@@ -159,7 +174,7 @@ class KMeans(
             fit = self._fit_rounds if self.batch_size is None else self._fit_batches
             fit(design, weights, order, self._starts(design.shape[1], along), clock, watch)
         watch.close()
-        warn_if_unfinished(self, self.stopped_by_, f"{self.n_iter_} rounds")
+        warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
 
     def _check(self) -> None:
@@ -244,7 +259,7 @@ class KMeans(
             self.labels_[left] = self._labels_in(design, left)
         self.inertia_, self.n_iter_ = best.inertia, best.rounds
         self.history_ = {name: np.array(values) for name, values in best.history.items()}
-        self.stopped_by_ = "converged" if best.converged else clock.reason or "max_iter"
+        self.stopped_ = "converged" if best.converged else clock.reason or "max_iter"
 
     def _fit_batches(
         self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch
@@ -257,7 +272,7 @@ class KMeans(
         self.labels_, squares = nearest(design, self.cluster_centers_)
         self.inertia_, self.n_iter_ = float(weights @ squares), batches.rounds
         self.history_ = {"inertia": np.array(batches.losses)}
-        self.stopped_by_ = "converged" if batches.converged else clock.reason or "max_iter"
+        self.stopped_ = "converged" if batches.converged else clock.reason or "max_iter"
 
     def _means(self, rows: Any, design: Design) -> dict[str, Any]:
         """The attributes that the means of a run stand for."""

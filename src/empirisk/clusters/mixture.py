@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from empirisk import state
 from empirisk.clusters.density import FLOATS, FORMS, check_rows, draw, find_form, log_densities, lower_quantile
 from empirisk.clusters.expectation import Mixture, Moments
-from empirisk.clusters.kmeans import KMeans
-from empirisk.clusters.lloyd import draw_rows
+from empirisk.clusters.lloyd import draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 
 INITS = ("k-means", "random")
 TYPES = ("full", "tied", "diagonal", "spherical")
+START_ROUNDS = 20  # of k-means: a start need not be its fixed point
 REPAIR_ROUNDS = 10  # rounds that a component put elsewhere gets to prove itself
 
 
@@ -73,7 +74,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The mean log-likelihood of the training rows.
     offset_ : float
         The quantile of their log-densities.
-    converged_, n_iter_, stopped_by_
+    converged_, n_iter_, stopped_
         How it ended.
     history_ : dict
         ``log_likelihood``, the mean over the rows, in each round.
@@ -84,6 +85,24 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     >>> np.sort(mixture.means_.ravel()).round(3), mixture.weights_.round(3)
     (array([ 1., 10.]), array([0.5, 0.5]))
     """
+
+    _state = state.State(
+        covariance_type=state.text(*TYPES),
+        weights_=state.array("f8", "components", low=0),
+        means_=state.array("f8", "components", "columns"),
+        covariances_=state.either(
+            state.array("f8", "components", "columns", "columns"),
+            state.array("f8", "columns", "columns"),
+            state.array("f8", "components", "columns"),
+            state.array("f8", "components"),
+        ),
+        lower_bound_=state.number(),
+        offset_=state.number(),
+        converged_=state.flag(),
+        n_iter_=state.whole(1),
+        history_=state.mapping(state.anything()),
+        stopped_=state.text(),
+    )
 
     weights_: Array
     means_: Array
@@ -150,7 +169,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._keep(best, clock)
         self.offset_ = lower_quantile(self._log_density(moments.X), moments.weights, self.quantile)
         watch.close()
-        warn_if_unfinished(self, self.stopped_by_, f"{self.n_iter_} rounds")
+        warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
 
     def _check(self) -> None:
@@ -173,12 +192,14 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             centres = np.asarray(self.init, dtype=np.float64)
             if centres.shape != (count, design.shape[1]) or not np.isfinite(centres).all():
                 raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
-        elif self.init == "k-means":
-            machine = KMeans(count, n_init=1, shifts=0, random_state=int(random.integers(2**31)))
-            centres = machine.fit(moments.X, sample_weight=moments.weights).cluster_centers_
         else:
-            rows = rows_of(design, moments.weights, np.arange(design.shape[0]))
-            centres = moments.X[draw_rows(rows, count, random, greedy=False)]
+            rows = rows_of(design, moments.weights, np.arange(design.shape[0])).begin()
+            rows.start_at_rows(draw_rows(rows, count, random, greedy=self.init == "k-means"))
+            for _ in range(START_ROUNDS if self.init == "k-means" else 0):
+                rows.assign()
+                rows.move()
+                fill_empty(rows)
+            centres = rows.centres
         return moments.of_cells(nearest(design, centres)[0], centres)
 
     def _keep(self, run: "_Run", clock: Clock) -> None:
@@ -186,7 +207,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             setattr(self, name, value)
         self.lower_bound_, self.n_iter_, self.converged_ = run.likelihood, run.rounds, run.converged
         self.history_ = {"log_likelihood": np.array(run.history)}
-        self.stopped_by_ = "converged" if run.converged else clock.reason or "max_iter"
+        self.stopped_ = "converged" if run.converged else clock.reason or "max_iter"
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

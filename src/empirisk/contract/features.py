@@ -31,7 +31,7 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
     learned = its.get("features_")
     if (its["features"] is None) != (learned is None):
         return "features_ does not go with features"
-    explicit = its.get("coef_", its.get("components_"))
+    explicit = its.get("coef_", its.get("components_", its.get("cluster_centers_")))
     rows = its.get("rows_", its.get("support_vectors_")) if explicit is None else explicit
     if isinstance(learned, Kernel):
         if learned.takes == "gram" and rows is not None and not _are_places(rows, its["n_features_in_"]):
@@ -41,7 +41,9 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
         return "dual_coef_ has no meaning without a kernel"
     if learned is not None:
         return None if hasattr(type(learned), "transform") else "features_ is neither a map nor a kernel"
-    return None if rows.shape[-1] == its["n_features_in_"] else "n_features_in_ is not the number of weights"
+    # A tree of merges keeps no rows.
+    fits = rows is None or rows.shape[-1] == its["n_features_in_"]
+    return None if fits else "n_features_in_ is not the number of weights"
 
 
 def _are_places(rows: Any, count: int) -> bool:

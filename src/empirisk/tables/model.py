@@ -69,7 +69,10 @@ class TableModel:
     @property
     def classes(self) -> list[Any]:
         """The classes in the order of the columns of `predict_proba`; empty for numbers."""
-        return self.pipeline.classes_.tolist() if self.target.task == "classification" else []
+        if self.target.task != "classification":
+            return []
+        # A clustering has numbers of clusters, and no classes of its own.
+        return self.pipeline.classes_.tolist() if hasattr(self.pipeline, "classes_") else list(self.target.classes)
 
     def predict(self, table: Any) -> NDArray[Any]:
         """The class or number of every row of a table, which needs the columns of the schema in any order."""

@@ -1,0 +1,217 @@
+"""A table without a target: its clusters, its main directions, and the rows that fit nowhere."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics import silhouette_score
+from sklearn.pipeline import Pipeline
+
+from empirisk import tables
+from empirisk.clusters.density import GaussianDensity
+from empirisk.clusters.kmeans import KMeans
+from empirisk.errors import EmpiriskError
+from empirisk.files.save import save
+from empirisk.projections.pca import PCA
+from empirisk.report import unsupervised as report
+from empirisk.settings import config
+
+Array = NDArray[np.float64]
+
+MOST_CLUSTERS = 8  # more are not told apart at a glance
+LOOKED_AT = 2000  # rows by which the number of clusters is chosen: all pairs of them are compared
+DIRECTIONS = 5
+TOLD = 4  # columns that are named for a cluster or a direction
+STRANGE = 10  # rows that are listed
+LEAST_ROWS = 10
+CLEAR = 0.25  # silhouettes above are usually called clusters
+CONSTANT = 1e-9  # directions with a smaller share of the variance are rounding
+
+
+class Cluster(NamedTuple):
+    """A cluster in words: its size, and the columns in which it differs most from the rest, in standard deviations."""
+
+    number: int
+    size: int
+    share: float
+    apart: list[tuple[str, float]]
+
+
+class Direction(NamedTuple):
+    """A main direction: its share of the variance, and the columns that it is made of."""
+
+    share: float
+    made_of: list[tuple[str, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """What `describe` finds.
+
+    Attributes
+    ----------
+    name : str
+        Of the table.
+    model : TableModel
+        Gives rows of such a table their cluster.
+    clusters : list of Cluster
+        The largest first.
+    silhouette : float
+        How clearly rows belong to their cluster, from -1 to 1.
+    directions : list of Direction
+        The main directions, that with the largest variance first.
+    places : array, rows x 2
+        The rows along the first two.
+    labels : array
+        The cluster of each row.
+    strange : list of (int, float)
+        The rows that are least likely, and how many of the others are likelier, as a share.
+    rows : int
+        How many rows there are.
+    seconds : float
+        How long it took.
+    """
+
+    name: str
+    model: tables.TableModel
+    clusters: list[Cluster]
+    silhouette: float
+    directions: list[Direction]
+    places: Array
+    labels: NDArray
+    strange: list[tuple[int, float]]
+    frame: pl.DataFrame
+    seconds: float
+
+    def summary(self) -> str:
+        """The finding in a sentence."""
+        how = "clear" if self.silhouette >= CLEAR else "weak"
+        return (
+            f"{self.frame.height} rows in {len(self.clusters)} clusters, which are {how} (silhouette "
+            f"{self.silhouette:.2f}); the largest holds {self.clusters[0].share:.0%} of the rows."
+        )
+
+
+def describe(
+    data: Any,
+    *,
+    drop: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    jobs: int | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> Described:
+    """Find clusters, main directions and strange rows in a table that has no target.
+
+    Parameters
+    ----------
+    data : path, name of a bundled table, or frame
+        The table.
+    drop : list of str
+        Columns to leave out.
+    types : dict, optional
+        What columns hold, where the guess is wrong: {"zip": "category"}.
+    jobs : int, optional
+        Threads.
+    seed : int
+        Same seed, same result.
+    out : path, optional
+        Writes ``<out>.model`` and ``<out>.report.html``.
+
+    Examples
+    --------
+    >>> found = describe("iris", drop=["species"])
+    >>> len(found.clusters), found.directions[0].share > 0.7
+    (2, True)
+    """
+    begin = perf_counter()
+    frame = tables.read(data)
+    schema = tables.understand(frame, without=list(drop), types=types)
+    if frame.height < LEAST_ROWS:
+        raise EmpiriskError(f"The table has {frame.height} rows; at least {LEAST_ROWS} are needed.")
+    with config(threads=jobs):
+        encoder = tables.TableEncoder(schema)
+        X = encoder.fit_transform(frame)
+        machine, silhouette = _clusters(X, seed)
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        names = [str(name) for name in encoder.get_feature_names_out()]
+        directions, scores = _directions(dense, names)
+        strange = _strange(scores)
+    target = tables.Target.of({"cluster": machine.labels_.tolist()}, "cluster", task="classification")
+    described = Described(
+        name=Path(str(data)).stem if isinstance(data, (str, Path)) else "table",
+        model=tables.TableModel(
+            schema,
+            Pipeline([("encode", encoder), ("machine", machine)]),
+            target,
+            description={"machine": "k-means", "settings": repr(machine), "rows": frame.height},
+        ),
+        clusters=_told(dense, machine.labels_, names),
+        silhouette=silhouette,
+        directions=directions,
+        places=scores[:, :2],
+        labels=machine.labels_,
+        strange=strange,
+        frame=frame,
+        seconds=perf_counter() - begin,
+    )
+    if out is not None:
+        report.write(described, f"{out}.report.html", f"{Path(out).name}.model")
+        save(described.model, f"{out}.model")
+    return described
+
+
+def _clusters(X: Any, seed: int) -> tuple[KMeans, float]:
+    """k-means with as many clusters as are told apart most clearly."""
+    rows = X.shape[0]
+    some = np.sort(np.random.default_rng(seed).permutation(rows)[:LOOKED_AT])
+    distinct = len(np.unique(X.toarray() if sparse.issparse(X) else X, axis=0))
+    if distinct < 3:
+        raise EmpiriskError(f"The table has {distinct} distinct rows; clusters need at least three.")
+    found = []
+    for count in range(2, min(MOST_CLUSTERS, distinct - 1) + 1):
+        machine = KMeans(count, random_state=seed).fit(X)
+        labels = machine.labels_[some]
+        clear = silhouette_score(X[some], labels) if 1 < len(np.unique(labels)) < len(some) else -1.0
+        found.append((machine, float(clear)))
+    return max(found, key=lambda pair: pair[1])
+
+
+def _told(X: Array, labels: NDArray, names: Sequence[str]) -> list[Cluster]:
+    """Each cluster by its size, and by the columns whose mean in it is farthest from the mean of all."""
+    middle, spread = X.mean(axis=0), X.std(axis=0)
+    clusters = []
+    for number in np.unique(labels):
+        inside = X[labels == number]
+        gaps = np.where(spread > 0, (inside.mean(axis=0) - middle) / np.where(spread > 0, spread, 1.0), 0.0)
+        clusters.append(Cluster(int(number), len(inside), len(inside) / len(X), _largest(gaps, names)))
+    return sorted(clusters, key=lambda cluster: -cluster.size)
+
+
+def _directions(X: Array, names: Sequence[str]) -> tuple[list[Direction], Array]:
+    """The directions of largest variance, and the rows along them."""
+    found = PCA(min(DIRECTIONS, *X.shape)).fit(X)
+    shares = found.explained_variance_ratio_
+    count = max(1, int((shares > CONSTANT).sum()))
+    made = [Direction(float(shares[k]), _largest(found.components_[k], names)) for k in range(count)]
+    scores = found.transform(X)[:, :count]
+    return made, scores if count > 1 else np.column_stack([scores, np.zeros(len(scores))])
+
+
+def _largest(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
+    order = np.argsort(-np.abs(values), kind="stable")[:TOLD]
+    return [(names[int(k)], float(values[k])) for k in order if values[k] != 0]
+
+
+def _strange(scores: Array) -> list[tuple[int, float]]:
+    """The rows with the smallest density along the main directions."""
+    moving = scores[:, scores.std(axis=0) > 0]
+    density = GaussianDensity().fit(moving).score_samples(moving)
+    order = np.argsort(density, kind="stable")[: min(STRANGE, len(density) // 10)]
+    return [(int(row), 1 - float(np.mean(density <= density[row]))) for row in order]

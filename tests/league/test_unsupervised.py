@@ -1,0 +1,80 @@
+"""A table without a target: clusters, directions, strange rows; the command, its report and its model."""
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import empirisk as er
+from empirisk.cli.main import app
+from empirisk.errors import EmpiriskError
+from empirisk.league.unsupervised import describe
+from empirisk.report.unsupervised import page
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two kinds of customers, and one row that is like neither."""
+    age = np.concatenate([RANDOM.normal(25, 2, 60), RANDOM.normal(60, 2, 40), [200.0]])
+    town = ["Ulm"] * 60 + ["Bonn"] * 40 + ["Ulm"]
+    return pl.DataFrame({"age": age, "income": RANDOM.normal(size=101) + age / 10, "town": town})
+
+
+def test_what_is_found(table):
+    found = describe(table)
+    sizes = sorted(cluster.size for cluster in found.clusters)
+    assert sum(sizes) == 101
+    assert sizes[-2:] == [40, 60]
+    largest = found.clusters[0]
+    assert largest.share == pytest.approx(60 / 101)
+    assert "town=Ulm" in dict(largest.apart)
+    assert dict(largest.apart)["town=Ulm"] > 0
+    assert found.strange[0][0] == 100
+    shares = [direction.share for direction in found.directions]
+    assert shares == sorted(shares, reverse=True)
+    assert 0 < sum(shares) <= 1 + 1e-9
+    assert found.silhouette > 0.5
+    assert "101 rows in" in found.summary()
+
+
+def test_directions_are_those_of_the_covariance(table):
+    found = describe(table, drop=["town"])
+    X = found.model.encode(table)
+    values = np.linalg.eigvalsh(np.cov(X.T))[::-1]
+    np.testing.assert_allclose([d.share for d in found.directions], values / values.sum())
+
+
+def test_the_page_says_it_all(table):
+    text = page(describe(table.with_columns(town=pl.lit("<b>Ulm</b>"), note=pl.Series(range(101)))))
+    assert "Rows that fit nowhere" in text
+    assert "<b>Ulm</b>" not in text
+    assert "http" not in text.replace("http://www.w3.org", "")
+
+
+def test_the_command_writes_a_model_that_predicts(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table.write_csv("people.csv")
+    shell = CliRunner()
+    result = shell.invoke(app, ["learn", "people.csv", "--no-target"])
+    assert result.exit_code == 0, result.output
+    assert "clusters, which are clear" in result.output
+    assert (tmp_path / "people.report.html").stat().st_size > 5000
+    model = er.load("people.model")
+    labels = describe("people.csv").labels
+    np.testing.assert_array_equal(model.predict(table), labels)
+    answers = shell.invoke(app, ["predict", "people.model", "people.csv"])
+    assert answers.exit_code == 0, answers.output
+    assert answers.output.splitlines()[0] == "cluster"
+    assert [int(line) for line in answers.output.splitlines()[1:]] == labels.tolist()
+    assert shell.invoke(app, ["show", "people.model"]).exit_code == 0
+
+
+def test_what_makes_no_sense_is_refused(table):
+    with pytest.raises(EmpiriskError, match="at least 10"):
+        describe(table.head(5))
+    with pytest.raises(EmpiriskError, match="distinct rows"):
+        describe(pl.DataFrame({"x": [1.0, 2.0] * 10}))
+    result = CliRunner().invoke(app, ["learn", "iris", "--no-target", "--target", "species"])
+    assert result.exit_code != 0
