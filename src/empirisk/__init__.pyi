@@ -24,9 +24,9 @@ from empirisk.files.save import save as save
 from empirisk.fits.fit import solve as solve
 from empirisk.league.learn import learn as learn
 from empirisk.machines.centroid import NearestCentroid as NearestCentroid
+from empirisk.machines.classifiers import SVM as SVM
 from empirisk.machines.classifiers import LeastSquaresClassifier as LeastSquaresClassifier
 from empirisk.machines.classifiers import LogisticRegression as LogisticRegression
-from empirisk.machines.classifiers import SVM as SVM
 from empirisk.machines.equation import Classifier as Classifier
 from empirisk.machines.equation import Regressor as Regressor
 from empirisk.machines.geometry import Hyperplane as Hyperplane
@@ -34,12 +34,12 @@ from empirisk.machines.neighbors.machines import KNNClassifier as KNNClassifier
 from empirisk.machines.neighbors.machines import KNNRegressor as KNNRegressor
 from empirisk.machines.oneclass import OneClassSVM as OneClassSVM
 from empirisk.machines.perceptron import Perceptron as Perceptron
+from empirisk.machines.regressors import SVR as SVR
 from empirisk.machines.regressors import ElasticNet as ElasticNet
 from empirisk.machines.regressors import Lasso as Lasso
 from empirisk.machines.regressors import LeastAbsolute as LeastAbsolute
 from empirisk.machines.regressors import LeastSquares as LeastSquares
 from empirisk.machines.regressors import Ridge as Ridge
-from empirisk.machines.regressors import SVR as SVR
 from empirisk.nets.network import Network as Network
 from empirisk.projections.dictionary import Dictionary as Dictionary
 from empirisk.projections.metric import ContrastiveMetric as ContrastiveMetric

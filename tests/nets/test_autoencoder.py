@@ -40,3 +40,18 @@ def test_what_has_no_reverse_is_refused():
         network.learn_to_rebuild(2)
     with pytest.raises(er.errors.EmpiriskError, match="dropout"):
         er.Network([4], dropout=0.5).fit(np.zeros((3, 4))).learn_to_rebuild(2)
+
+
+@pytest.mark.row("W6")
+def test_pca_with_a_network_is_an_autoencoder(tmp_path):
+    X = random.normal(size=(80, 5)) @ random.normal(size=(5, 5))
+    plain = er.PCA(n_components=2).fit(X)
+    linear = er.PCA(n_components=2, features=er.Network([], random_state=0)).fit(X)
+    back, best = (pca.inverse_transform(pca.transform(X)) for pca in (linear, plain))
+    assert np.sum((back - X) ** 2) == pytest.approx(np.sum((best - X) ** 2), rel=0.01)
+    codes = linear.transform(X)
+    assert abs(np.corrcoef(codes.T)[0, 1]) < 1e-6
+    er.save(linear, tmp_path / "auto.model")
+    np.testing.assert_array_equal(er.load(tmp_path / "auto.model").inverse_transform(codes), back)
+    with pytest.raises(er.errors.EmpiriskError, match="size of the codes"):
+        er.PCA(features=er.Network([3])).fit(X)

@@ -33,7 +33,7 @@ def test_losses_are_equal(loss):
 @pytest.mark.row("W5")
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 def test_penalties_are_equal(penalty):
-    w = random.normal(size=(5, 3))
+    w = random.normal(size=(6, 3))
     with jax.enable_x64(True):
         assert float(penalty_function(penalty)(w)) == pytest.approx(penalty.value(w), rel=1e-12)
 

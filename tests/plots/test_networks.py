@@ -51,7 +51,7 @@ def test_hidden_units_of_xor(xor):
     figure = er.plots.hidden_units(xor, *XOR)
     assert len(figure.axes) == 4
     picture = figure.axes[0].images[0]
-    left, right, bottom, top = picture.get_extent()
+    left, _, bottom, _ = picture.get_extent()
     corner = xor.features_.transform([[left, bottom]])[0, 0]
     assert picture.get_array()[0, 0] == pytest.approx(corner)
     assert_readable(figure)

@@ -365,3 +365,14 @@ def test_nearest_neighbours_lie_between_the_bounds():
     nearest = np.abs(z[:, None] - x).argmin(axis=1)
     error, best = (y[nearest] != fresh).mean(), norm.cdf(-0.5)
     assert best - 0.02 <= error <= er.theory.cover_hart(bayes=best).value + 0.02
+
+
+@pytest.mark.row("V8")
+def test_networks_have_a_dimension_of_their_weights():
+    found = er.theory.vc_dimension("network", edges=100)
+    assert found.value == int(2 * 100 * np.log2(np.e * 100))
+    # One sign unit on d columns has d + 1 weights, and the dimension d + 1: the bound is above it.
+    assert er.theory.vc_dimension("network", edges=3).value >= er.theory.vc_dimension("linear", 2).value
+    machine = er.SVM(features=er.Network([2], epochs=2)).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(er.errors.EmpiriskError, match="'network', edges"):
+        er.theory.vc_dimension(machine)

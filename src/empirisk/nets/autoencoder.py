@@ -16,7 +16,7 @@ from empirisk.nets.plan import Plan
 
 DECODER = "decoder."
 #: Iterations of the last, exact part of the training.
-POLISH = 500
+POLISH = 5000
 
 
 class Rebuilding:
@@ -99,7 +99,7 @@ def polished(objective: Rebuilding, weights: dict[str, NDArray], x: NDArray, sca
     start = np.concatenate([weights[name].ravel() for name in names]).astype(np.float64)
     with on_device(), jax.enable_x64(True):
         x, scale = x.astype(np.float64), scale.astype(np.float64)
-        found = minimize(
-            at, start, jac=True, method="L-BFGS-B", options={"maxiter": POLISH, "ftol": 1e-14, "gtol": 1e-9}
-        )
+        # The objective is flat where weights trade places between layers: it ends by the gradient.
+        options = {"maxiter": POLISH, "maxfun": 2 * POLISH, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-8}
+        found = minimize(at, start, jac=True, method="L-BFGS-B", options=options)
     return {name: value.astype(np.float32) for name, value in unpacked(found.x).items()}

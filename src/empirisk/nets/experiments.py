@@ -29,6 +29,11 @@ class Tickets:
         The score of the machine, trained with what is left, on the rows held out.
     masks : list of dicts
         Ones where a weight is left, by its name.
+
+    Examples
+    --------
+    >>> er.nets.Tickets(np.array([1.0, 0.5]), np.array([0.9, 0.95]), []).kept
+    array([1. , 0.5])
     """
 
     kept: Array
@@ -46,6 +51,11 @@ class WidthCurve:
         The widths.
     training, test : arrays
         The errors on the rows trained on and on the others: shares of wrong classes, or mean squared errors.
+
+    Examples
+    --------
+    >>> er.nets.WidthCurve(np.array([1, 10]), np.array([1.0, 0.1]), np.array([1.2, 0.3])).test.argmax()
+    np.int64(0)
     """
 
     widths: NDArray[np.intp]

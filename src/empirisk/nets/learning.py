@@ -70,11 +70,9 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
 
 
 def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any) -> None:
-    """Train the network, with a last linear layer of ``codes`` units, to rebuild its rows; see `Network.learn_to_rebuild`."""
+    """Train the network, with a last linear layer of ``codes`` units, to rebuild its rows."""
     if network.batch_norm or network.dropout or network.augment:
-        raise Unsuitable(
-            "An autoencoder has no batch normalisation, dropout or augmentation; leave them at their defaults."
-        )
+        raise Unsuitable("An autoencoder has no batch_norm, dropout or augment; leave them at their defaults.")
     network.layers_ = [*network.layers_, Dense(codes, "linear")]
     network._n_features_out = codes
     network.weights_ = network.first_weights(0)
@@ -92,10 +90,8 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     _warn(trained)
     if held_out is None and trained.stopped == "all steps" and len(data.x) <= SMALL:
         trained.weights = polished(objective, trained.weights, data.x, data.scale)
-    network.weights_, network.decoder_ = (
-        {name: np.ascontiguousarray(value) for name, value in half.items()}
-        for half in objective.halves(trained.weights)
-    )
+    halves = objective.halves(trained.weights)
+    network.weights_, network.decoder_ = ({k: np.ascontiguousarray(v) for k, v in half.items()} for half in halves)
     network.history_ = {name: np.asarray(values) for name, values in trained.history.items()}
     network.history_names_ = sorted(first)
     network.n_steps_, network.stopped_ = trained.steps, trained.stopped

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from empirisk import losses, penalties
 from empirisk.errors import Unsuitable
@@ -49,6 +50,18 @@ def _crammer_singer(y: Any, f: Any) -> Any:
     return jnp.take_along_axis(behind, behind.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
+def _group_l1(penalty: Any) -> Function:
+    def value(w: Any) -> Any:
+        blocks = penalty.blocks(len(w))
+        rows = w.reshape(len(w), -1)
+        squares = jax.ops.segment_sum((rows**2).sum(axis=1), blocks, int(blocks.max()) + 1)
+        # Where a group is zero its norm has no slope: 0 is one of its subgradients.
+        norms = jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
+        return jnp.sqrt(np.bincount(blocks) * rows.shape[1]).astype(w.dtype) @ norms
+
+    return value
+
+
 #: From a loss to its function of (y, f); of corners the slope is that of the original.
 LOSSES: dict[type[Loss], Callable[[Any], Function]] = {
     losses.Perceptron: lambda loss: _margin(lambda t: jnp.where(t <= 0, -t, 0)),
@@ -66,6 +79,7 @@ LOSSES: dict[type[Loss], Callable[[Any], Function]] = {
 
 PENALTIES: dict[type[Penalty], Callable[[Any], Function]] = {
     penalties.NoPenalty: lambda penalty: lambda w: jnp.zeros((), w.dtype),
+    penalties.GroupL1: _group_l1,
     penalties.L1: lambda penalty: lambda w: _size(w).sum(),
     penalties.L2: lambda penalty: lambda w: 0.5 * jnp.vdot(w, w),
     penalties.ElasticNet: lambda penalty: (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from empirisk import state
@@ -20,6 +21,13 @@ from empirisk.nets.learning import learn, rebuild
 from empirisk.nets.plan import Plan, checked_layers, through
 
 FLOATS = (np.float64, np.float32)
+
+
+def _rebuilds(network: "Network") -> bool:
+    """Whether the network has learned to rebuild rows."""
+    if not hasattr(network, "decoder_"):
+        raise AttributeError("The network has no way back from its features; learn_to_rebuild makes one.")
+    return True
 
 
 class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -290,9 +298,9 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rebuild(self, rows, check_weights(sample_weight, len(rows)), whole("n_components", n_components), run)
         return self
 
+    @available_if(_rebuilds)
     def inverse_transform(self, X: ArrayLike) -> NDArray:
         """Rows from codes, after `learn_to_rebuild`."""
-        check_is_fitted(self, "decoder_")
         codes = check_array(X, dtype=FLOATS)
         if codes.shape[1] != self._n_features_out:
             raise EmpiriskError(f"X has {codes.shape[1]} columns, but the codes have {self._n_features_out}.")

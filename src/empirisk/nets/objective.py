@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,15 @@ class Objective:
     def penalties(self, weights: Weights) -> Any:
         """decay/2 sum_l |W_l|_F^2 + R(w)."""
         hidden = [jnp.vdot(value, value) for name, value in weights.items() if penalised(name)]
-        return 0.5 * self.decay * sum(hidden) + penalty_function(self.penalty)(weights[HEAD])
+        return 0.5 * self.decay * sum(hidden) + self._head_penalty(weights[HEAD])
+
+    def _head_penalty(self, head: Any) -> Any:
+        """R(w), summed over the problems."""
+        value, total = penalty_function(self.penalty), jnp.zeros((), head.dtype)
+        for _, _, columns in self._groups:
+            joint = isinstance(columns, slice)
+            total += value(head[:, columns]) if joint else jax.vmap(value, 1)(head[:, columns]).sum()
+        return total
 
     def losses(self, weights: Weights, x: Any, targets: Any, scale: Any, run: Pass) -> Any:
         """The sum of losses of a batch."""

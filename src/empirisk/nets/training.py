@@ -222,11 +222,12 @@ class Training:
                 count = min(stride, goal - step)
                 self._carry, worth, norms = self._advance(step, count, stride)
                 if worths:
-                    worths[-1].block_until_ready()  # no further ahead than one call, so that stopping is prompt
-                worths.append(worth[:count])
+                    worths[-1][0].block_until_ready()  # no further ahead than one call, so that stopping is prompt
+                worths.append((worth, count))
                 step += count
                 ended = self._stop()
-            ended = self._look(step, np.concatenate(worths), np.asarray(norms), begin) or ended
+            objectives = np.concatenate([np.asarray(worth)[:count] for worth, count in worths])
+            ended = self._look(step, objectives, np.asarray(norms), begin) or ended
         self.trained.stopped = ended or "all steps"
         self.trained.steps = step
         if self._best is not None and self.held_out is not None:

@@ -59,7 +59,8 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_components : int, float or None
         The number of directions; a share of the variance in (0, 1] that they must reach; or None for all.
     features : None, transformer or kernel
-        The feature map phi, fitted inside, or a kernel.
+        The feature map phi, fitted inside, or a kernel. A network becomes an autoencoder: phi(x) are ``n_components``
+        codes from which the rows can be rebuilt, and the directions are their principal axes.
     center : bool
         Whether the mean m is subtracted; without it the directions are the singular vectors of the rows themselves.
     whiten : bool
@@ -133,9 +134,13 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Weight of each row; weight 2 equals the row twice.
         """
         self._check_flags()
-        self._require_fixed_features()
+        rebuilds = hasattr(self.features, "learn_to_rebuild")
+        if not rebuilds:
+            self._require_fixed_features()
         whole, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
+        if rebuilds:
+            whole = self._autoencoded(X, weights)
         rows = np.flatnonzero(weights > 0)
         weights = weights[rows]
         design = whole if len(rows) == whole.shape[0] else whole.rows(rows)
@@ -148,6 +153,13 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.explained_variance_ratio_ = spread / total
         self.n_components_ = len(spread)
         return self
+
+    def _autoencoded(self, X: Any, weights: Array) -> Design:
+        """Codes of a network that has learned to rebuild the rows from as many numbers as directions are wanted."""
+        if not isinstance(self.n_components, Integral):
+            raise EmpiriskError(f"n_components={self.n_components!r} must be a whole number, the size of the codes.")
+        self.features_.learn_to_rebuild(int(self.n_components), weights)
+        return design_of(self._mapped(X))
 
     # --- arguments ----------------------------------------------------------------------------------------------------
 

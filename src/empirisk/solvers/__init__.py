@@ -13,6 +13,7 @@ from empirisk.solvers.newton.newton import Newton
 from empirisk.solvers.rows.decomposition import Decomposition
 from empirisk.solvers.rows.dual_ascent import DualAscent
 from empirisk.solvers.stochastic.doubly_stochastic import DoublyStochastic
+from empirisk.solvers.stochastic.early_stopping import EarlyStopping
 from empirisk.solvers.stochastic.perceptron import Perceptron
 from empirisk.solvers.stochastic.sgd import SGD
 
@@ -23,6 +24,7 @@ __all__ = [
     "Decomposition",
     "DoublyStochastic",
     "DualAscent",
+    "EarlyStopping",
     "Envelope",
     "Factored",
     "GradientDescent",

@@ -19,7 +19,7 @@ from empirisk.theory.bound import (
     percent,
 )
 
-CLASSES = ("linear", "polynomial", "rectangle", "tree", "boolean_tree")
+CLASSES = ("linear", "polynomial", "rectangle", "tree", "boolean_tree", "network")
 
 
 def vc_bound(dimension: float, n: int, training_error: float = 0.0, delta: float = 0.05) -> Bound:
@@ -72,6 +72,7 @@ def vc_dimension(
     *,
     degree: int | None = None,
     leaves: int | None = None,
+    edges: int | None = None,
     constant: bool = True,
 ) -> Bound:
     """The most rows that a class of machines can label in every way.
@@ -86,6 +87,7 @@ def vc_dimension(
                                                                 2^m <= Catalan(L-1) (d m)^(L-1) 2^L
     boolean_tree trees on d columns of 0 and 1                  2^d; of L leaves at most
                                                                 log2(Catalan(L-1) d^(L-1) 2^L)
+    network      networks of sign units with |E| weights        at most 2 |E| log2(e |E|)
     ============ ============================================== =======================
 
     Parameters
@@ -99,6 +101,8 @@ def vc_dimension(
         The degree p of "polynomial".
     leaves : int
         The leaves L of "tree"; of "boolean_tree", if they are limited.
+    edges : int
+        The weights |E| of "network", biases included.
     constant : bool
         Whether the machine has an intercept, and a polynomial its lower powers: the polynomial without them has
         binomial(d + p - 1, p) + 1.
@@ -121,6 +125,10 @@ def vc_dimension(
         return _of_machine(machine)
     if machine not in CLASSES:
         raise EmpiriskError(f"machine={machine!r} is no class known here; use one of {CLASSES}.")
+    if machine == "network":
+        count = check_whole("edges", edges)
+        # Baum and Haussler: 2 |E| log2(e N) with N units, of which there are no more than weights.
+        return _dimension(math.floor(2 * count * math.log2(math.e * count)), f"Networks of {count} weights", "at most ")
     d = check_whole("features", features)
     if machine == "rectangle":
         return _dimension(2 * d, "Boxes along the axes")
@@ -246,6 +254,8 @@ def _of_machine(machine: Any) -> Bound:
         leaves = _leaves(machine)
         dimension = _tree_dimension(leaves, machine.n_features_in_)
         return _dimension(dimension, f"Trees of {leaves} leaves like this {name}", "at most ")
+    if hasattr(getattr(machine, "features_", None), "layer_outputs"):
+        raise EmpiriskError("machine has learned its features, which counts; use vc_dimension('network', edges=...).")
     intercept = bool(getattr(machine, "fit_intercept", True))
     if hasattr(machine, "coef_"):
         return _dimension(machine.coef_.shape[-1] + intercept, f"Machines like this {name}")

@@ -1,0 +1,98 @@
+"""Early stopping around any solver that goes step by step."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from empirisk.errors import EmpiriskError
+from empirisk.problem import Point, Problem
+from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.stochastic.sgd import Judge
+
+
+class EarlyStopping(Solver):
+    """Another solver on a part of the rows, stopped when the loss of the other rows has not improved for a while.
+
+    The best point for the held-out rows is the result, whatever its gap; the certificate says how far from the optimum
+    on all rows it is. `SGD` has this built in.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        The solver that goes step by step, on explicit features.
+    validation_fraction : float
+        The share of the rows held out.
+    patience : int
+        Iterations without improvement after which to stop.
+    random_state : int
+        Seed of the rows held out.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 40))
+    >>> machine = er.LogisticRegression(C=1e3, solver=er.solvers.EarlyStopping("gradient_descent", patience=3))
+    >>> machine.fit(X, X[:, 0] > 0).certificate_.status
+    'stopped early'
+    """
+
+    aims_at_tol = False
+
+    def __init__(
+        self,
+        solver: Any = "gradient_descent",
+        validation_fraction: float = 0.1,
+        patience: int = 5,
+        random_state: int = 0,
+    ):
+        self.solver = solver
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+
+    def refusal(self, problem: Problem) -> str:
+        if problem.design.implicit:
+            return "it needs explicit features, since rows are held out"
+        return self._inner().refusal(problem)
+
+    @property
+    def iteration_limit(self) -> int:
+        """That of the solver inside."""
+        return self._inner().iteration_limit
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        held_out, rows = self._split(len(problem.y))
+        part = replace(
+            problem, design=problem.design.rows(rows), y=problem.y[rows], weights=problem.weights[rows], rows=None
+        )
+        judge = Judge(problem, held_out, self.patience)
+        inner = replace(watch, shared={}, history={}, progress=None)
+
+        def look(iteration: int, point: Point) -> bool:
+            judge.note(Point(np.array(point.w), np.array(point.b)), np.inf, inner)  # some solvers go on in place
+            told = watch.progress is not None and watch.progress(iteration, point)
+            return told or bool(inner.status)
+
+        inner.progress = look
+        self._inner().solve(part, inner, start)
+        watch.history, watch.iterations, watch.status = inner.history, inner.iterations, inner.status
+        return judge.best
+
+    def _inner(self) -> Solver:
+        from empirisk.solvers import find  # the table of solvers knows this one too
+
+        return find(self.solver)
+
+    def _split(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows held out, and rows to train on."""
+        share = self.validation_fraction
+        if not (isinstance(share, Real) and 0 < share < 1):
+            raise EmpiriskError(f"validation_fraction={share!r} of EarlyStopping must lie between 0 and 1.")
+        if not (isinstance(self.patience, Integral) and self.patience >= 1):
+            raise EmpiriskError(f"patience={self.patience!r} of EarlyStopping must be a whole number of at least 1.")
+        count = min(max(1, round(share * rows)), rows - 1)
+        if count < 1:
+            raise EmpiriskError(f"X has {rows} row, of which EarlyStopping can hold out none; give more rows.")
+        order = np.random.default_rng(self.random_state).permutation(rows)
+        return np.sort(order[:count]), np.sort(order[count:])
