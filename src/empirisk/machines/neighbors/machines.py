@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.features import MapsFeatures
-from empirisk.contract.inputs import check_weights, class_weights, encode_classes
+from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, require_whole
@@ -45,6 +45,9 @@ class Neighbors(MapsFeatures, BaseEstimator):
     k: Any
     weights: str
     ks: Any
+
+    def _check_size(self, name: str, values: Any) -> None:
+        """Numbers of any size will do: the search has a unit of its own."""
 
     def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
         """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
@@ -282,6 +285,7 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
         """Keep the rows and their targets."""
         rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
         self.targets_ = np.asarray(y, dtype=np.float64)[self.positions_]
+        check_size("y", self.targets_)
         self._choose_k(rows)
         return self
 
