@@ -144,7 +144,7 @@ def with_rounding(problem: Problem, point: Point, certificate: Certificate) -> C
         lengths = problem.design.squared_rows()
         in_slopes, in_w = (float(np.sum(lengths * (part * part).T)) for part in (slopes, weights))
         moved += np.sqrt(in_slopes * in_w)
-    elif is_flat(problem) or problem.design.shape[0] * problem.design.shape[1] <= CANCELLING:
+    elif problem.penalty.zero or problem.design.shape[0] * problem.design.shape[1] <= CANCELLING:
         # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
         norms = np.sqrt(problem.design.squared_columns())
         moved += float(np.sum(norms @ weights * np.sqrt(np.sum(slopes**2, axis=0))))

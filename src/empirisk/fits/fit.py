@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import Certificate, Status, combine, with_rounding
-from empirisk.dual import feasible, is_flat
+from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.linalg.threads import Stopped, stopping
 from empirisk.problem import Point, Problem
@@ -348,7 +348,7 @@ def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
 
 def _why_no_minimiser(problem: Problem, point: Point) -> str:
     """Why no point attains the infimum: without a penalty, separable classes let some losses fall for ever."""
-    if problem.loss.attained or not is_flat(problem):
+    if problem.loss.attained or not problem.penalty.zero:
         return ""
     f = problem.predict(point)
     if problem.classes:

@@ -29,9 +29,9 @@ PERCEPTRON_LOSS = Need("the perceptron loss", lambda p: p.loss.corners == (Ramp(
 class Perceptron(Solver):
     """w <- w + rate c_i y_i phi(x_i) wherever y_i f(x_i) <= 0, and the intercept likewise.
 
-    Visits the samples epoch after epoch until one makes no mistake; an iteration is an epoch. Else the weights
-    with the fewest mistakes are the answer, and the status tells how many. Behind a kernel w is known by its coefficients: beta_i += rate c_i y_i. With the
-    linear kernel it makes the same mistakes as on the rows.
+    Visits the samples epoch after epoch until one makes no mistake; an iteration is an epoch. Else the weights with the
+    fewest mistakes are the answer, and the status tells how many. Behind a kernel w is known by its coefficients:
+    beta_i += rate c_i y_i. With the linear kernel it makes the same mistakes as on the rows.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ class Perceptron(Solver):
                 return point
             if watch(point, objective=objective):
                 if left.any():
-                    watch.objection = f"not separable in {watch.iterations} epochs: {_rows(problem, left)} mistakes left"
+                    watch.objection = (
+                        f"not separable in {watch.iterations} epochs: {_rows(problem, left)} mistakes left"
+                    )
                 return best
 
 
