@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 LARGEST = 1e50
 
 
-def check_size(name: str, values: Any) -> None:
+def check_size(name: str, values: Any, limit: float = LARGEST) -> None:
     """Raise where numbers are so large that products of them would overflow, or all so small that they would vanish.
 
     >>> check_size("X", np.array([[1.0, 1e49]]))
@@ -25,17 +25,17 @@ def check_size(name: str, values: Any) -> None:
     numbers = np.ravel(values.data if sparse.issparse(values) else values, order="K")
     with np.errstate(over="ignore"):
         # One product decides nearly always: a sum of squares within bounds has no term beyond them.
-        if len(numbers) == 0 or 1.0 <= np.vdot(numbers, numbers) <= LARGEST**2:
+        if len(numbers) == 0 or 1.0 <= np.vdot(numbers, numbers) <= limit * limit:
             return
     largest = max(float(numbers.max()), -float(numbers.min()))
-    if largest > LARGEST:
+    if largest > limit:
         raise EmpiriskError(
-            f"{name} holds numbers as large as {largest:.1e}; beyond {LARGEST:.0e} their products overflow: "
+            f"{name} holds numbers as large as {largest:.1e}; beyond {limit:.0e} their products overflow: "
             "divide them by their size first."
         )
-    if 0 < largest < 1 / LARGEST:
+    if 0 < largest < 1 / limit:
         raise EmpiriskError(
-            f"{name} holds no number larger than {largest:.1e}; below {1 / LARGEST:.0e} their products vanish: "
+            f"{name} holds no number larger than {largest:.1e}; below {1 / limit:.0e} their products vanish: "
             "divide them by their size first."
         )
 
