@@ -1,6 +1,7 @@
 """Ground truth: the optimal value of the equation by a general convex solver, written from the catalogue's formulas."""
 
 import warnings
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -65,10 +66,26 @@ def optimum(loss, penalty, C, X, y, weights, intercept, classes=0) -> float:
     return float(_solved(loss, penalty, C, X, y, weights, intercept, classes)[0])
 
 
-def minimiser(loss, penalty, C, X, y, weights, intercept, classes=0) -> tuple[np.ndarray, np.ndarray] | None:
-    """w and b where that value is attained, as far as the general solver can tell; None where it has none."""
-    _, w, b = _solved(loss, penalty, C, X, y, weights, intercept, classes)
-    return None if w is None or b is None else (w, b)
+class Found(NamedTuple):
+    """w and b of the general solver, and whether it calls them optimal without reserve."""
+
+    point: tuple[np.ndarray, np.ndarray]
+    optimal: bool
+
+
+def minimiser(loss, penalty, C, X, y, weights, intercept, classes=0) -> Found:
+    """Where that value is attained, as far as the general solver can tell; the best constant where it gives up."""
+    with warnings.catch_warnings():
+        # Its doubts are in the status, and what is made of them is the caller's business.
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        try:
+            _, w, b, status = _solved(loss, penalty, C, X, y, weights, intercept, classes)
+        except cp.SolverError:
+            w, status = None, cp.SOLVER_ERROR
+    if w is None:
+        width = X.shape[1]
+        return Found((np.zeros((width, classes) if classes else width), np.zeros(classes or ())), False)
+    return Found((w, b), status == cp.OPTIMAL)
 
 
 def _solved(loss, penalty, C, X, y, weights, intercept, classes):
@@ -92,6 +109,6 @@ def _solved(loss, penalty, C, X, y, weights, intercept, classes):
     problem = cp.Problem(cp.Minimize(value + C * cp.sum(cp.multiply(weights, terms))))
     best = _best_value(problem)
     if w.value is None:
-        return best, None, None
+        return best, None, None, problem.status
     constant = b.value if intercept else np.zeros(classes or ())
-    return best, true.value, constant - (centre / sizes) @ w.value
+    return best, true.value, constant - (centre / sizes) @ w.value, problem.status

@@ -11,6 +11,8 @@ from empirisk.dual import feasible
 from empirisk.problem import Point, Problem
 
 EPSILON = np.finfo(float).eps
+#: Entries of a penalised problem up to which the cancelling of columns is looked for.
+CANCELLING = 1_000_000
 
 
 class Status:
@@ -23,6 +25,7 @@ class Status:
     STALLED = "stalled"
     EARLY = "stopped early"
     PASSES = "all passes done"
+    SEPARABLE = "no minimiser exists (separable classes)"
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,39 @@ def verify(problem: Problem, point: Point) -> Certificate:
     u = problem.slopes(f) if point.u is None else point.u
     dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, point, f), key=lambda pair: pair[0])
     rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
-    gap = max(primal - dual, 0.0) + rounding if np.isfinite(primal - dual) else np.inf
+    # A bound above the objective is rounding, and shows how much of it there is.
+    gap = abs(primal - dual) + rounding if np.isfinite(primal - dual) else np.inf
     relative = gap / problem.magnitude(primal, dual) if np.isfinite(gap) else np.inf
     return Certificate(float(primal), float(dual), float(gap), float(relative))
+
+
+def with_rounding(problem: Problem, point: Point, certificate: Certificate) -> Certificate:
+    """The certificate with the rounding of predictions and targets in its gap.
+
+    A product <a_i, w> is off by a unit in the last place of its largest term, and a residual by one of f_i and y_i,
+    which is much where columns nearly cancel or targets lie far from zero. The objective is off by that times the
+    slopes of the losses.
+    """
+    f = problem.predict(point)
+    slopes = np.abs(problem.slopes(f))
+    if point.u is not None:
+        slopes = np.maximum(slopes, np.abs(point.u))  # at a corner the slope is any of many
+    moved = float(np.sum(slopes * np.abs(f)))
+    if not (problem.classes or problem.loss.margin_form):
+        moved += float(slopes @ np.abs(problem.y))
+    weights = np.abs(point.w)
+    if problem.design.implicit:
+        # As in `HilbertNorm.terms`, errors of many terms add up like the root of the sum of their squares.
+        lengths = problem.design.squared_rows()
+        in_slopes, in_w = (float(np.sum(lengths * (part * part).T)) for part in (slopes, weights))
+        moved += np.sqrt(in_slopes * in_w)
+    elif problem.penalty.zero or problem.design.shape[0] * problem.design.shape[1] <= CANCELLING:
+        # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
+        norms = np.sqrt(problem.design.squared_columns())
+        moved += float(np.sum(norms @ weights * np.sqrt(np.sum(slopes**2, axis=0))))
+    gap = float(certificate.gap + EPSILON * moved) if np.isfinite(moved) else np.inf
+    relative = gap / problem.magnitude(certificate.primal, certificate.dual) if np.isfinite(gap) else np.inf
+    return replace(certificate, gap=gap, relative_gap=relative)
 
 
 def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:

@@ -83,8 +83,8 @@ def _shift_to_sum(u: Array, low: Array, high: Array, scale: Array, aim: float) -
     reach = 1.0
     while np.clip(u - reach * scale, low, high).sum() > aim or np.clip(u + reach * scale, low, high).sum() < aim:
         reach *= 2
-        if reach > 1e300:
-            return np.zeros_like(u)
+        if reach > 1e300:  # rounding has put the aim just beyond all lower or all upper bounds
+            return low if low.sum() > aim else high
     left, right = -reach, reach
     for _ in range(60):
         middle = 0.5 * (left + right)

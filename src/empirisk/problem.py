@@ -15,6 +15,8 @@ from empirisk.penalties.base import Penalty
 Array = NDArray[np.float64]
 #: A perfect fit has the objective zero: gaps are then compared with this share of that of the best constant.
 FLOOR = 1e-6
+#: A few units in the last place.
+STORED = 16 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,27 @@ class Problem:
         """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""
         floor = FLOOR * self.origin_value if np.isfinite(self.origin_value) else 0.0
         return max(abs(primal), abs(dual) if np.isfinite(dual) else 0.0, floor, np.finfo(float).tiny)
+
+    def constants(self, point: Point) -> Array | float:
+        """The intercept for rows that are not shifted, which is what a machine stores."""
+        return point.b if self.design.shift is None else point.b - self.design.shift @ point.w
+
+    def as_stored(self, point: Point) -> Point:
+        """The point that the stored w and intercept stand for: far from the origin the intercept is rounded more.
+
+        The same point where that is no more than the rounding of predictions as large as the targets.
+        """
+        if self.design.shift is None:
+            return point
+        extended = np.longdouble
+        exact = np.asarray(self.constants(point), extended) + self.design.shift.astype(extended) @ point.w.astype(
+            extended
+        )
+        b = exact.astype(float)
+        size = max(float(np.abs(b).max()), float(np.abs(self.y).max()) if not self.classes else 1.0)
+        if np.all(np.abs(b - point.b) <= STORED * size):
+            return point
+        return replace(point, b=b if self.classes else float(b))
 
     def predict(self, point: Point) -> Array:
         """f = A w + b."""

@@ -26,12 +26,12 @@ def _tiny(random: Random, n: int, d: int) -> Rows:
 
 
 def _huge(random: Random, n: int, d: int) -> Rows:
-    return random.normal(size=(n, d)) * 10.0 ** random.choice([10, 30, 76, 100, 150, 200, 300])
+    return random.normal(size=(n, d)) * 10.0 ** random.choice([10, 20, 30, 40, 49, 52, 160, 300])
 
 
 def _one_huge_entry(random: Random, n: int, d: int) -> Rows:
     X = random.normal(size=(n, d))
-    X[random.integers(n), random.integers(d)] = 10.0 ** random.choice([20, 80, 152, 200, 307])
+    X[random.integers(n), random.integers(d)] = 10.0 ** random.choice([9, 20, 30, 45, 80, 200, 307])
     return X
 
 
@@ -162,9 +162,9 @@ def numbers(random: Random, X: Rows) -> tuple[Rows, str]:
     elif kind == "tiny":
         y = y * 10.0 ** random.choice([-20, -100, -200])
     elif kind == "huge":
-        y = y * 10.0 ** random.choice([20, 100, 152, 200, 300])
+        y = y * 10.0 ** random.choice([10, 20, 30, 45, 160])
     elif kind == "outlier":
-        y[random.integers(len(y))] = 10.0 ** random.choice([4, 12, 90, 160, 305])
+        y[random.integers(len(y))] = 10.0 ** random.choice([4, 12, 30, 45, 160])
     elif kind == "offset":
         y = y + 1e8
     elif kind == "noise":
@@ -176,14 +176,17 @@ def numbers(random: Random, X: Rows) -> tuple[Rows, str]:
     return y, kind
 
 
+KINDS_OF_LABELS = ("two", "three", "many", "words", "bools", "floats", "single", "objects") * 4 + (
+    "one",
+    "mixed",
+    "missing",
+)
+
+
 def labels(random: Random, X: Rows) -> tuple[object, str]:
     """Targets of a classification, and what is odd about them."""
     f = _signal(random, X)
-    kind = str(
-        random.choice(
-            ["two", "two", "three", "many", "words", "bools", "floats", "single", "one", "mixed", "missing", "objects"]
-        )
-    )
+    kind = str(random.choice(KINDS_OF_LABELS))
     count = {"three": 3, "many": 6, "words": 3, "single": 3}.get(kind, 2)
     codes = np.searchsorted(np.quantile(f, np.arange(1, count) / count), f)
     if kind == "words":
@@ -220,9 +223,9 @@ def weights(random: Random, n: int) -> tuple[Rows | None, str]:
     if kind == "zeros":
         return (random.random(n) < 0.6).astype(float), kind
     if kind == "tiny":
-        return np.full(n, 10.0 ** random.choice([-20, -150, -300])), kind
+        return np.full(n, 10.0 ** random.choice([-6, -20, -45, -300])), kind
     if kind == "huge":
-        return np.full(n, 10.0 ** random.choice([9, 18, 30, 200])), kind
+        return np.full(n, 10.0 ** random.choice([6, 9, 18, 30, 45, 200])), kind
     if kind == "spread":
         return 10.0 ** random.uniform(-9, 9, n), kind
     out = np.zeros(n)

@@ -315,3 +315,10 @@ def test_a_kernel_with_a_block_of_its_own_inherits_no_formula():
 
     assert Twice().formula(np.ones((1, 1)), np.ones((1, 1))) is None
     assert er.kernels.Gaussian().formula(np.ones((1, 1)), np.ones((1, 1))) is not None
+
+
+@pytest.mark.row("K2")
+def test_anova_is_the_sum_over_columns_unless_told_otherwise():
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    expected = sum(er.kernels.Gaussian()(X[:, [j]]) for j in range(3))
+    np.testing.assert_allclose(er.kernels.Anova()(X), expected)

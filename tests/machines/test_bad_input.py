@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import empirisk as er
 
@@ -39,8 +40,8 @@ INF = np.where(np.arange(60).reshape(20, 3) == 7, np.inf, X)
         (er.Regressor(loss="hinge"), (X, Y), "not a regression loss"),
         (er.SVM(penalty="l3"), (X, LABELS), "penalty='l3' is not known"),
         (er.SVM(solver="magic"), (X, LABELS), "solver='magic' is not known"),
-        (er.SVM(solver="newton"), (X, LABELS), "the loss has corners.*solver='auto'"),
-        (er.Lasso(solver="closed_form"), (X, Y), "l1 penalty has no closed form"),
+        (er.SVM(solver="newton"), (X, LABELS), "it needs .*solver='auto'"),
+        (er.Lasso(solver="closed_form"), (X, Y), "it needs a penalty l2/2"),
         (er.SVM(multiclass="all"), (X, LABELS), "multiclass='all' is not known"),
         (er.Classifier(loss="exponential", multiclass="joint"), (X, LABELS), "no meaning for Exponential"),
         (er.Classifier(loss="softmax", multiclass="one_vs_rest"), (X, LABELS), "joint loss"),
@@ -62,6 +63,26 @@ INF = np.where(np.arange(60).reshape(20, 3) == 7, np.inf, X)
         (er.SVM(), (X, LABELS, np.ones(7)), "sample_weight"),
         (er.SVM(), (X, LABELS, np.full(20, np.nan)), "sample_weight contains NaN"),
         (er.Ridge(), (X, np.where(np.arange(20) == 3, np.nan, Y)), "NaN"),
+        (
+            er.Ridge(),
+            (np.where(np.arange(60).reshape(20, 3) == 7, 1e200, X), Y),
+            "X holds numbers as large as 1.0e.200",
+        ),
+        (er.Ridge(), (sparse.csr_matrix(1e60 * X), Y), "X holds numbers .*divide them by their size"),
+        (er.Ridge(features=er.maps.Polynomial(3)), (1e30 * X, Y), r"features\(X\) holds numbers"),
+        (er.Ridge(features=er.kernels.Polynomial(6)), (1e30 * X, Y), r"k\(x, x\) is as large"),
+        (er.SVR(), (1e-160 * X, Y), "X holds no number larger than .*e-160"),
+        (er.Lasso(), (X, 1e-99 * Y), "y holds no number larger than"),
+        (er.NearestCentroid(), (1e160 * X, LABELS), "X holds numbers"),
+        (er.OneClassSVM(), (1e160 * X,), "X holds numbers"),
+        (er.SVR(), (X, 1e200 * Y), "y holds numbers as large as"),
+        (er.KNNRegressor(), (X, 1e200 * Y), "y holds numbers as large as"),
+        (er.SVM(C=1e60), (X, LABELS), "C=1e.60 must lie between 1e-50 and 1e.50"),
+        (er.SVM(), (X, LABELS, np.full(20, 1e-200)), "1.0e-200 as its largest value.*multiply all weights"),
+        (er.SVM(), (X, np.array(["a", 1] * 10, dtype=object)), "labels of the types int, str, which have no order"),
+        (er.NearestCentroid(), (X, np.array(["a", None] * 10, dtype=object)), "types NoneType, str.*without a label"),
+        (er.Ridge(C="cv"), (X[:2], Y[:2]), "C='cv' with cv=5 cannot split 2 rows: .*fewer folds"),
+        (er.SVM(C="cv"), (X, np.arange(20) == 3), "C='cv': y holds one row of the class .*True"),
         (er.maps.Periodic(harmonics=0), (X, Y), "harmonics=0"),
         (er.maps.Periodic(period=-1.0), (X, Y), "period=-1.0"),
     ],

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
@@ -199,3 +200,49 @@ def test_no_warning_at_defaults_on_bundled_data(machine, load, standardised):
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X) if standardised else X
     assert machine.fit(X, y).score(X, y) > 0.6
+
+
+@pytest.mark.row("L2")
+@pytest.mark.parametrize("features", [None, er.kernels.Linear()], ids=str)
+@pytest.mark.parametrize("average", [False, True])
+def test_a_perceptron_that_cannot_separate_keeps_the_fewest_mistakes_and_says_so(features, average):
+    X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
+    machine = er.Perceptron(features=features, average=average).fit(X, y)
+    assert not machine.certificate_.converged
+    f = np.where(y == 1, 1, -1) * machine.decision_function(X)
+    assert machine.certificate_.status == f"not separable in 200 epochs: {(f <= 0).sum()} mistakes left"
+    assert (f <= 0).sum() <= 2
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 2))
+    y = (X[:, 0] + random.normal(size=200) > 0).astype(int)
+    machine = er.Perceptron(features=features, average=average).fit(X, y)
+    assert machine.score(X, y) >= er.LogisticRegression().fit(X, y).score(X, y) - 0.06
+
+
+@pytest.mark.row("E4")
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", 2), ("exponential", 2), ("soft_hinge", 2), ("softmax", 3)])
+def test_separable_classes_without_a_penalty_have_no_minimiser(loss, classes):
+    X, y = make_blobs(40, centers=classes, cluster_std=0.2, random_state=3)
+    with pytest.warns(ConvergenceWarning, match=r"no minimiser exists.*separable.*use a penalty"):
+        machine = er.Classifier(loss=loss, penalty="none").fit(X, y)
+    assert not machine.certificate_.converged
+    assert machine.score(X, y) == 1.0
+    y[:4] = (y[:4] + 1) % classes  # now it exists
+    machine = er.Classifier(loss=loss, penalty="none").fit(X, y)
+    assert machine.certificate_.converged
+
+
+def test_the_hyperplane_of_a_kernel_machine_is_refused_with_a_sentence():
+    machine = er.SVM(features=er.kernels.Gaussian()).fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    with pytest.raises(er.errors.Unsuitable, match="behind a kernel the hyperplane lies among the kernel's features"):
+        er.Hyperplane.of(machine)
+
+
+def test_a_hard_margin_through_the_origin_says_so_where_only_that_fails():
+    X, y = np.array([[1.0], [2.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])
+    with pytest.raises(er.errors.NotSeparable, match=r"through the origin .*use fit_intercept=True") as caught:
+        er.SVM(C=np.inf, fit_intercept=False).fit(X, y)
+    assert "hulls" not in str(caught.value)
+    assert er.SVM(C=np.inf).fit(X, y).score(X, y) == 1.0
+    with pytest.raises(er.errors.NotSeparable, match="convex hulls of the classes meet"):
+        er.SVM(C=np.inf).fit(X, [0, 1, 0, 1])

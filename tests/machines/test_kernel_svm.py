@@ -1,8 +1,11 @@
 """Kernel machines with corners: the classifier, the regressor and the perceptron behind a kernel."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn import svm
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
@@ -140,11 +143,14 @@ def test_doubly_stochastic_gradients_approach_the_optimum(loss, columns):
     X, y = classes(200)
     best = er.Classifier(loss, KERNEL, C=0.1).fit(X, y)
     solver = er.solvers.DoublyStochastic(columns=columns, batch=32)
-    machine = er.Classifier(loss, KERNEL, C=0.1, solver=solver, max_iter=60).fit(X, y)
+    machine = er.Classifier(loss, KERNEL, C=0.1, solver=solver, max_iter=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a few passes may leave more than a hundredth
+        machine.fit(X, y)
+        again = clone(machine).fit(X, y)
     zero = 0.1 * 200 * losses_at_zero(loss)
     reached, least = machine.certificate_.primal, best.certificate_.primal
     assert (reached - least) / (zero - least) < (0.02 if columns == 512 else 0.2)
-    again = er.Classifier(loss, KERNEL, C=0.1, solver=solver, max_iter=60).fit(X, y)
     np.testing.assert_array_equal(machine.dual_coef_, again.dual_coef_)
     assert machine.certificate_.status in ("all passes done", "converged")
 

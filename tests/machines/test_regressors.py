@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_diabetes, load_linnerud
 
 import empirisk as er
@@ -119,7 +120,7 @@ def test_leave_one_out_is_refitting(shape, intercept):
     for row in range(0, shape[0], max(1, shape[0] // 20)):
         kept = np.arange(shape[0]) != row
         for column, C in enumerate(Cs):
-            left_out = er.Ridge(C=C, fit_intercept=intercept, tol=1e-14, solver=er.solvers.ClosedForm("cholesky"))
+            left_out = er.Ridge(C=C, fit_intercept=intercept, tol=1e-12, solver=er.solvers.ClosedForm("cholesky"))
             left_out.fit(X[kept], y[kept], weights[kept])
             loss = (y[row] - left_out.predict(X[[row]])[0]) ** 2
             assert choice.losses[row, column] == pytest.approx(loss, rel=1e-9, abs=1e-10)
@@ -182,3 +183,30 @@ def test_a_path_is_its_fits(machine):
         np.testing.assert_allclose(found.coefs[k], alone.coef_, rtol=2e-2, atol=2e-3)
     with pytest.raises(ValueError, match="has no path"):
         er.selection.path(er.NearestCentroid(), X, y)
+
+
+@pytest.mark.row("L3")
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("kind", ["multiples", "one-hot", "sums", "duplicates", "zero", "wide", "sparse", "scaled"])
+def test_least_squares_is_of_minimum_norm_wherever_there_are_several(kind, intercept):
+    random = np.random.default_rng(3)
+    x = random.normal(size=(40, 1))
+    X = {
+        "multiples": np.hstack([x, -5 * x]),
+        "one-hot": np.eye(4)[random.integers(0, 4, 40)],
+        "sums": np.hstack([x, x**2, x + x**2, 1 - x]),
+        "duplicates": np.hstack([x, x, x]),
+        "zero": np.hstack([x, 0 * x, 2 * x]),
+        "wide": random.normal(size=(6, 15)),
+        "sparse": np.eye(5)[random.integers(0, 5, 40)] * 3.0,
+        "scaled": np.hstack([1e-6 * x, 1e3 * x, x**2]),
+    }[kind]
+    weights = random.uniform(0.5, 2.0, len(X))
+    y = 2 * X[:, 0] + random.normal(size=len(X))
+    given = sparse.csr_matrix(X) if kind == "sparse" else X
+    machine = er.LeastSquares(fit_intercept=intercept).fit(given, y, weights)
+    centre, level = (np.average(X, 0, weights), np.average(y, weights=weights)) if intercept else (0.0, 0.0)
+    root = np.sqrt(weights)[:, None]
+    expected = np.linalg.pinv(root * (X - centre), rcond=1e-12) @ (root[:, 0] * (y - level))
+    assert machine.certificate_.converged
+    np.testing.assert_allclose(machine.coef_, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())

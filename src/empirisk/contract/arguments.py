@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
-from empirisk.contract.inputs import class_weights
+from empirisk.contract.inputs import class_weights, sorted_classes
 from empirisk.errors import EmpiriskError
 
 Array = NDArray[np.float64]
@@ -88,8 +87,7 @@ def weigh_classes(
     >>> weigh_classes(np.array(["b", "a", "c"]), np.array([1.0, 1.0, 0.0]), {"a": 3.0})
     (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1]), array([1., 3., 0.]))
     """
-    check_classification_targets(y)
-    classes = np.unique(y[weights > 0])
+    classes = sorted_classes(y, weights)
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     codes = np.where(classes[codes] == y, codes, -1)
     factors = np.where(codes < 0, 0.0, class_weights(class_weight, classes, codes, weights)[codes])

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from empirisk import kernels, state
-from empirisk.contract.inputs import check_weights
-from empirisk.errors import Unsuitable
+from empirisk.contract.inputs import LARGEST, check_size, check_weights
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
 from empirisk.kernels.items import size
@@ -74,6 +75,10 @@ class MapsFeatures:
             return None
         return kernels.find(self.features, "features")
 
+    def _check_size(self, name: str, values: Any) -> None:
+        """Raise where products of the numbers would overflow or vanish."""
+        check_size(name, values)
+
     def _require_fixed_features(self) -> None:
         """Raise for features that would learn with a machine that minimises nothing by which they could."""
         features = self.features if self._kernel() is None else self._kernel()
@@ -90,6 +95,7 @@ class MapsFeatures:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
         if self.features is None:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
+            self._check_size("X", matrix)
             return design_of(matrix), y
         y = validate_data(self, X="no_validation", y=y, **target)
         self.features_ = self._seeded(clone(self.features)).fit(X, y)
@@ -102,6 +108,7 @@ class MapsFeatures:
             return streamed, y
         matrix = self._mapped(X)
         check_consistent_length(matrix, y)
+        self._check_size("features(X)", matrix)
         return design_of(matrix), y
 
     def _seeded(self, features: Any) -> Any:
@@ -117,6 +124,7 @@ class MapsFeatures:
             array, y = validate_data(
                 self, X, y, accept_sparse=FORMATS if kernel.sparse else False, dtype=FLOATS, **target
             )
+            self._check_size("X", array)
         else:
             array, y = X, validate_data(self, X="no_validation", y=y, **target)
         counting = X if kernel.takes == "gram" or sample_weight is None else _with_weight(X, sample_weight, len(y))
@@ -126,7 +134,9 @@ class MapsFeatures:
         require_positive(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
-        return GramDesign(self.features_, in_double(items), source), y
+        design = GramDesign(self.features_, in_double(items), source)
+        _check_kernel_size(design)
+        return design, y
 
     def _mapped(self, X) -> Any:
         """Validated data after the fitted feature map."""
@@ -186,7 +196,21 @@ def _takes_sparse(features: Any) -> bool:
 def _with_weight(X, sample_weight, rows: int) -> Any:
     """The samples with a positive weight."""
     weights = check_weights(sample_weight, rows)
-    return X if weights.min() > 0 else _safe_indexing(X, np.flatnonzero(weights > 0))
+    if weights.min() > 0:
+        return X
+    # Of the sparse formats only some can be asked for rows.
+    return _safe_indexing(X.tocsr() if sparse.issparse(X) else X, np.flatnonzero(weights > 0))
+
+
+def _check_kernel_size(design: GramDesign) -> None:
+    """Raise where the squared lengths |phi(x)|^2 are beyond what squares of numbers in X may be."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        diagonal = design.diagonal
+    if not np.all(diagonal <= LARGEST**2):  # NaN included
+        raise EmpiriskError(
+            f"features: k(x, x) is as large as {diagonal.max():.1e}, where products overflow; divide the columns of X "
+            "by their size, or normalise the kernel."
+        )
 
 
 def expansion(design: Any, rows: list[NDArray], weights: list[Array]) -> dict[str, Any]:

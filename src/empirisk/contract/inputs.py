@@ -1,16 +1,43 @@
-"""What goes into a fit, checked: weights, classes, C."""
+"""What goes into a fit, checked: the size of numbers, weights, classes, C."""
 
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
 
 Array = NDArray[np.float64]
+#: The largest number in X and in y, the largest weight and C lie between the inverse of this and this: a sum of
+#: C * weight * x^2 * y^2 over any number of rows then neither overflows nor vanishes.
+LARGEST = 1e50
+
+
+def check_size(name: str, values: Any, limit: float = LARGEST) -> None:
+    """Raise where numbers are so large that products of them would overflow, or all so small that they would vanish.
+
+    >>> check_size("X", np.array([[1.0, 1e49]]))
+    """
+    numbers = np.ravel(values.data if sparse.issparse(values) else values, order="K")
+    with np.errstate(over="ignore"):
+        # One product decides nearly always: a sum of squares within bounds has no term beyond them.
+        if len(numbers) == 0 or 1.0 <= np.vdot(numbers, numbers) <= limit * limit:
+            return
+    largest = max(float(numbers.max()), -float(numbers.min()))
+    if largest > limit:
+        raise EmpiriskError(
+            f"{name} holds numbers as large as {largest:.1e}; beyond {limit:.0e} their products overflow: "
+            "divide them by their size first."
+        )
+    if 0 < largest < 1 / limit:
+        raise EmpiriskError(
+            f"{name} holds no number larger than {largest:.1e}; below {1 / limit:.0e} their products vanish: "
+            "divide them by their size first."
+        )
 
 
 def check_weights(sample_weight, rows: int) -> Array:
@@ -30,13 +57,31 @@ def check_weights(sample_weight, rows: int) -> Array:
         raise EmpiriskError("sample_weight contains negative values; weights must be zero or positive.")
     if weights.max() == 0:
         raise EmpiriskError("sample_weight is zero for every row; at least one weight must be positive.")
+    if not 1 / LARGEST <= weights.max() <= LARGEST:
+        raise EmpiriskError(
+            f"sample_weight has {weights.max():.1e} as its largest value, where {1 / LARGEST:.0e} to {LARGEST:.0e} is "
+            "allowed; multiply all weights by one number, and divide C by it."
+        )
     return weights
+
+
+def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDArray:
+    """The classes, or with ``continuous`` the numbers, that have weight, sorted."""
+    try:
+        if not continuous:
+            check_classification_targets(y)
+        return np.unique(y[weights > 0])
+    except TypeError as error:  # labels that cannot be compared: None, or words beside numbers
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise EmpiriskError(
+            f"y mixes labels of the types {', '.join(kinds)}, which have no order; give all of them one type, and drop "
+            "rows without a label."
+        ) from error
 
 
 def encode_classes(y: NDArray, weights: Array, machine: str) -> tuple[NDArray, NDArray]:
     """The sorted classes with positive weight, and the class number of every row (-1 for none)."""
-    check_classification_targets(y)
-    classes = np.unique(y[weights > 0])
+    classes = sorted_classes(y, weights)
     if len(classes) < 2:
         raise EmpiriskError(
             f"{machine} needs at least two classes in y, but it holds one class only: {classes[0]!r}; "
@@ -74,6 +119,8 @@ def check_C(C: Any, hard: bool = False) -> float:
     value = float(C)
     if not value > 0:
         raise EmpiriskError(f"C={C!r} must be positive; it multiplies the sum of losses.")
+    if not 1 / LARGEST <= value <= LARGEST and not np.isinf(value):
+        raise EmpiriskError(f"C={C!r} must lie between {1 / LARGEST:.0e} and {LARGEST:.0e}; change the scale of y.")
     if np.isinf(value) and not hard:
         raise EmpiriskError(f"C={C!r} must be finite here; only the hinge losses have a hard margin.")
     return value

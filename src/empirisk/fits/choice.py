@@ -128,7 +128,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 
 
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
-    splits = list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
+    splits = _folds(machine, y)
     values = grid(machine.Cs, *natural_range(problems))
     table = np.zeros((len(splits), len(values)))
     sizes = np.zeros(len(splits))
@@ -145,6 +145,23 @@ def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run)
             )
             table[number, column] = lost / sizes[number]
     return _pick(values, table, sizes, machine.rule)
+
+
+def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
+    """The rows to learn from and those to judge by, of every fold."""
+    if is_classifier(machine):
+        classes, counts = np.unique(y, return_counts=True)
+        if counts.min() < 2:
+            raise EmpiriskError(
+                f"C='cv': y holds one row of the class {classes[counts.argmin()]!r}, which no fold can both learn from "
+                "and judge by; drop the row, or give a number as C."
+            )
+    try:
+        return list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
+    except ValueError as error:
+        raise EmpiriskError(
+            f"C='cv' with cv={machine.cv!r} cannot split {len(y)} rows: {error} Give fewer folds, or a number as C."
+        ) from error
 
 
 def _part(problem: Problem, rows: NDArray, trained: NDArray | None = None) -> Problem:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from empirisk.certificate import Certificate, Status, combine
+from empirisk.certificate import Certificate, Status, combine, with_rounding
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.linalg.threads import Stopped, stopping
@@ -30,12 +30,18 @@ Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
 SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
 GRACE = 0.5  # seconds for the certificate of a fit that was stopped
+#: A relative gap above this is told even of solvers that aim at no gap.
+COARSE = 0.01
+
+CUT = (Status.TIME, Status.INTERRUPTED, Status.EARLY)
 
 REMEDIES = {
     Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
     Status.TIME: "raise max_time or tol",
     Status.INTERRUPTED: "fit again to continue",
     Status.STALLED: "standardise the columns, lower C, or raise tol",
+    Status.SEPARABLE: "use a penalty, or SVM(C=inf) for the widest margin",
+    Status.PASSES: "raise max_iter, or use solver='auto'",
 }
 
 
@@ -68,7 +74,7 @@ class Fit:
     @property
     def cut(self) -> bool:
         """Whether a limit of time, the user or a callback ended it."""
-        return self.certificate.status in (Status.TIME, Status.INTERRUPTED, Status.EARLY)
+        return self.certificate.status in CUT
 
 
 #: What tells the fits of a batch to end, whichever thread of the pool they run in.
@@ -225,7 +231,7 @@ class Run:
         for chosen, reason in pick(self.solver, problem):
             watch = watching(
                 tol=_aim(problem, tol),
-                max_iter=self.limits.max_iter or chosen.iteration_limit,
+                max_iter=self.limits.max_iter or chosen.limit(problem),
                 progress=None if self.progress is None else self.progress(number),
             )
             with np.errstate(over="ignore", under="ignore"):
@@ -307,11 +313,11 @@ def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
     """The certificate of a point. That of one where the fit was stopped must not take long: else nothing is proved."""
     if watch.status not in (Status.INTERRUPTED, Status.TIME):
-        return watch.certificate(problem, point)
+        return with_rounding(problem, point, watch.certificate(problem, point))
     end = time.perf_counter() + GRACE
     try:
         with stopping(lambda: time.perf_counter() >= end):
-            return watch.certificate(problem, point)
+            return with_rounding(problem, point, watch.certificate(problem, point))
     except Stopped:
         return Certificate(np.inf, -np.inf, np.inf, np.inf)
 
@@ -340,12 +346,28 @@ def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
         )
 
 
+def _why_no_minimiser(problem: Problem, point: Point) -> str:
+    """Why no point attains the infimum: without a penalty, separable classes let some losses fall for ever."""
+    if problem.loss.attained or not problem.penalty.zero:
+        return ""
+    f = problem.predict(point)
+    if problem.classes:
+        own = np.take_along_axis(f, problem.y.astype(int)[:, None], axis=1)
+        margins = own[:, 0] - np.where(np.arange(problem.classes) == problem.y[:, None], -np.inf, f).max(axis=1)
+    else:
+        margins = problem.y * f
+    return Status.SEPARABLE if margins.min() > 0 else ""
+
+
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
-    certificate = _graded(problem, point, watch)
+    certificate = _graded(problem, problem.as_stored(point), watch)
     _require_weak_duality(problem, certificate)
-    converged = bool(certificate.relative_gap <= tol)
+    objection = "" if watch.status in CUT else watch.objection or _why_no_minimiser(problem, point)
+    converged = bool(certificate.relative_gap <= tol) and not objection
     status = watch.status
-    if converged:
+    if objection:
+        status = objection
+    elif converged:
         status = Status.CONVERGED
     elif status in ("", Status.CONVERGED):
         status = Status.STALLED
@@ -378,8 +400,13 @@ def summarise(fits: list[Fit]) -> tuple[Certificate, dict[str, np.ndarray]]:
 
 
 def warn_unless_converged(certificate: Certificate, machine: str) -> None:
-    """Say how far a fit got, and what to do, where it did not reach ``tol`` or was not meant to."""
+    """Say how far a fit got, and what to do, where it did not reach ``tol``.
+
+    A solver that was not meant to reach it has done its passes; that is worth a word where much is missing.
+    """
     if certificate.converged or certificate.status not in REMEDIES:
+        return
+    if certificate.status == Status.PASSES and certificate.relative_gap <= COARSE:
         return
     warnings.warn(
         f"{machine} did not reach tol: {certificate.status} after {certificate.iterations} iterations with a "

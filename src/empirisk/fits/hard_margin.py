@@ -86,8 +86,13 @@ def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> Not
     evidence = np.flatnonzero(np.abs(shares) > 1e-6)
     rows = evidence if problem.rows is None else problem.rows[evidence]
     shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
+    if problem.intercept:
+        which, why, remedy = "hyperplane", "the convex hulls of the classes meet among", "use a finite C"
+    else:
+        which, why = "hyperplane through the origin", "no direction has a positive product with all of"
+        remedy = "use fit_intercept=True, which allows other hyperplanes, or a finite C"
     return NotSeparable(
-        f"C=inf asks for a hard margin, but no hyperplane separates the classes: the hinge losses {losses_of_all}, "
-        f"and the convex hulls of the classes meet among rows {shown}; use a finite C.",
+        f"C=inf asks for a hard margin, but no {which} separates the classes: the hinge losses {losses_of_all}, "
+        f"and {why} rows {shown}{'' if problem.intercept else ' times their labels'}; {remedy}.",
         rows,
     )

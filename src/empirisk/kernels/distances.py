@@ -45,6 +45,8 @@ class Packed:
     @classmethod
     def of(cls, A: NDArray, scale: float, centre: NDArray) -> "Packed":
         """Pack rows."""
+        if not np.isfinite(scale):
+            raise EmpiriskError("X holds values so small that squared widths vanish; scale its columns.")
         wide = np.empty((A.shape[0], A.shape[1] + 2), A.dtype)
         np.subtract(A, centre, out=wide[:, :-2])
         norms = scale * squared_norms(wide[:, :-2])

@@ -348,7 +348,7 @@ class Anova(Kernel):
         kernels_=state.optional(state.several(state.part(Kernel), "columns")),
     )
 
-    def __init__(self, kernel: Kernel | None = None, order: int = 2):
+    def __init__(self, kernel: Kernel | None = None, order: int = 1):
         self.kernel = kernel
         self.order = order
 

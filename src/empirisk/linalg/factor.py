@@ -79,6 +79,11 @@ class NormalEquations:
         """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
         return self._form.solve(right, constant, rows, columns)
 
+    @property
+    def dependent(self) -> bool:
+        """Whether columns were found to be dependent, so that the solution is one of many."""
+        return self._form.dependent
+
     def step(self, right: Array, constant: float) -> tuple[Array, float]:
         """(x, b) alone, without shifts."""
         return self._form.step(right, constant)
@@ -103,6 +108,10 @@ class ColumnForm:
         self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
         self._factor = Cholesky(matrix)
 
+    @property
+    def dependent(self) -> bool:
+        return self._factor.ridge > 0
+
     def solve(
         self, right: Array, constant: float, rows: Array | None, columns: Array | None
     ) -> tuple[Array, float, Array]:
@@ -122,6 +131,8 @@ class ColumnForm:
 
 class RowForm:
     """The n x n form: z = c e solves  (1/c + A E^-1 A') z = A (E^-1 p - h) + b + g,  and then x = E^-1 (p - A'z)."""
+
+    dependent = False  # E > 0 leaves one solution
 
     def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
         rows = design.shape[0]

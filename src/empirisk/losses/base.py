@@ -49,6 +49,8 @@ class Loss(Part):
     margin_form: ClassVar[bool] = False
     #: Whether the curvature comes near zero and near infinity, so that plain Newton steps lose their way.
     steep: ClassVar[bool] = False
+    #: Whether a finite prediction has the smallest loss; else it falls for ever as the margin grows.
+    attained: ClassVar[bool] = True
     #: The loss (a name) whose zero set is the constraint that C = infinity means, if it means one.
     hard_form: ClassVar[str | None] = None
     #: Whether the curvature is the same everywhere.

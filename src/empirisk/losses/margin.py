@@ -163,6 +163,7 @@ class SoftHinge(MarginLoss):
 
     interval = (-1.0, 0.0)
     probabilistic = True
+    attained = False
 
     def __init__(self, margin: float = 1.0, temperature: float = 1.0):
         self.margin = margin
@@ -267,6 +268,7 @@ class Exponential(MarginLoss):
 
     interval = (-np.inf, 0.0)
     probabilistic = True
+    attained = False
 
     def phi(self, t: Array) -> Array:
         """e^-t, infinite where it overflows."""

@@ -50,6 +50,7 @@ class Softmax(JointLoss):
     """
 
     probabilistic = True
+    attained = False
     curvature_bound = 0.5
 
     def _others(self, y: Array, f: Array) -> tuple[Array, Array, Array]:

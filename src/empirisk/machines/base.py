@@ -167,7 +167,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
 
 def _intercepts(problem: Problem, point: Point) -> Array:
     """The intercepts of a point for unshifted data; of a joint loss centred, since only their differences count."""
-    constants = np.atleast_1d(point.b if problem.design.shift is None else point.b - problem.design.shift @ point.w)
+    constants = np.atleast_1d(problem.constants(point))
     return constants - constants.mean() if problem.classes and problem.intercept else constants
 
 

@@ -10,7 +10,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from empirisk import losses, state
-from empirisk.contract.inputs import check_weights, class_weights, encode_classes, generator
+from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
@@ -324,6 +324,8 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
+        for target in targets:
+            check_size("y", target)
         return self._problems(loss, design, targets, weights), y
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:

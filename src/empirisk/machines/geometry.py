@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 
 Array = NDArray[np.float64]
 
@@ -51,6 +51,11 @@ class Hyperplane:
     def of(cls, machine: Any, index: int = 0) -> "Hyperplane":
         """The hyperplane of a fitted linear machine; ``index`` picks one of several."""
         check_is_fitted(machine)
+        if not hasattr(machine, "coef_"):
+            raise Unsuitable(
+                f"Hyperplane.of needs a machine with weights on columns, coef_, which {type(machine).__name__} has not "
+                "here: behind a kernel the hyperplane lies among the kernel's features; use features=None or a map."
+            )
         weights, constants = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
         if not 0 <= index < len(weights):
             raise EmpiriskError(f"index={index!r} is outside the {len(weights)} hyperplanes of the machine.")

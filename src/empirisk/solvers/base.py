@@ -34,6 +34,8 @@ class Watch:
         Tells whether the user asked to stop.
     progress : callable, optional
         Called as progress(iteration, point) after every iteration; returns True to stop.
+    objection : str
+        Why the point is no answer, however small its gap; a solver may say so.
     shared : dict
         What solvers keep for the other problems of the same fit, such as a factorisation.
     ran_by : str
@@ -59,6 +61,7 @@ class Watch:
     status: str = ""
     ran_by: str = ""
     notes: list[str] = field(default_factory=list)
+    objection: str = ""
     latest: Certificate | None = None
     best: Point | None = None
     _lowest: float = np.inf
@@ -137,6 +140,10 @@ class Solver(Part):
     needs: ClassVar[tuple[Need, ...]] = ()
     #: Iterations allowed where ``max_iter`` is None.
     iteration_limit: ClassVar[int] = 1000
+
+    def limit(self, problem: Problem) -> int:
+        """Iterations allowed for the problem where ``max_iter`` is None."""
+        return self.iteration_limit
 
     def refusal(self, problem: Problem) -> str:
         """Why this solver cannot do the problem, as half a sentence; empty if it can."""

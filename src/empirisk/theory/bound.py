@@ -1,6 +1,7 @@
 """What every function of the theory returns: a number, whether it says anything, and one sentence."""
 
 import math
+import sys
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -55,10 +56,9 @@ def percent(rate: float) -> str:
 
 def _number(value: Any) -> float:
     """The value as a float, infinite for a whole number beyond all floats; NaN where it is no number."""
-    try:
-        return float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
-        return math.inf if int(value) > 0 else -math.inf
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return math.inf if value > 0 else -math.inf
+    return float(value) if isinstance(value, Real) else math.nan
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> int:

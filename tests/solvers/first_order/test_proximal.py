@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.linalg.design import design_of
@@ -127,3 +128,13 @@ def test_a_loss_that_is_not_convex_is_refused():
     problem, _ = make("hinge", "l2", 1.0)
     problem = Problem(losses.ZeroOne(), penalties.L2(), 1.0, problem.design, problem.y, problem.weights)
     assert Proximal().refusal(problem) == "it needs a convex loss"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_momentum_ends_where_it_is_there(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(60, 3))
+    y = X[:, 0] + random.normal(size=60)
+    machine = er.Lasso(solver=Proximal()).fit(X, y)
+    assert machine.certificate_.converged
+    assert machine.n_iter_ < 100

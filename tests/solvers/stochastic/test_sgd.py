@@ -4,7 +4,9 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
@@ -255,3 +257,23 @@ def test_refusals_say_why():
     problem, _ = make("logistic", "l1", 1.0)
     assert "needs a penalty with an l2 part" in SGD(schedule="inverse_regularised").refusal(problem)
     assert SGD().refusal(problem) == ""
+
+
+@pytest.mark.row("S4")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # slopes at corners prove little
+@pytest.mark.parametrize("machine", [er.LogisticRegression, er.SVM, er.Ridge])
+def test_the_defaults_of_adagrad_come_near_the_optimum(machine):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    f = X @ [1.0, -2.0, 0.5] + 0.5 * random.normal(size=60)
+    y = f if machine is er.Ridge else f > 0
+    best = machine().fit(X, y).certificate_.primal
+    assert machine(solver=er.solvers.SGD(adapt="adagrad")).fit(X, y).certificate_.primal <= 1.01 * best
+
+
+def test_much_that_is_missing_after_all_passes_is_said():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 20)) * np.logspace(-1, 1, 20)
+    y = X @ random.normal(size=20)
+    with pytest.warns(ConvergenceWarning, match=r"all passes done .*raise max_iter, or use solver='auto'"):
+        er.Ridge(solver="sgd", max_iter=3).fit(X, y)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.features import MapsFeatures
-from empirisk.contract.inputs import check_weights, class_weights, encode_classes
+from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, require_whole
@@ -18,6 +18,8 @@ from empirisk.machines.neighbors.loops import add_votes, shares
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
 
 Array = NDArray[np.float64]
+#: Numbers whose inverse is one too, with all its digits.
+LIMIT = 1e305
 WEIGHTS = ("uniform", "distance")
 LARGEST = 1e150  # of a number in a file: sums of squares stay finite
 
@@ -45,6 +47,10 @@ class Neighbors(MapsFeatures, BaseEstimator):
     k: Any
     weights: str
     ks: Any
+
+    def _check_size(self, name: str, values: Any) -> None:
+        """Nearly any numbers will do: the search has a unit of its own."""
+        check_size(name, values, LIMIT)
 
     def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
         """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
@@ -145,7 +151,7 @@ def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
     table = whole.items if whole.implicit else whole.X
     if whole.implicit and (whole.kernel.takes != "vectors" or not hasattr(table, "shape")):
         return np.arange(len(rows))
-    targets = np.unique(y, return_inverse=True)[1].reshape(len(y), -1)[rows]
+    targets = np.searchsorted(sorted_classes(y, np.ones(len(y)), continuous=True), y).reshape(len(y), -1)[rows]
     return np.lexsort((*targets.T, keys_of_rows(table[rows])))
 
 
@@ -282,6 +288,7 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
         """Keep the rows and their targets."""
         rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
         self.targets_ = np.asarray(y, dtype=np.float64)[self.positions_]
+        check_size("y", self.targets_)
         self._choose_k(rows)
         return self
 

@@ -36,7 +36,8 @@ class ClosedForm(Solver):
     ----------
     method : {"auto", "cholesky", "svd"}
         Cholesky factors the normal equations, d x d or n x n, and always serves kernels; the SVD gives the solution of
-        minimum norm where the columns are dependent. "auto" factors, and turns to the SVD where the gap is not proven.
+        minimum norm where the columns are dependent. "auto" factors, and turns to the SVD where columns are dependent
+        or the gap is not proven.
     cutoff : float or None
         Singular values below ``cutoff`` times the largest count as zero; None means max(n, d) times the rounding unit.
 
@@ -56,8 +57,8 @@ class ClosedForm(Solver):
         if problem.design.implicit:
             return kernel_ridge(problem, watch)
         if self.method != "svd" and not self._needs_minimum_norm(problem):
-            point = _factored(problem, watch)
-            if self.method == "cholesky" or watch.proves(problem, point):
+            point, unique = _factored(problem, watch)
+            if self.method == "cholesky" or (unique and watch.proves(problem, point)):
                 return point
         watch.note("by singular values")
         point = _decomposed(problem, watch, self.cutoff)
@@ -71,8 +72,8 @@ class ClosedForm(Solver):
         return problem.penalty.l2 == 0 and rows <= columns
 
 
-def _factored(problem: Problem, watch: Watch) -> Point:
-    """By the normal equations, with two rounds of refinement."""
+def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
+    """By the normal equations, with two rounds of refinement; and whether there is no other minimiser."""
     curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
     stiffness = np.full(problem.design.shape[1], l2)
     system = _shared(
@@ -89,7 +90,7 @@ def _factored(problem: Problem, watch: Watch) -> Point:
             break
         if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(w):
             break
-    return Point(w, b)
+    return Point(w, b), l2 > 0 or not system.dependent
 
 
 def _shared(problem: Problem, watch: Watch, name: str, make: Callable[[], Made]) -> Made:

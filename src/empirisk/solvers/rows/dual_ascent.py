@@ -302,6 +302,9 @@ def finish(iterate, shape, goal):
     memory[NEXT], memory[WORST], memory[FULL] = 0.0, 0.0, 0.0
     memory[LIMIT] = worst + abs(correction)
     if worst > goal:
+        if memory[ACTIVE] == 0:
+            # All rest, and the intercept has moved: without a visit the loop around this would never end.
+            memory[ACTIVE] = float(len(iterate.order))
         return False
     memory[ACTIVE], memory[FULL] = float(len(iterate.order)), 1.0
     return full

@@ -15,6 +15,8 @@ from empirisk.solvers.rows.row_cache import gram
 Array = NDArray[np.float64]
 #: Samples that tell how stiff the kernel is: their eigenvalues take no time.
 SAMPLE = 300
+#: Few samples make few steps in a pass: as many passes are made as it takes for these steps, up to a limit.
+LEAST_STEPS, MOST_PASSES = 5000, 2000
 
 
 class DoublyStochastic(Solver):
@@ -55,6 +57,10 @@ class DoublyStochastic(Solver):
         self.columns = columns
         self.rate = rate
         self.random_state = random_state
+
+    def limit(self, problem: Problem) -> int:
+        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
+        return min(max(self.iteration_limit, wanted), MOST_PASSES)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self._check()

@@ -19,8 +19,10 @@ from empirisk.solvers.needs import CONVEX, EXPLICIT, L2_PART, NORMS, Need
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-#: A step for weights of about one, whose gradients are divided by their size.
-ADAPTIVE_RATE = 0.05
+#: First steps of weights whose gradients are divided by their size; "adagrad" makes them smaller by itself.
+ADAPTIVE_RATE, ADAGRAD_RATE = 0.05, 0.3
+#: Few samples make few steps in an epoch: as many epochs are made as it takes for these steps, up to a limit.
+LEAST_STEPS, MOST_PASSES = 5000, 2000
 # Places among the numbers of a step: the step size, l1 and l2 penalties, the share of the new weights in their
 # average, how slowly mean and mean square forget, what a new square counts, both corrected for their start at zero,
 # and what keeps the divisor above zero. A square that counts nothing means a plain step.
@@ -43,11 +45,13 @@ class SGD(Solver):
     ----------
     batch : int, default 32
         Samples in a step.
-    schedule : {"inverse_root", "inverse", "inverse_regularised", "constant"}
+    schedule : {"auto", "inverse_root", "inverse", "inverse_regularised", "constant"}
         How the rate falls: as 1 / sqrt(epochs), as 1 / epochs, as 1 / (lambda t) over the steps t with lambda the l2
-        strength of the mean, or not at all.
+        strength of the mean, or not at all. "auto" is "constant" for ``adapt="adagrad"``, whose steps fall by
+        themselves, and "inverse_root" else.
     rate : float or None
-        The first step size. None takes a step that would undo the loss of typical samples, or 0.05 with ``adapt``.
+        The first step size. None takes a step that would undo the loss of typical samples, or 0.05 with ``adapt`` (0.3
+        with "adagrad").
     adapt : {None, "adagrad", "rmsprop", "adam"}
         Divides the step of each weight by the size of its gradients so far.
     average : bool, default False
@@ -72,7 +76,7 @@ class SGD(Solver):
     def __init__(
         self,
         batch: int = 32,
-        schedule: str = "inverse_root",
+        schedule: str = "auto",
         rate: float | None = None,
         adapt: str | None = None,
         average: bool = False,
@@ -95,6 +99,10 @@ class SGD(Solver):
     def needs(self) -> tuple[Need, ...]:
         """A decay by the l2 strength needs one."""
         return (EXPLICIT, CONVEX, NORMS, *((REGULARISED,) if self.schedule == "inverse_regularised" else ()))
+
+    def limit(self, problem: Problem) -> int:
+        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
+        return min(max(self.iteration_limit, wanted), MOST_PASSES)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self._check()
@@ -119,8 +127,9 @@ class SGD(Solver):
     def _check(self) -> None:
         if not (isinstance(self.batch, Integral) and self.batch >= 1):
             raise EmpiriskError(f"batch={self.batch!r} of SGD must be a whole number, at least 1.")
-        if self.schedule not in SCHEDULES:
-            raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {sorted(SCHEDULES)}.")
+        if self.schedule not in ("auto", *SCHEDULES):
+            known = ["auto", *SCHEDULES]
+            raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {known}.")
         if self.adapt not in ADAPTATIONS:
             raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
         if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
@@ -129,6 +138,13 @@ class SGD(Solver):
             raise EmpiriskError(f"validation_fraction={self.validation_fraction!r} of SGD must lie in [0, 1).")
         if not self.patience >= 1:
             raise EmpiriskError(f"patience={self.patience!r} of SGD must be at least 1 epoch.")
+
+    @property
+    def falling(self) -> str:
+        """The schedule that "auto" stands for."""
+        if self.schedule != "auto":
+            return self.schedule
+        return "constant" if self.adapt == "adagrad" else "inverse_root"
 
     def _split(self, rows: int, generator: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows held out for validation, and rows to train on."""
@@ -151,10 +167,10 @@ class Training:
         self.rows = compiled_rows(problem.design)
         total, penalty = float(problem.scale.sum()), problem.penalty
         self.relative = problem.scale * (len(problem.y) / total)
-        self.schedule, self.adaptation = SCHEDULES[solver.schedule], ADAPTATIONS[solver.adapt]
+        self.schedule, self.adaptation = SCHEDULES[solver.falling], ADAPTATIONS[solver.adapt]
         rate = solver.rate
         if rate is None:
-            rate = ADAPTIVE_RATE if self.adaptation.gain else usual_rate(problem, self.batch)
+            rate = self.adaptation.rate or usual_rate(problem, self.batch)
         self.pace = Pace(float(rate), -(-rows // self.batch), penalty.l2 / total)
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
@@ -252,8 +268,12 @@ SCHEDULES: dict[str, Callable[[Pace, float], float]] = {
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A running mean and mean square of the gradient: how slowly they forget, what a new square counts, corrections."""
+    """A running mean and mean square of the gradient: how slowly they forget, what a new square counts, corrections.
 
+    ``rate`` is the first step size where none is given; zero leaves it to the problem.
+    """
+
+    rate: float
     keep_mean: float
     keep_square: float
     gain: float
@@ -270,10 +290,10 @@ class Adaptation:
 
 #: None is the plain step; the others divide by the root of the sum, or of the running mean, of squared gradients.
 ADAPTATIONS: dict[str | None, Adaptation] = {
-    None: Adaptation(0.0, 0.0, 0.0, False),
-    "adagrad": Adaptation(0.0, 1.0, 1.0, False),
-    "rmsprop": Adaptation(0.0, 0.9, 0.1, False),
-    "adam": Adaptation(0.9, 0.999, 0.001, True),
+    None: Adaptation(0.0, 0.0, 0.0, 0.0, False),
+    "adagrad": Adaptation(ADAGRAD_RATE, 0.0, 1.0, 1.0, False),
+    "rmsprop": Adaptation(ADAPTIVE_RATE, 0.0, 0.9, 0.1, False),
+    "adam": Adaptation(ADAPTIVE_RATE, 0.9, 0.999, 0.001, True),
 }
 
 
