@@ -143,7 +143,8 @@ class Screen(Listener):
 
     def stopped(self, reason: str) -> None:
         """Say why the contest ended early."""
-        self._console.print(f"[yellow]! {reason}: going on with what is done[/]")
+        again = "; Ctrl-C again to stop without a model" if reason == "interrupted" else ""
+        self._console.print(f"[yellow]! {reason}: going on with what is done{again}[/]")
 
     def _table(self) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0))

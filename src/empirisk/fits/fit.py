@@ -101,6 +101,16 @@ _pressed: ContextVar[threading.Event | None] = ContextVar("pressed", default=Non
 
 
 @contextmanager
+def listening_to(pressed: threading.Event) -> Iterator[None]:
+    """Fits in here end when the event is set, and leave Ctrl-C to whoever sets it."""
+    before = _pressed.set(pressed)
+    try:
+        yield
+    finally:
+        _pressed.reset(before)
+
+
+@contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C into a question that solvers ask between iterations; a second Ctrl-C raises as usual.
 

@@ -3,25 +3,29 @@
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
+from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, NotWritten
+from empirisk.fits.fit import listening_to
 from empirisk.league.clock import REFIT, Clock, Slow, Stopped
 from empirisk.league.contestants import Contestant, Size
+from empirisk.league.presses import Presses
+from empirisk.linalg import threads
 from empirisk.settings import settings
 
 #: After the first fold this many settings of a contestant play on, and this many where fits take long.
 FINALISTS, FEW_FINALISTS = 2, 1
 #: Rows on which a contestant that lacks the time for all folds was judged well enough to win.
 ENOUGH = 5000
-#: What the warnings of fits that were ended say, and what that means here.
-ENDED = {"interrupted": "interrupted", "time limit": "the time is over", "max_time": "the time is over"}
+#: Why fits end that were not let finish: in ``stopped_`` of a convex machine, and of an ensemble.
+CUT = frozenset({Status.TIME, Status.INTERRUPTED, Status.EARLY, "max_time", "callback"})
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class Arena:
 
 @dataclass
 class Contest:
-    """Everything that is the same for all contestants."""
+    """Everything that is the same for all contestants; the first Ctrl-C ends it."""
 
     arena: Arena
     scorer: Callable[..., float]
@@ -129,6 +133,7 @@ class Contest:
     classes: int
     seed: int
     balance: bool = False
+    presses: Presses = field(default_factory=Presses)
     _late: list[tuple[Standing, list[Any]]] = field(default_factory=list)
     _top: float = -np.inf
 
@@ -168,9 +173,9 @@ class Contest:
                 standing = _told(standing, machines[best[0]], tables[best[0]])
                 yield standing
                 playing = sorted(best[:finalists])
-        except (Stopped, KeyboardInterrupt) as reason:
-            yield replace(standing, state="stopped", remark=str(reason) or "interrupted")
-            raise Stopped(str(reason) or "interrupted") from None
+        except Stopped as reason:
+            yield replace(standing, state="stopped", remark=str(reason))
+            raise
         except Slow as problem:
             self._late.append((standing, machines))
             yield self._ended(replace(standing, state="out", remark=str(problem)))
@@ -180,8 +185,8 @@ class Contest:
         except MemoryError:
             yield replace(standing, state="out", remark="it needs more memory than there is")
             return
-        except (EmpiriskError, ValueError) as problem:
-            yield replace(standing, state="out", remark=str(problem))
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the others play on, and the table shows it
+            yield replace(standing, state="out", remark=sentence(problem))
             return
         yield self._ended(replace(standing, state="done"))
 
@@ -194,6 +199,8 @@ class Contest:
 
     def _match(self, standing: Standing, machine: Any, number: int, before: list[dict]) -> dict[str, Any]:
         """One setting on one fold, from the journal if it was played before."""
+        if self.presses.first.is_set():
+            raise Stopped("interrupted")
         key = f"{standing.name} | {machine!r} | {number}"
         if key in self.journal.done:
             return self.journal.done[key]
@@ -205,31 +212,58 @@ class Contest:
         if standing.place > 0 and np.isfinite(self.clock.left) and "max_time" in machine.get_params():
             machine.set_params(max_time=max(self.clock.left, 0.01))
         begin = time.perf_counter()
-        try:
+        with self._whole(limited=standing.place > 0):
             _fit(machine, X, y)
-        except Stopped:
-            self.clock.check()  # it may be this contestant's turn that is over, and not the time
-            raise
-        seconds = time.perf_counter() - begin
+            seconds = time.perf_counter() - begin
+            score = float(self.scorer(machine, X_new, y_new))
         certificate = getattr(machine, "certificate_", None)
         proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
-        played = {"score": float(self.scorer(machine, X_new, y_new)), "seconds": seconds, "certificate": proof}
+        played = {"score": score, "seconds": seconds, "certificate": proof}
         played |= {"match": time.perf_counter() - begin, "rows": len(y_new)}
         self.journal.add(key, played)
         return played
 
+    @contextmanager
+    def _whole(self, limited: bool) -> Iterator[None]:
+        """Work in here is done as a whole, or `Stopped` or `Slow` says what has cut it; then it has no score."""
+        pressed = self.presses.first.is_set
+
+        def over() -> bool:
+            return pressed() or (limited and self.clock.left <= 0)
+
+        try:
+            # Fits and predictions run in pieces that look at this flag.
+            with listening_to(self.presses.first), threads.stopping(over):
+                yield
+        except threads.Stopped:
+            if not pressed():
+                self.clock.check()  # it may be this contestant's turn that is over, and not the time
+                raise Stopped("the time is over") from None
+        except KeyboardInterrupt:  # by the second Ctrl-C, or by a fit that heard the first and has nothing to show
+            if self.presses.second.is_set() or not pressed():
+                raise
+        if pressed():
+            raise Stopped("interrupted")
+
 
 def _fit(machine: Any, X: Any, y: NDArray) -> None:
-    """Fit, and raise `Stopped` where the clock or Ctrl-C ended the fit early: it has no score then."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    """Fit, and raise where the clock or the user ended it early."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a fit did not converge is said by its certificate, in the table
         machine.fit(X, y)
-    for warning in caught:
-        # That a fit did not converge is said by its certificate, in the table.
-        if issubclass(warning.category, ConvergenceWarning):
-            for sign, reason in ENDED.items():
-                if sign in str(warning.message):
-                    raise Stopped(reason)
+    if was_cut(machine):
+        raise threads.Stopped
+
+
+def was_cut(machine: Any) -> bool:
+    """Whether something ended the fit of a machine before it was whole."""
+    return getattr(machine, "stopped_", None) in CUT
+
+
+def sentence(problem: Exception) -> str:
+    """What went wrong; the kind of error too, where the text alone was not written for users."""
+    told = " ".join(str(problem).split())
+    return told if isinstance(problem, ValueError) and told else f"{type(problem).__name__}: {told}".rstrip(": ")
 
 
 def _balanced(machine: Any) -> Any:
@@ -256,6 +290,8 @@ def _told(standing: Standing, machine: Any, table: list[dict]) -> Standing:
 def winner(standings: Sequence[Standing]) -> Standing:
     """The simplest contestant whose mean is below the best by no more than one standard error of the difference."""
     eligible = [standing for standing in standings if standing.eligible]
+    if not eligible and standings and all(standing.state == "out" for standing in standings):
+        raise EmpiriskError(f"no machine can learn this table; {standings[0].title}: {standings[0].remark}")
     if not eligible:
         raise EmpiriskError("no machine finished in the time given; raise time, or give fewer machines.")
     best = max(eligible, key=lambda standing: standing.mean)

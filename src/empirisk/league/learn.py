@@ -1,6 +1,6 @@
 """The whole job: a table in, a tested model and a report out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +13,17 @@ import numpy as np
 from empirisk import report, tables
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.metrics import Metric
+from empirisk.files.atomic import whole_file
 from empirisk.files.save import save
+from empirisk.fits.fit import listening_to
 from empirisk.league import judge
 from empirisk.league.clock import Clock, Stopped
-from empirisk.league.contest import Arena, Contest, Standing, winner
+from empirisk.league.contest import Arena, Contest, Standing, sentence, winner
 from empirisk.league.contestants import contestants
+from empirisk.league.presses import Presses
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
+from empirisk.linalg import threads
 from empirisk.runs.journal import Journal, alone, fingerprint
 from empirisk.settings import config
 
@@ -148,13 +152,16 @@ def learn(
             seed,
             balance,
         )
-        standings = _contest(contest, players, listener)
-        best = winner(standings)
-        listener.chosen(best)
-        learned = _finish(found, contest.clock, standings, best, decides, seed)
-        learned = replace(learned, seconds=perf_counter() - begin)
-        if paths is not None:
-            _write(learned, paths)
+        with contest.presses as presses:
+            standings = _contest(contest, players, listener)
+            if presses.first.is_set() and not any(standing.eligible for standing in standings):
+                raise KeyboardInterrupt
+            best = winner(standings)
+            listener.chosen(best)
+            learned = _finish(found, contest, standings, best, decides)
+            learned = replace(learned, seconds=perf_counter() - begin)
+            if paths is not None:
+                _write(learned, paths, presses)
     listener.done(learned)
     return learned
 
@@ -166,15 +173,16 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
         for standing in contest.play(players):
             standings[standing.name] = standing
             listener.played(standing)
-    except (Stopped, KeyboardInterrupt) as reason:
-        listener.stopped(str(reason) or "interrupted")
+    except Stopped as reason:
+        listener.stopped(str(reason))
     return sorted(standings.values(), key=lambda standing: (standing.state != "done", -standing.mean))
 
 
-def _finish(found: Plan, clock: Clock, standings: list, best: Standing, metric: Metric, seed: int) -> Learned:
+def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric) -> Learned:
     """Refit the winner on the training part, test it once, and say what is to be said."""
-    begin = perf_counter()
-    pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
+    begin, clock, seed = perf_counter(), contest.clock, contest.seed
+    with listening_to(contest.presses.second):  # the first Ctrl-C asks for what is done, and this belongs to it
+        pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
     share = 1 / max(len(found.folds) - 1, 1)
     tested = judge.test(found, pipeline, metric)
     once = perf_counter() - begin
@@ -186,9 +194,16 @@ def _finish(found: Plan, clock: Clock, standings: list, best: Standing, metric: 
         {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
         {"machine": best.title, "settings": repr(best.machine), "rows": len(found.train), "tested": len(found.test)},
     )
-    importances = judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest))
-    curve = judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest))
-    warnings = [*found.warnings, *_left_out(clock, importances, curve)]
+    extras = Extras(contest.presses)
+    importances = extras.get(
+        "importances",
+        lambda: judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest)),
+    )
+    curve = extras.get(
+        "the learning curve",
+        lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest)),
+    )
+    warnings = [*found.warnings, *extras.sentences(limited=bool(np.isfinite(clock.end)))]
     return Learned(
         name=Path(found.name).stem or "table",
         target=found.target.name,
@@ -202,7 +217,7 @@ def _finish(found: Plan, clock: Clock, standings: list, best: Standing, metric: 
         warnings=warnings,
         differences=_differences(standings, best, share),
         intervals={one.name: judge.interval(one, metric, share) for one in finished},
-        importances=importances,
+        importances=importances or [],
         curve=curve,
     )
 
@@ -216,12 +231,44 @@ def _differences(standings: Sequence[Standing], best: Standing, share: float) ->
     return {rival.name: "compared on one fold only" for rival in rivals} | {best.name: "chosen"}
 
 
-def _left_out(clock: Clock, importances: list, curve: Any) -> list[str]:
-    """What the limit of time has left no room for."""
-    if not np.isfinite(clock.end):
-        return []
-    lacking = [name for name, part in (("importances", importances), ("the learning curve", curve)) if not part]
-    return [f"The time given left no room for {' and '.join(lacking)}."] if lacking else []
+class Extras:
+    """Parts of the report that a result can do without: what fails, or what the user does not wait for, is named."""
+
+    def __init__(self, presses: Presses):
+        self._presses = presses
+        self._failed: list[str] = []
+        self._unfinished: list[str] = []
+        self._empty: list[str] = []
+
+    def get(self, name: str, work: Callable[[], Any]) -> Any:
+        """What ``work`` gives, or None."""
+        first = self._presses.first
+        found = None
+        try:
+            if not first.is_set():
+                with listening_to(first), threads.stopping(first.is_set):
+                    found = work()
+        except (threads.Stopped, KeyboardInterrupt):
+            if self._presses.second.is_set() or not first.is_set():
+                raise
+        except Exception as problem:  # noqa: BLE001 - a result is never lost for the sake of a picture
+            self._failed.append(f"{name[0].upper()}{name[1:]} could not be made: {sentence(problem)}")
+            return None
+        if first.is_set():  # what a cut fit says is worth nothing
+            self._unfinished.append(name)
+            return None
+        if not found:
+            self._empty.append(name)
+        return found
+
+    def sentences(self, limited: bool) -> list[str]:
+        """What is lacking, and why; ``limited`` says whether there was a limit of time, which leaves parts empty."""
+        found = list(self._failed)
+        if self._unfinished:
+            found.append(f"Ctrl-C left no room for {' and '.join(self._unfinished)}.")
+        if self._empty and limited:
+            found.append(f"The time given left no room for {' and '.join(self._empty)}.")
+        return found
 
 
 def _check(folds: Any, time: Any, seed: Any) -> None:
@@ -262,9 +309,12 @@ def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:
     return Journal(paths["model"].with_suffix(f".{mark[:12]}.journal"), lambda: mark)
 
 
-def _write(learned: Learned, paths: dict[str, Path]) -> None:
+def _write(learned: Learned, paths: dict[str, Path], presses: Presses) -> None:
     """The report first: where it fails, no model is left without one."""
-    report.write(learned, paths["report.html"], paths["model"].name)
+    page = report.page(learned, paths["model"].name)
+    presses.last_word()
+    with whole_file(paths["report.html"]) as file:
+        file.write(page.encode())
     save(learned.model, paths["model"], durations=False)
     for journal in paths["model"].parent.glob(f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal"):
         journal.unlink(missing_ok=True)

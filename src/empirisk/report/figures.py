@@ -66,4 +66,8 @@ def of_machine(learned: Any) -> Iterator[Figure]:
 
 
 def _drawn(draw: Callable[[], Drawing], caption: str) -> Figure:
-    return Figure(plots.to_svg(draw()), caption)
+    """The picture; one that cannot be drawn is named instead, for no result is lost for the sake of a picture."""
+    try:
+        return Figure(plots.to_svg(draw()), caption)
+    except Exception as problem:  # noqa: BLE001
+        return Figure("", f"{caption} This picture could not be drawn ({type(problem).__name__}: {problem}).")

@@ -39,7 +39,10 @@ JUDGED = 256  # rows outside its sample on which a tree judges its columns
 class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
 
-    _state = state.State(_importances=state.maybe(state.array("f8", "columns", finite=False)))
+    _state = state.State(
+        _importances=state.maybe(state.array("f8", "columns", finite=False)),
+        stopped_=state.optional(state.text()),  # files of version 0.1 have none
+    )
 
     n_estimators: int
     max_features: Any
@@ -126,6 +129,7 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
             rises.append(np.zeros(X.shape[1]))
         for name, value in self._fitted(trees, rises).items():
             setattr(self, name, value)
+        self.stopped_ = "n_estimators" if len(trees) == self.n_estimators else clock.reason or "callback"
         answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
         self._judge(answers, target.y, weights)
         watch.close()

@@ -1,0 +1,57 @@
+"""What a result can do without is left out where it fails, and named in the report."""
+
+import numpy as np
+import polars as pl
+
+import empirisk as er
+from empirisk import plots, report
+from empirisk.league import judge
+
+
+def table(rows=200):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 2))
+    return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] > 0, "yes", "no")})
+
+
+def sequences(words=2000, copies=3):
+    """Words that occur three times each: a machine learns them, but a small share of the rows holds none twice."""
+    random = np.random.default_rng(0)
+    drawn = ["".join(random.choice(list("acgt"), 40)) for _ in range(words)]
+    return pl.DataFrame({"sequence": drawn * copies, "kind": np.resize(["ei", "ie", "n"], words).tolist() * copies})
+
+
+def test_a_table_whose_small_shares_hold_no_word_worth_keeping(tmp_path, monkeypatch):
+    monkeypatch.setattr(judge, "CURVE_SHARES", (0.0132, 1.0))
+    monkeypatch.setattr(judge, "CURVE_SECONDS", 1000.0)
+    found = er.learn(sequences(), "kind", types={"sequence": "text"}, machines=["centroid"], out=tmp_path / "dna")
+    assert found.winner == "centroid"
+    assert found.curve is None
+    [sentence] = [warning for warning in found.warnings if warning.startswith("The learning curve could not be made: ")]
+    assert sentence in (tmp_path / "dna.report.html").read_text().replace("&#39;", "'")
+    assert (tmp_path / "dna.model").exists()
+
+
+def test_what_fails_is_named(monkeypatch, tmp_path):
+    def broken(*_, **__):
+        raise TypeError("no such thing")
+
+    monkeypatch.setattr(judge, "importances", broken)
+    monkeypatch.setattr(plots, "confusion", broken)
+    found = er.learn(table(), "y", machines=["centroid"], out=tmp_path / "it")
+    assert "Importances could not be made: TypeError: no such thing" in found.warnings
+    page = report.page(found)
+    assert "Importances could not be made: TypeError: no such thing" in page
+    assert "This picture could not be drawn (TypeError: no such thing)." in page
+    assert (tmp_path / "it.model").exists()
+
+
+def test_a_candidate_that_fails_is_shown_and_the_others_play_on(monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("float division by zero")
+
+    monkeypatch.setattr(er.TreeClassifier, "fit", broken)
+    found = er.learn(table(), "y", machines=["centroid", "tree"])
+    tree = next(one for one in found.standings if one.name == "tree")
+    assert (tree.state, tree.remark) == ("out", "ZeroDivisionError: float division by zero")
+    assert "ZeroDivisionError: float division by zero" in report.page(found)
