@@ -31,13 +31,13 @@ SMALL = 16  # rows up to which sorting beats counting
 def sums_by_bin(column, rows, packed, start, stop, room):
     """List the non-empty bins of the rows between two places, in rising order, and their sums; returns how many.
 
-    ``room`` is a histogram that is all zero between calls, then the bins and the sums.
+    ``room`` holds the bins, the sums, and a histogram that is all zero between calls.
     """
-    histogram, bins, sums, count = room[0], room[1], room[2], 0
+    bins, sums, histogram, count = room[0], room[1], room[2], 0
     if stop - start > SMALL:
         for k in range(start, stop):
             histogram[column[np.uint64(rows[k])]] += packed[k]
-        count = list_bins(histogram, bins, sums)
+        count = list_bins(histogram, room)
         for b in range(WIDTH):
             histogram[b] = 0
         return count
@@ -58,13 +58,13 @@ def sums_by_bin(column, rows, packed, start, stop, room):
 
 
 @inner
-def look(columns, kinds, rules, rows, packed, nodes, reals, node, room, chosen, seed, order, amounts):
+def look(table, rules, rows, packed, tree, node, room, random, several):
     """Find a split of a node among columns drawn at random; columns that are constant here do not count."""
+    (columns, kinds), (nodes, reals), (chosen, seed) = table, tree, random
     start, stop, least = nodes[node, START], nodes[node, STOP], np.int64(rules[LEAST])
-    rows, packed = rows[nodes[node, DEPTH] & 1], packed[nodes[node, DEPTH] & 1]
     # Pure nodes stay whole: one class, or numbers equal but for the rounding of both.
-    if amounts is not None:
-        own, weight, pure = class_score(packed, start, stop, rules, amounts)
+    if several is not None:
+        own, weight, pure = class_score(packed, start, stop, rules, several[1])
     else:
         own, _ = score_of(nodes[node, SUM], rules, -np.inf, np.inf)
         weight, pure, first, times = nodes[node, SUM] & LOW, True, float(packed[start] >> HALF), packed[start] & LOW
@@ -80,9 +80,8 @@ def look(columns, kinds, rules, rows, packed, nodes, reals, node, room, chosen, 
         chosen[other] = chosen[place]
         chosen[place] = column
         place += 1
-        if amounts is not None:
-            score = try_classes(columns[column], kinds[column], column, rows, packed, rules, nodes, node, room[1], seed,
-                                order, amounts, best)  # fmt: skip
+        if several is not None:
+            score = try_classes(table, column, rows, packed, rules, (nodes, node), seed, several, best)
             if score == score:
                 looked += 1
                 best = score
@@ -90,19 +89,21 @@ def look(columns, kinds, rules, rows, packed, nodes, reals, node, room, chosen, 
             count = sums_by_bin(columns[column], rows, packed, start, stop, room)
             if count > 1:
                 looked += 1
-                best = try_column(
-                    column, kinds[column], room[1], room[2], count, least, rules, nodes, reals, node, node, best
-                )
+                best = try_column(column, kinds, room, count, least, rules, tree, (node, node), best)
     reals[node, GAIN] = max(best - own, 0.0)
     if best - own < rules[LEAST_GAIN]:
         nodes[node, FEATURE] = -1
 
 
 @loop
-def grow_alone(
-    columns, kinds, rules, rows, packed, nodes, reals, frontier, counters, room, chosen, seed, order, amounts, work
-):
-    """Grow for about ``work`` steps; whether the tree is complete. The next call goes on where this one stood."""
+def grow_alone(table, rules, bag, tree, waiting, room, random, several, work):
+    """Grow for about ``work`` steps; whether the tree is complete. The next call goes on where this one stood.
+
+    ``table``: bins by column, kinds of columns. ``bag``: rows and their packed numbers. ``tree``: nodes and reals.
+    ``waiting``: frontier and counters. ``random``: a list of the columns, the state of the random numbers. ``several``:
+    order, class sums and ranks for more than two classes, else None.
+    """
+    (columns, kinds), (rows, packed), (nodes, reals), (frontier, counters) = table, bag, tree, waiting
     if counters[NODES] == 0:
         total = np.int64(0)
         for k in range(rows.shape[1]):
@@ -113,7 +114,8 @@ def grow_alone(
         while counters[LOOKED] < counters[NODES]:
             node = counters[LOOKED]
             counters[LOOKED] += 1
-            look(columns, kinds, rules, rows, packed, nodes, reals, node, room, chosen, seed, order, amounts)
+            here = nodes[node, DEPTH] & 1
+            look(table, rules, rows[here], packed[here], tree, node, room, random, several)
             spent += nodes[node, STOP] - nodes[node, START] + WIDTH
             if nodes[node, FEATURE] >= 0:
                 frontier[counters[OPEN]] = node

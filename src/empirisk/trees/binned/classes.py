@@ -94,19 +94,20 @@ def rank_categories(codes, packed, start, stop, chosen, ranks):
 
 
 @inner
-def try_classes(column, kind, number, rows, packed, rules, nodes, node, ranks, seed, order, amounts, bar):
+def try_classes(table, number, rows, packed, rules, at, seed, several, bar):
     """As `empirisk.trees.binned.cuts.try_column`, for classes; NaN where the column is constant in the node.
 
     Categories are ordered by the share of a class drawn at random. ``order`` holds places of rows, then their bins.
     """
+    (columns, kinds), (nodes, node), (order, amounts, ranks) = table, at, several
     start, stop, least, entropy = nodes[node, START], nodes[node, STOP], rules[LEAST], rules[ENTROPY]
-    places, codes, differ = order[0], order[1], False
+    column, places, codes, differ = columns[number], order[0], order[1], False
     for k in range(start, stop):
         codes[k] = column[np.uint64(rows[k])]
         differ |= codes[k] != codes[start]
     if not differ:
         return np.nan
-    categorical = kind[CATEGORICAL] != 0
+    categorical = kinds[number, CATEGORICAL] != 0
     if categorical:
         rank_categories(codes, packed, start, stop, draw(seed, amounts.shape[1]), ranks)
     order_rows(codes, places, start, stop)

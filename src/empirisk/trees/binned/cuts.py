@@ -93,14 +93,15 @@ def scan(sums, stop, node, left, least, rules, low, high, sign):
 
 
 @inner
-def try_column(column, kind, bins, sums, count, least, rules, nodes, reals, node, place, bar):
-    """Look for a split of a node in the ``count`` non-empty bins of a column, listed with their sums in rising order.
+def try_column(column, kinds, room, count, least, rules, tree, places, bar):
+    """Look for a split of a node in the ``count`` non-empty bins of a column, listed with their sums in ``room``.
 
-    A split whose score exceeds ``bar`` is noted in the row ``place`` of ``nodes``; returns the score to beat from now
-    on. Of equal splits the one with the lowest bin and missing values on the right wins.
+    ``places`` are the node, and the row of the tree's nodes where a split is noted whose score exceeds ``bar``; returns
+    the score to beat from now on. Of equal splits the one with the lowest bin and missing values on the right wins.
     """
-    total, missing, ways, sign = nodes[node, SUM], np.int64(0), 1, kind[MONOTONE]
-    categorical = kind[CATEGORICAL] != 0
+    (nodes, reals), (node, place), bins, sums = tree, places, room[0], room[1]
+    total, missing, ways, sign = nodes[node, SUM], np.int64(0), 1, kinds[column, MONOTONE]
+    categorical = kinds[column, CATEGORICAL] != 0
     if categorical:
         # Some prefix in the order of G / H is the best of all subsets (Fisher; Breiman); missing values are one more
         # category. Smoothing keeps rare categories near the middle. Equal ones stay as they come.
@@ -160,9 +161,9 @@ def mark_up_to(nodes, place, last, missing_left):
 
 
 @inner
-def list_bins(histogram, bins, sums):
-    """List the bins of a histogram that hold something, and their sums; returns how many."""
-    count = 0
+def list_bins(histogram, room):
+    """List in ``room`` the bins of a histogram that hold something, and their sums; returns how many."""
+    bins, sums, count = room[0], room[1], 0
     for b in range(WIDTH):
         bins[count] = b
         sums[count] = histogram[b]

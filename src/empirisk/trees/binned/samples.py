@@ -150,10 +150,12 @@ class SampleGrower:
         reals, frontier = np.empty((2 * size, REALS)), np.empty(size + 1, dtype=np.int32)
         room, chosen = np.zeros((3, WIDTH), dtype=np.int64), np.arange(len(self._kinds), dtype=np.int32)
         state = np.array([random.integers(2**63)], dtype=np.uint64)
-        order = np.empty((2, size), dtype=np.int32) if several else None
-        amounts = np.zeros((4, several)) if several else None
-        growing = (sample.rows, sample.packed, nodes, reals, frontier, counters)
-        while not grow_alone(self.columns, self._kinds, rules, *growing, room, chosen, state, order, amounts, TURN):
+        classes = None
+        if several:
+            ranks = np.empty(WIDTH, dtype=np.int64)
+            classes = np.empty((2, size), dtype=np.int32), np.zeros((4, several)), ranks
+        table, bag, tree = (self.columns, self._kinds), (sample.rows, sample.packed), (nodes, reals)
+        while not grow_alone(table, rules, bag, tree, (frontier, counters), room, (chosen, state), classes, TURN):
             if stop():
                 return None
         nodes = nodes[: counters[NODES]]

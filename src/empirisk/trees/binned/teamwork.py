@@ -107,7 +107,9 @@ class TeamGrower:
         self._tally = np.empty((rows // self._chunk + 2, 2), dtype=np.int64)
         self._pieces, self._sums = np.empty((pieces, 3), dtype=np.int64), np.empty((pieces, 2))
         self._slots = np.empty(self._kept, dtype=np.int64)
-        self._state, self._counters = np.zeros(STATE, dtype=np.int64), np.zeros(COUNTERS, dtype=np.int64)
+        # Behind what the team shares, each thread keeps the number of its chunk.
+        self._state = np.zeros(STATE + APART * self.threads, dtype=np.int64)
+        self._counters = np.zeros(COUNTERS, dtype=np.int64)
 
     def grow(
         self,
@@ -156,12 +158,14 @@ class TeamGrower:
     def _run(self, phase, chunks, derivatives, features, rules, units, scores) -> bool:
         """Let the team work from a phase on; whether it came to the end."""
         state, counters = self._state, self._counters
-        fixed = (self._codes, self.table.by_column, features, self.kinds, rules, units, derivatives, self.times, scores)
-        memory = (self._rows, self._packed, self._histograms, self._stamps, self._room, self._nodes)
-        lists = (self._reals, self._frontier, self._tally, self._pieces, self._sums, self._slots)
+        table = (self._codes, self.table.by_column, features, self.kinds)
+        data = (derivatives, self.times, scores)
+        memory = (self._rows, self._packed, self._histograms, self._stamps, self._room)
+        lists = (self._frontier, self._tally, self._pieces, self._sums, self._slots)
+        growing = ((self._nodes, self._reals), lists)
 
         def share(thread: int) -> None:
-            work(thread, self.threads, counters, state, *fixed, *memory, *lists)
+            work(thread, self.threads, counters, state, table, (rules, units), data, memory, growing)
 
         while True:
             state[PHASE] = phase
