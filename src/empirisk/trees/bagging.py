@@ -61,7 +61,7 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
         estimators_=state.several(state.part(has="predict"), "members"),
         # Files of before 0.2 have no list of columns: their members see all of them.
         features_=state.optional(state.several(state.array("i8", None, low=0, below="columns"), "members")),
-        oob_importances_=state.optional(state.maybe(state.array("f8", "columns", finite=False))),
+        feature_importances_=state.optional(state.array("f8", "columns", finite=False)),
         oob_error_=state.number(finite=False),
         oob_score_=state.number(finite=False),
     )
@@ -96,17 +96,16 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     def _acceptable(self, y: NDArray, rows: NDArray[np.intp]) -> bool:
         """Whether a sample of these rows can be learned from."""
 
-    @property
-    def feature_importances_(self) -> Array:
-        """What each column is worth: see the class."""
-        check_is_fitted(self)
-        found = getattr(self, "oob_importances_", None)
-        if found is not None:
-            return found
-        total = np.zeros(self.n_features_in_)
-        for member, columns in zip(self.estimators_, self._column_lists(), strict=True):
-            total[columns] += member.feature_importances_
-        return total / len(self.estimators_)
+    def _importances(self, measured: list[Array]) -> None:
+        """Note what each column is worth, where that was measured or the members know it."""
+        if self.oob_importances:
+            self.feature_importances_ = np.mean(measured, axis=0)
+        elif any(hasattr(member, "feature_importances_") for member in self.estimators_):
+            self.feature_importances_ = np.zeros(self.n_features_in_)
+            for member, columns in zip(self.estimators_, self._column_lists(), strict=True):
+                # The constant that stands for a sample of one class uses no column.
+                self.feature_importances_[columns] += getattr(member, "feature_importances_", 0.0)
+            self.feature_importances_ /= len(self.estimators_)
 
     def _column_lists(self) -> list[NDArray[np.int64]]:
         """The columns of each member; in older files each sees all."""
@@ -150,7 +149,7 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
                     members.close()
                     break
         self._judge(answers / np.maximum(seen, 1)[:, None], seen > 0, y, weights)
-        self.oob_importances_ = np.mean(importances, axis=0) if self.oob_importances else None
+        self._importances(importances)
         watch.close()
         warn_if_stopped(self, clock.reason, len(self.estimators_), "machines")
 

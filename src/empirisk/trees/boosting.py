@@ -141,8 +141,7 @@ class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, AB
         lambda its: wrong_outputs(its["packed_"], 1, its["n_estimators_"] * len(its["baseline_"])),
         baseline_=state.array("f8", "outputs"),
         history_=state.mapping(state.array("f", None, finite=False)),
-        stopped_=state.optional(state.text()),
-        stopped_by_=state.optional(state.text()),  # its name in older files
+        stopped_=state.text(),
         # Files of before 0.2 have none.
         feature_importances_=state.optional(state.array("f8", "columns")),
     )
@@ -242,12 +241,6 @@ class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, AB
         warn_if_stopped(self, model.reason, self.n_estimators_, "rounds")
 
     # --- predicting -------------------------------------------------------------------------------------------------
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "stopped_by_" in state:
-            state = state | {"stopped_": state["stopped_by_"]}
-            del state["stopped_by_"]
-        super().__setstate__(state)
 
     def _scores(self, X: ArrayLike) -> Array:
         """baseline + sum of trees, (n_rows, n_outputs)."""

@@ -18,7 +18,10 @@ from empirisk.contract.members import check_table, check_target
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import in_order
+from empirisk.machines.centroid import NearestCentroid
+from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.multiclass import winners
+from empirisk.machines.regressors import SVR, Ridge
 
 Array = NDArray[np.float64]
 
@@ -131,7 +134,7 @@ class Vote(Members, BaseEstimator):
         weights_=state.array("f8", "members", low=0),
     )
 
-    estimators: list
+    estimators: list | None
     weights: Any
     estimators_: list
     weights_: Array
@@ -140,8 +143,16 @@ class Vote(Members, BaseEstimator):
     def _answers(self, machine: Any, X: Any) -> Array:
         """What a member says about rows: (n_rows, n_outputs)."""
 
+    @abstractmethod
+    def _default(self) -> list:
+        """The machines that vote where none are given."""
+
+    def _machines(self) -> list:
+        given = self._default() if self.estimators is None else self.estimators
+        return list(given) if isinstance(given, (list, tuple)) else []
+
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> None:
-        machines = list(self.estimators) if isinstance(self.estimators, (list, tuple)) else []
+        machines = self._machines()
         if not machines or not all(hasattr(machine, "fit") for machine in machines):
             raise EmpiriskError(
                 "estimators must be a list of one machine or more, such as [er.SVM(), er.TreeClassifier()]."
@@ -169,7 +180,7 @@ class Vote(Members, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = [get_tags(machine).input_tags for machine in self.estimators or []]
+        inner = [get_tags(machine).input_tags for machine in self._machines()]
         for name in ("sparse", "allow_nan", "string"):
             setattr(tags.input_tags, name, bool(inner) and all(getattr(one, name) for one in inner))
         tags.input_tags.positive_only = any(one.positive_only for one in inner)
@@ -189,8 +200,8 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 
     Parameters
     ----------
-    estimators : list of classifiers
-        The machines that vote.
+    estimators : list of classifiers or None
+        The machines that vote; None takes logistic regression and the nearest centroid.
     vote : "hard" or "soft"
         Whether machines vote, or their probabilities are averaged.
     weights : array or None
@@ -217,7 +228,7 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 
     _state = state.State(vote=state.text("hard", "soft"), classes_=state.labels("classes"))
 
-    def __init__(self, estimators: list, *, vote: str = "hard", weights: Any = None):
+    def __init__(self, estimators: list | None = None, *, vote: str = "hard", weights: Any = None):
         self.estimators = estimators
         self.vote = vote
         self.weights = weights
@@ -230,12 +241,15 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
         table, target = check_table(self, X, reset=True), check_target(self, y)
         check_consistent_length(table, target)
         check_classification_targets(target)
-        mute = [machine for machine in self.estimators if not hasattr(machine, "predict_proba")]
+        mute = [machine for machine in self._machines() if not hasattr(machine, "predict_proba")]
         if self.vote == "soft" and mute:
             raise EmpiriskError(f"vote='soft' needs probabilities, which {mute[0]!r} lacks; use vote='hard'.")
         self.classes_ = np.unique(target)
         self._fit(table, target, sample_weight)
         return self
+
+    def _default(self) -> list:
+        return [LogisticRegression(), NearestCentroid()]
 
     def _answers(self, machine: Any, X: Any) -> Array:
         if self.vote == "soft":
@@ -268,8 +282,8 @@ class VoteRegressor(RegressorMixin, Vote):
 
     Parameters
     ----------
-    estimators : list of regressors
-        The machines.
+    estimators : list of regressors or None
+        The machines; None takes ridge regression and the support vector machine for numbers.
     weights : array or None
         The say of each machine; None is the same for all.
 
@@ -286,7 +300,7 @@ class VoteRegressor(RegressorMixin, Vote):
     array([8.])
     """
 
-    def __init__(self, estimators: list, *, weights: Any = None):
+    def __init__(self, estimators: list | None = None, *, weights: Any = None):
         self.estimators = estimators
         self.weights = weights
 
@@ -297,6 +311,9 @@ class VoteRegressor(RegressorMixin, Vote):
         check_consistent_length(table, target)
         self._fit(table, target, sample_weight)
         return self
+
+    def _default(self) -> list:
+        return [Ridge(), SVR()]
 
     def _answers(self, machine: Any, X: Any) -> Array:
         return np.asarray(machine.predict(X), dtype=np.float64).reshape(-1, 1)
