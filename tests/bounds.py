@@ -119,6 +119,9 @@ def machine_fits() -> Fits:
         yield f"neighbours {weights}", fit(er.KNNClassifier(k="cv", weights=weights), y=TWO)
     yield "kernel neighbours", fit(er.KNNRegressor(features=gaussian))
     yield "sparse neighbours", fit(er.KNNRegressor(), THIN)
+    yield "k-means", fit(er.KMeans(3, random_state=0))
+    yield "mixture", fit(er.GaussianMixture(2, random_state=0))
+    yield "linkage", lambda: er.Hierarchical().fit(X).cut(2)
     for features in (None, gaussian):
         yield f"clusters {features}", lambda features=features: er.KMeans(3, features=features, random_state=0).fit(X)
         yield f"linkage {features}", lambda features=features: er.Hierarchical(n_clusters=3, features=features).fit(X)

@@ -50,8 +50,12 @@ def page(learned: Any, model_file: str = "table.model") -> str:
 
 def write(learned: Any, path: str | Path, model_file: str = "table.model") -> Path:
     """Write the report; an earlier file is replaced only once the new one is complete."""
+    return write_text(page(learned, model_file), path)
+
+
+def write_text(text: str, path: str | Path) -> Path:
+    """Write a page, whole or not at all."""
     path = Path(path)
-    text = page(learned, model_file)
     with whole_file(path) as file:
         file.write(text.encode())
     return path

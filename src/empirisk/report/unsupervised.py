@@ -7,10 +7,10 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from empirisk import __version__
-from empirisk.files.atomic import whole_file
 from empirisk.plots import style
 from empirisk.plots.svg import to_svg
 from empirisk.report import words
+from empirisk.report.page import write_text
 
 __all__ = ["page", "write"]
 
@@ -54,11 +54,7 @@ def page(described: Any, model_file: str = "table.model") -> str:
 
 def write(described: Any, path: str | Path, model_file: str = "table.model") -> Path:
     """Write the report; an earlier file is replaced only once the new one is complete."""
-    path = Path(path)
-    text = page(described, model_file)
-    with whole_file(path) as file:
-        file.write(text.encode())
-    return path
+    return write_text(page(described, model_file), path)
 
 
 def _words(parts: list[tuple[str, float]], more: str, less: str) -> str:
