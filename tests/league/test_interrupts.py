@@ -1,4 +1,4 @@
-"""Ctrl-C: the first finishes with what is done, the second ends all; no fit that was cut becomes the model or a score."""
+"""Ctrl-C: the first finishes with what is done, the second ends all; no fit that was cut is the model, or scored."""
 
 import itertools
 import signal
