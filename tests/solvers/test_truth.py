@@ -33,7 +33,8 @@ def test_objective_is_the_optimum_and_the_gap_bounds_it(loss, penalty, shape, ki
     problem, arguments = make(loss, penalty, C, shape, kind, intercept)
     certificate = Run("auto", LIMITS)([problem])[0].certificate
     rival, optimal = general_solution(*arguments)
-    scale = max(abs(rival), 1e-6 * problem.origin_value)
+    # Where the optimum is zero, the other solver comes to within about 1e-9 of it.
+    scale = max(abs(rival), 1e-6 * problem.origin_value, 1e-4)
     if certificate.status == Status.SEPARABLE:  # the infimum is zero, and no point attains it
         assert not loss.attained
         assert penalty == "none"
