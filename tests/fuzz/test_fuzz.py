@@ -12,6 +12,8 @@ def test_every_fit_is_an_answer_or_a_sentence(batch):
     wrong = []
     for seed in range(batch * EACH, (batch + 1) * EACH):
         case = cases.make(seed)
+        if "max_time" in case.machine.get_params():
+            case.machine.set_params(max_time=None)  # clocks are for `make fuzz`: a busy machine would decide here
         _, found = checks.run(case)
         wrong += [f"{kind}: {sentence} ({case})" for kind, sentence in found]
     assert not wrong, "\n".join(wrong)

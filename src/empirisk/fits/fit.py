@@ -372,10 +372,13 @@ def _why_no_minimiser(problem: Problem, point: Point) -> str:
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = _graded(problem, problem.as_stored(point), watch)
     _require_weak_duality(problem, certificate)
-    objection = "" if watch.status in CUT else watch.objection or _why_no_minimiser(problem, point)
-    converged = bool(certificate.relative_gap <= tol) and not objection
+    cut = watch.status in CUT
+    objection = watch.objection or ("" if cut else _why_no_minimiser(problem, point))
+    # A perceptron that was stopped may stand at w = 0, where its loss is least and nothing is learned.
+    unfinished = cut and not solver.aims_at_tol
+    converged = bool(certificate.relative_gap <= tol) and not objection and not unfinished
     status = watch.status
-    if objection:
+    if objection and not cut:
         status = objection
     elif converged:
         status = Status.CONVERGED

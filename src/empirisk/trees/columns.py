@@ -95,7 +95,7 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     else:
         codes, y = validate_data(estimator, X, y, **RULES, **target)
     codes = dense(codes)
-    if y.dtype.kind == "f" and y.size and np.abs(y).max() > LARGEST_TARGET:
+    if y.dtype.kind == "f" and y.size and float(np.abs(y).max()) > LARGEST_TARGET:
         raise EmpiriskError(
             f"y holds numbers beyond {LARGEST_TARGET:g}, whose squares overflow; divide y before the fit."
         )

@@ -78,7 +78,7 @@ class Perceptron(Solver):
                 if score <= fewest:
                     best, fewest, left = point, score, missed
             watch.record(mistakes=mistakes)
-            if mistakes == 0 and not watch.status:
+            if mistakes == 0 and not watch.must_stop():
                 # An average of weights need not be without mistakes, even if the last of them are.
                 watch.status = NO_MISTAKES if self.average else Status.CONVERGED
                 watch(point, objective=objective)
