@@ -247,17 +247,25 @@ def _of_learning(metric: Metric, train: Array, validation: Array, floor: float) 
     last, before = validation[-1].mean(), validation[-2].mean() if len(validation) > 1 else np.nan
     gained = train[-1].mean() - floor
     material = 0.02 * abs(gained) if np.isfinite(gained) else 0.0
-    rising = len(validation) > 1 and last - before > max(material, _noise(validation[-1] - validation[-2]))
+    doubt = _noise(validation[-1] - validation[-2]) if len(validation) > 1 else np.inf
+    rising = last - before > max(material, doubt)
+    rises = "rises" if metric.sign > 0 else "falls"
     shown = f"{metric.name} {metric.sign * train[-1].mean():.3g} on training rows, {metric.sign * last:.3g} on new ones"
     # A tenth of what the training rows gain over a constant is lost on new rows, and it is no accident.
     if gap > max(noise, 5 * material):
-        advice = "and it still rises: more rows would help" if rising else "use a simpler machine, or more rows"
+        advice = (
+            f"but the score on new ones still {rises}: more rows would help"
+            if rising
+            else "use a simpler machine, or more rows"
+        )
         return f"overfitting: {shown}; {advice}."
     if np.isfinite(floor) and last - floor <= noise:
         return f"underfitting: {shown}, no better than a constant; use a richer machine or other columns."
     if rising:
-        return f"still learning: {shown}, and it rises; more rows would help."
-    return f"settled: {shown}; the curves have met, so more rows will not help. If it is too low, it underfits."
+        return f"still learning: {shown}, and it {rises}; more rows would help."
+    if last - before + 2 * doubt <= material:
+        return f"settled: {shown}; the last rows changed little, and more will not help much."
+    return f"undecided: {shown}; the folds differ too much to tell whether more rows would help."
 
 
 def _of_validation(parameter: str, values: list, metric: Metric, train: Array, validation: Array) -> str:

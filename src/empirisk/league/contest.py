@@ -139,7 +139,7 @@ class Contest:
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
         """Standings as they change, contestant after contestant; the slow ones once more with the time that is left."""
-        size = Size.of(self.arena.fold(0)[0], self.classes, self.seed)
+        size = Size.of(*self.arena.fold(0)[:2], self.classes, self.seed)
         finalists = FEW_FINALISTS if size.large else FINALISTS
         # Where the time may not do for all, those that take longest wait.
         order = sorted(enumerate(contestants), key=lambda pair: pair[1].slow(size))
@@ -152,7 +152,7 @@ class Contest:
                 yield replace(standing, state="out", remark=excuse)
                 continue
             machines = contestant.machines(size)
-            if self.balance:
+            if self.balance and not contestant.fair:
                 machines = [_balanced(machine) for machine in machines]
             yield from self._matches(standing, machines, finalists)
         late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []

@@ -26,7 +26,11 @@ TOL = 1e-4
 
 @dataclass(frozen=True)
 class Size:
-    """What the settings depend on: the shape of the encoded training part, the sum of its variances, the classes."""
+    """What the settings depend on: the shape of the encoded training part, the sum of its variances, the classes.
+
+    ``unit`` is the mean distance of the targets from their median, for numbers: what the strength of a loss that is not
+    squared must be measured in.
+    """
 
     rows: int
     columns: int
@@ -34,6 +38,7 @@ class Size:
     classes: int
     sparse: bool
     seed: int
+    unit: float = 1.0
 
     @property
     def large(self) -> bool:
@@ -41,12 +46,14 @@ class Size:
         return self.rows * max(self.classes, 1) > LARGE
 
     @classmethod
-    def of(cls, X: Any, classes: int, seed: int) -> "Size":
-        """The size of an encoded table."""
+    def of(cls, X: Any, y: Any, classes: int, seed: int) -> "Size":
+        """The size of an encoded table and its target."""
         sparse = hasattr(X, "tocsr")
         mean = np.asarray(X.mean(axis=0)).ravel()
         square = np.asarray((X.multiply(X) if sparse else X**2).mean(axis=0)).ravel()
-        return cls(X.shape[0], X.shape[1], float(np.maximum(square - mean**2, 0).sum()) or 1.0, classes, sparse, seed)
+        spread = float(np.maximum(square - mean**2, 0).sum()) or 1.0
+        unit = 1.0 if classes else float(np.abs(y - np.median(y)).mean()) or 1.0
+        return cls(X.shape[0], X.shape[1], spread, classes, sparse, seed, unit)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,8 @@ class Contestant:
         From a `Size` to why it does not play, as half a sentence; empty if it plays.
     slow : callable
         From a `Size` to whether it plays after the others.
+    fair : bool
+        Whether classes count alike for it already, however many rows they have.
     """
 
     name: str
@@ -70,6 +79,7 @@ class Contestant:
     machines: Callable[[Size], list[Any]]
     excuse: Callable[[Size], str] = lambda size: ""
     slow: Callable[[Size], bool] = lambda size: False
+    fair: bool = False
 
 
 def _needs_dense(size: Size) -> str:
@@ -136,7 +146,7 @@ def _share(size: Size) -> float:
 
 CLASSIFIERS = (
     Contestant("baseline", "Always the most frequent class", lambda s: [DummyClassifier(strategy="prior")]),
-    Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()]),
+    Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()], fair=True),
     Contestant("logistic", "Logistic regression", lambda s: _with_C(er.LogisticRegression, (0.01, 0.1, 1.0, 10.0))),
     Contestant(
         "svm",
@@ -187,7 +197,10 @@ REGRESSORS = (
     Contestant("ridge", "Ridge regression", lambda s: [er.Ridge(C="loo" if s.rows * s.columns <= 2e7 else 1.0)]),
     Contestant("lasso", "Lasso", lambda s: [er.Lasso(C="cv", tol=TOL)], lambda s: _too_long(s)),
     Contestant(
-        "robust", "Least absolute deviations", lambda s: [er.LeastAbsolute(penalty="l2", C=C) for C in (0.1, 10.0)]
+        "robust",
+        "Least absolute deviations",
+        # Of R(w) and the loss, one is in squares of the target's unit and the other in units: C makes up for it.
+        lambda s: [er.LeastAbsolute(penalty="l2", C=factor * s.unit) for factor in (0.001, 0.1, 10.0)],
     ),
     Contestant(
         "neighbours",

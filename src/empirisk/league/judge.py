@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -18,7 +19,8 @@ from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan
 from empirisk.settings import settings
-from empirisk.theory.luck import luck
+from empirisk.theory.bound import percent
+from empirisk.theory.luck import SURPRISE, luck
 
 CONFIDENCE = 0.95
 TESTED_ROWS, LEAST_TESTED = 2000, 100
@@ -52,7 +54,7 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
         answers.probabilities,
         answers.decisions,
         scores,
-        _luck(plan, truth, answers.predictions),
+        _luck(plan, truth, answers.predictions, metric),
     )
 
 
@@ -64,17 +66,36 @@ def _all_metrics(plan: Plan, pipeline: Pipeline, metric: Metric) -> list[Metric]
     return [metric, *others]
 
 
-def _luck(plan: Plan, truth: NDArray, said: NDArray) -> str:
+def _luck(plan: Plan, truth: NDArray, said: NDArray, metric: Metric) -> str:
     """Was it luck? Against guessing the most frequent class, or against the mean of the training rows."""
     if plan.classes is None:
-        worse = int(np.sum(np.abs(truth - said) >= np.abs(truth - plan.y[plan.train].mean())))
-        found = luck(worse, len(truth), 0.5)
-        return f"In {len(truth) - worse} of {len(truth)} rows the model is nearer to the truth than the mean. {found}"
+        return paired_luck(truth - said, truth - plan.y[plan.train].mean(), metric.name)
     labels, counts = np.unique(plan.y[plan.train], return_counts=True)
     rate = float(np.mean(truth != labels[counts.argmax()]))
     errors = int(np.sum(truth != said))
     guess = f"Guessing {str(labels[counts.argmax()])!r} for every row errs in {rate:.1%} of them."
     return f"{guess} {luck(errors, len(truth), rate)}"
+
+
+def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:
+    """How likely chance makes the loss of a model so much smaller than that of the mean, row by row (a paired t test).
+
+    The loss is the one that decides: absolute errors where the metric is of those, else squared ones.
+    """
+    word, power = ("absolute", 1) if metric == "mae" or "absolute" in metric else ("squared", 2)
+    # Divided by their size, so that no unit makes squares overflow.
+    size = max(float(np.abs(others).max()), float(np.abs(errors).max()), np.finfo(float).tiny)
+    mine, theirs = np.abs(errors / size) ** power, np.abs(others / size) ** power
+    gains, rows = theirs - mine, len(mine)
+    sentence = (
+        f"Over {rows} rows the model's {word} error is {mine.mean() / max(theirs.mean(), 1e-300):.0%} of the mean's."
+    )
+    if gains.mean() <= 0:
+        return f"{sentence} That is no less, so it shows nothing."
+    error = gains.std(ddof=1) / np.sqrt(rows) if rows > 1 else np.inf
+    chance = float(student.sf(gains.mean() / max(error, 1e-300), max(rows - 1, 1)))
+    verdict = "hardly luck" if chance <= SURPRISE else "it could be luck"
+    return f"{sentence} Chance alone does that with probability {percent(chance)}: {verdict}."
 
 
 def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, float]:

@@ -1,0 +1,90 @@
+"""What is said of the winner agrees with the numbers beside it."""
+
+import numpy as np
+import polars as pl
+from scipy.stats import ttest_rel
+
+import empirisk as er
+from empirisk.evaluation.curves import _of_learning
+from empirisk.evaluation.metrics import find_metrics
+from empirisk.league.contestants import CLASSIFIERS, REGRESSORS, Size
+from empirisk.league.judge import paired_luck
+
+
+def test_luck_is_a_paired_test_on_the_loss_that_decides():
+    random = np.random.default_rng(0)
+    truth = random.normal(size=60)
+    errors, others = truth - 0.4 * truth - 0.3 * random.normal(size=60), truth
+    expected = ttest_rel(errors**2, others**2, alternative="less").pvalue
+    assert f"probability {100 * expected:.3g} %: hardly luck" in paired_luck(errors, others, "rmse")
+    assert paired_luck(errors, others, "rmse") == paired_luck(1e150 * errors, 1e150 * others, "rmse")
+    assert "absolute error" in paired_luck(errors, others, "mae")
+    assert "shows nothing" in paired_luck(others, errors, "rmse")
+    assert "it could be luck" in paired_luck(others + 0.1 * random.normal(size=60), others * 1.01, "rmse")
+
+
+def test_a_model_with_an_interval_above_zero_is_hardly_luck():
+    """Few large targets decide the error: a count of nearer rows would call this model luck."""
+    random = np.random.default_rng(0)
+    x = random.exponential(size=400) ** 2
+    found = er.learn(pl.DataFrame({"x": x, "y": 3 * x + random.normal(size=400)}), "y", machines=["ridge"])
+    r2 = next(score for score in found.test.scores if score.name == "r2")
+    assert r2.interval[0] > 0.3
+    assert "hardly luck" in found.test.luck
+
+
+def unbalanced(rows=600):
+    random = np.random.default_rng(0)
+    rare = random.random(rows) < 0.05
+    X = random.normal(size=(rows, 2)) + 2.5 * rare[:, None]
+    return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(rare, "rare", "usual")})
+
+
+def test_balance_does_not_hurt_the_nearest_centroid():
+    plain, balanced = (
+        er.learn(unbalanced(), "y", machines=["centroid"], metric="balanced_accuracy", balance=balance)
+        for balance in (False, True)
+    )
+    first, second = ({one.name: one.mean for one in found.standings}["centroid"] for found in (plain, balanced))
+    assert second == first
+    assert second > 0.9
+
+
+def test_least_absolute_deviations_know_no_unit():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 3))
+    y = X @ [1.0, 2.0, -1.0] + 0.3 * random.standard_t(2, size=150)
+    scores = []
+    for unit in (1.0, 2.0**20, 2.0**-20):
+        frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": unit * y})
+        found = er.learn(frame, "y", machines=["robust"], types={"y": "number"})
+        scores.append({one.name: one.mean for one in found.standings}["robust"] / unit)
+    np.testing.assert_allclose(scores, scores[0], rtol=1e-3)
+
+
+def test_the_pruned_tree_is_pruned():
+    random = np.random.default_rng(0)
+    X, noise = random.normal(size=(200, 3)), random.normal(size=200)
+    size = Size.of(X, noise, 0, 0)
+    for players, y in ((CLASSIFIERS, noise > 0), (REGRESSORS, noise)):
+        tree = next(player for player in players if player.title == "Pruned tree")
+        for machine in tree.machines(size):
+            assert machine.fit(X, y).n_leaves_ < machine.set_params(ccp_alpha=0.0).fit(X, y).n_leaves_
+
+
+def said(name, train, validation, floor):
+    metric = find_metrics(name, np.array([0, 1]) if name == "accuracy" else None, None)[0]
+    signed = (metric.sign * np.asarray(values, dtype=float) for values in (train, validation))
+    return _of_learning(metric, *signed, metric.sign * floor)
+
+
+def test_what_is_said_of_a_learning_curve_agrees_with_it():
+    folds = np.array([-0.001, 0.0, 0.001])
+    falling = said("rmse", [1.0 + folds] * 2, [1.4 + folds, 1.05 + folds], 5.0)
+    assert falling.startswith("still learning")
+    assert "and it falls" in falling
+    assert "and it rises" in said("accuracy", [0.9 + folds] * 2, [0.8 + folds, 0.88 + folds], 0.5)
+    assert said("accuracy", [0.9 + folds] * 2, [0.889 + folds, 0.89 + folds], 0.5).startswith("settled")
+    rising = said("accuracy", [0.9 + folds] * 2, [0.86 + 10 * folds, 0.88 - 30 * folds], 0.5)
+    assert rising.startswith("undecided")
+    assert "not help" not in rising
