@@ -148,4 +148,4 @@ def data(learned: Any) -> str:
 
 def code(file: str) -> str:
     """How to use the model."""
-    return f'import empirisk as er, polars as pl\nmodel = er.load({file!r})\nmodel.predict(pl.read_csv("new.csv"))'
+    return f'import empirisk as er\nmodel = er.load({file!r})\nmodel.predict(er.tables.read("new.csv"))'

@@ -126,11 +126,9 @@ def _date(value: Any, column: Column) -> datetime | None:
 def _words(value: Any, column: Column) -> str | None:
     if value is None:
         return None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError(f"{_shown(value)} is not a text")
-    text = str(value).strip()
+    text = value.strip() if isinstance(value, str) else _by_column(value, column) or ""
     if len(text) > LONGEST:
         raise ValueError(f"is longer than {LONGEST} characters")
     try:
@@ -140,12 +138,14 @@ def _words(value: Any, column: Column) -> str | None:
     return None if text in MARKERS else text
 
 
-def _by_column(text: str, column: Column) -> Any:
+def _by_column(value: str | float, column: Column) -> Any:
     """A value in the way that the column of the table was written."""
     try:
-        return column.convert(pl.Series(column.name, [text]))[0]
+        return column.convert(pl.Series(column.name, [value]))[0]
     except EmpiriskError as error:
         raise ValueError(str(error)) from None
+    except (OverflowError, pl.exceptions.PolarsError):
+        raise ValueError(f"{_shown(value)} is no number of a usual size") from None
 
 
 def _shown(value: Any) -> str:

@@ -63,7 +63,8 @@ class Column:
     low, high : float or None
         Range of a number.
     form : str
-        How numbers or dates are written: "comma" or "thousands" for numbers, a format of `strptime` for dates.
+        How numbers or dates are written: "comma" or "thousands" for numbers, a format of `strptime` for dates. For
+        categories, how a number stands for a word, see `code_form`.
 
     Examples
     --------
@@ -145,11 +146,16 @@ class Column:
         return moments
 
     def _words(self, series: pl.Series) -> pl.Series:
-        if series.dtype.is_float():
-            # A code such as 3 that came back as 3.0, because another row misses it, is still the word "3".
-            whole = bool(((series == series.round()) | series.is_null() | series.is_nan()).all())
-            series = series.fill_nan(None).cast(pl.Int64, strict=False) if whole else series
-        return self._text(series, MARKERS)
+        if not series.dtype.is_numeric():
+            text = self._text(series, MARKERS)
+            return _shortest_words(text) if self.form == NUMBERS else text
+        if self.form == AS_WRITTEN:
+            raise EmpiriskError(
+                f"Column {self.name!r} holds numbers, but words in the table that was learned from, of which two are "
+                "the same number; read it as text, as er.tables.read does."
+            )
+        words = shortest(series)
+        return words.str.zfill(int(self.form)) if self.form.isdecimal() else words
 
     def _text(self, series: pl.Series, markers: tuple[str, ...]) -> pl.Series:
         if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
@@ -169,6 +175,54 @@ class Column:
                 f"Column {self.name!r} holds {str(before[row])[:60]!r} in row {row + 1}, which is not {what} as in the "
                 "table that was learned from; correct the value or leave it empty."
             )
+
+
+#: Ways in which a number stands for a word, beside the number of digits of a code.
+NUMBERS, AS_WRITTEN = "numbers", "as written"
+EXACT_DIGITS = 15  # a float holds all whole numbers of so many digits
+
+
+def code_form(words: pl.Series) -> str:
+    """How numbers stand for the words of a category, should they arrive instead.
+
+    The number of digits, for codes of one length: 1234 is "01234". "numbers", where each word is another number: 1 is
+    "1.0" too. "as written", where numbers do not tell words apart. Empty, where no word is a number, or each is its
+    number's shortest writing.
+
+    >>> import polars as pl
+    >>> code_form(pl.Series(["01234", "56789"])), code_form(pl.Series(["7", "007"])), code_form(pl.Series(["a", "3"]))
+    ('5', 'as written', '')
+    """
+    distinct = words.unique()
+    numbers = parse_numbers(distinct)
+    are = numbers.is_finite().fill_null(value=False)
+    distinct, numbers = distinct.filter(are), numbers.filter(are)
+    if len(distinct) == 0 or bool((shortest(numbers) == distinct).all()):
+        return ""
+    lengths = distinct.str.len_chars()
+    if lengths.n_unique() == 1 and bool(distinct.str.contains(r"^\d+$").all()):
+        return str(lengths[0])
+    return NUMBERS if lengths.max() <= EXACT_DIGITS and numbers.n_unique() == len(numbers) else AS_WRITTEN
+
+
+def shortest(numbers: pl.Series) -> pl.Series:
+    """Numbers as words: a code such as 3 that came back as 3.0, because another row misses it, is still "3".
+
+    >>> import polars as pl
+    >>> shortest(pl.Series([3.0, 2.5, None])).to_list()
+    ['3', '2.5', None]
+    """
+    if numbers.dtype.is_integer():
+        return numbers.cast(pl.String)
+    numbers = numbers.cast(pl.Float64).fill_nan(None)
+    whole = (numbers == numbers.round()) & (numbers.abs() < 10.0**EXACT_DIGITS)
+    return numbers.cast(pl.Int64, strict=False).cast(pl.String).zip_with(whole, numbers.cast(pl.String))
+
+
+def _shortest_words(text: pl.Series) -> pl.Series:
+    """Words, of which those that are numbers are written in the shortest way."""
+    numbers = parse_numbers(text)
+    return shortest(numbers).zip_with(numbers.is_finite().fill_null(value=False), text)
 
 
 def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:

@@ -11,8 +11,10 @@ from empirisk.tables.columns import (
     CANONICAL,
     DATE_FORMATS,
     MARKERS,
+    NUMBERS,
     SOFT_MARKERS,
     Column,
+    code_form,
     parse_dates,
     parse_numbers,
     parse_truth,
@@ -61,15 +63,15 @@ def _numbers(columns: list[pl.Series]) -> list[Column]:
     for place, series in enumerate(columns):
         count, kinds = len(series) - int(missing[place]), int(distinct[place])
         low, high = (float(ordered[0, place]), float(ordered[count - 1, place])) if count else (None, None)
-        kind = "number"
+        kind, form = "number", ""
         if kinds == 0 or (kinds == 1 and missing[place] == 0):
             kind = "constant"
         elif kinds == len(series) and series.dtype.is_integer() and _names_rows(series.name, values[:, place]):
             kind = "identifier"
         elif 2 < kinds <= count / REPEATED and series.dtype.is_integer() and CODE_NAME.search(series.name):
-            kind, low, high = "category", None, None
+            kind, low, high, form = "category", None, None, NUMBERS
         shown = tuple(dict.fromkeys(str(value) for value in series.head(20).to_list() if value is not None))[:3]
-        found.append(Column(series.name, kind, int(missing[place]), kinds, shown, low, high))
+        found.append(Column(series.name, kind, int(missing[place]), kinds, shown, low, high, form))
     return found
 
 
@@ -183,9 +185,12 @@ def _finish(series: pl.Series, column: Column) -> Column:
     if distinct == 0 or (distinct == 1 and missing == 0):
         kind = "constant"
     low = high = None
+    form = column.form
+    if kind == "category":
+        form = NUMBERS if series.dtype.is_numeric() else code_form(present)
     if kind == "number":
         low, high = float(present.min()), float(present.max())  # type: ignore[arg-type]
-    return Column(column.name, kind, missing, distinct, _examples(series, present), low, high, column.form)
+    return Column(column.name, kind, missing, distinct, _examples(series, present), low, high, form)
 
 
 def column_words(series: pl.Series) -> pl.Series:
