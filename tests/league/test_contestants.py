@@ -83,6 +83,6 @@ def test_many_rows_need_few_folds():
     class Numbers:
         classes = ()
 
-    assert len(_folds(y, Numbers, None, None, y, Wishes(), [])) == FEW_FOLDS
-    assert len(_folds(y, Numbers, None, None, y, Wishes(folds=4), [])) == 4
-    assert len(_folds(y[:1000], Numbers, None, None, y, Wishes(), [])) == 5
+    assert len(_folds(y, Numbers, None, None, y, y, Wishes(), [])) == FEW_FOLDS
+    assert len(_folds(y, Numbers, None, None, y, y, Wishes(folds=4), [])) == 4
+    assert len(_folds(y[:1000], Numbers, None, None, y[:1000], y[:1000], Wishes(), [])) == 5

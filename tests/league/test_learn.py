@@ -83,7 +83,37 @@ def test_what_deserves_a_second_look():
     found = plan(pl.concat([frame, frame]), Wishes("bought", drop=("amount",)))
     text = " ".join(found.warnings)
     assert "'receipt' may give the target away" in text
-    assert "test rows equal a training row" in plan(pl.concat([table(), table()]), Wishes("bought")).warnings[-1]
+    simple = table().select("town", "bought")
+    assert "test rows equal a training row" in plan(simple, Wishes("bought")).warnings[-1]
+
+
+@pytest.mark.parametrize("target", ["bought", "amount"])
+def test_equal_rows_stay_on_one_side(target):
+    frame = pl.concat([table(), table(), table(100)]).sample(fraction=1.0, shuffle=True, seed=1)
+    found = plan(frame, Wishes(target, drop=("amount",) if target == "bought" else ("bought",)))
+    rows = found.frame.hash_rows().to_numpy()
+    assert found.twins == 0
+    assert not set(rows[found.train]) & set(rows[found.test])
+    assert sorted([*found.train, *found.test]) == list(range(frame.height))
+    assert 0.1 < len(found.test) / frame.height < 0.3
+    for train, validation in found.folds:
+        inside = rows[found.train]
+        assert not set(inside[train]) & set(inside[validation])
+        assert len(train) + len(validation) == len(found.train)
+    assert "kept on one side" in " ".join(found.warnings)
+
+
+def test_never_seen_is_said_only_of_rows_that_were_not():
+    simple = table().select("town", "bought")
+    assert "rows that were held out, " in er.learn(simple, "bought", machines=["centroid"]).summary()
+    assert "rows it had never seen, " in er.learn(table(), "bought", machines=["centroid"]).summary()
+
+
+def test_a_class_of_few_different_rows_is_learned_and_tested():
+    rare = pl.DataFrame({"x": [9.0] * 6, "bought": ["perhaps"] * 6})
+    found = plan(pl.concat([table().select("x", "bought").drop_nulls(), rare]), Wishes("bought"))
+    assert "perhaps" in found.y[found.train]
+    assert "perhaps" in found.y[found.test]
 
 
 def test_groups_stay_on_one_side():

@@ -213,6 +213,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         metric=metric.name,
         test=tested,
         train_rows=len(found.train),
+        twins=found.twins,
         sign=metric.sign,
         warnings=warnings,
         differences=_differences(standings, best, share),

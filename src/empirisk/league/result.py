@@ -65,6 +65,8 @@ class Learned:
         How much the metric falls when a column is shuffled, on the test part.
     curve : LearningCurve or None
         Scores of the winner over the number of rows.
+    twins : int
+        Test rows that equal a training row in every column.
     seconds : float
         Of the whole job.
     """
@@ -83,6 +85,7 @@ class Learned:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     importances: list[tuple[str, float, float]] = field(default_factory=list)
     curve: Any = None
+    twins: int = 0
     seconds: float = 0.0
 
     @property
@@ -97,20 +100,21 @@ class Learned:
 
     def summary(self) -> str:
         """The result in a sentence."""
-        first, rows = self.test.scores[0], len(self.test.truth)
+        first = self.test.scores[0]
         low, high = first.interval
+        rows = f"{len(self.test.truth):,} rows {'that were held out' if self.twins else 'it had never seen'}"
         if self.classes is None:
             error = float(np.mean(np.abs(self.test.truth - self.test.predictions)))
             plain = float(np.mean(np.abs(self.test.truth - np.mean(self.test.truth))))
             return (
-                f"On {rows:,} rows it had never seen, the model's predictions of {self.target} are off by "
+                f"On {rows}, the model's predictions of {self.target} are off by "
                 f"{number(error)} on average; always predicting the mean would be off by {number(plain)}."
             )
         hits = float(np.mean(self.test.truth == self.test.predictions))
         _, counts = np.unique(self.test.truth, return_counts=True)
         sentence = (
-            f"On {rows:,} rows it had never seen, the model names the right {self.target} in {hits:.1%} of cases; "
-            f"always guessing the most frequent one would be right in {counts.max() / rows:.1%}."
+            f"On {rows}, the model names the right {self.target} in {hits:.1%} of cases; "
+            f"always guessing the most frequent one would be right in {counts.max() / len(self.test.truth):.1%}."
         )
         if first.name != "accuracy":
             sentence += (

@@ -1,6 +1,7 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from empirisk.tables.schema import find_column
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
 LEAST_ROWS = 10
+#: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
+LEAST_DIFFERENT = 4
+#: Rows of which there are more copies than this, on average, are equal by chance: they are too simple to differ.
+MOST_COPIES = 10
 RARE, RELATIVELY_RARE = 0.05, 0.3
 FEW_TESTS = 50
 FEW_CODES = 10
@@ -61,6 +66,12 @@ class Plan:
     test: NDArray
     folds: list[tuple[NDArray, NDArray]]
     warnings: list[str]
+
+    @cached_property
+    def twins(self) -> int:
+        """Test rows that equal a training row in every column."""
+        rows = self.frame.hash_rows(seed=1).to_numpy()
+        return int(np.isin(rows[self.test], rows[self.train]).sum())
 
     @property
     def classes(self) -> NDArray | None:
@@ -112,9 +123,13 @@ def plan(data: Any, wishes: Wishes) -> Plan:
     schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
     warnings += filter(None, (_odd_values(table[name]) for name in schema.of_kind("identifier", "category")))
     y = _sized(target.values(table), target)
-    train, test = _held_out(y, target, groups, moments, wishes)
-    folds = _folds(y[train], target, groups, moments, train, wishes, warnings)
-    found = Plan(name, schema.features(table), schema, target, y, train, test, folds, warnings)
+    frame = schema.features(table)
+    equal = equal_rows(frame, y, bool(target.classes)) if groups is None and moments is None else np.arange(len(y))
+    if len(np.unique(equal)) < len(equal):
+        warnings.append("Rows that are equal in every column were kept on one side of every split.")
+    train, test = _held_out(y, target, groups, moments, equal, wishes)
+    folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
+    found = Plan(name, frame, schema, target, y, train, test, folds, warnings)
     _look_twice(found)
     return found
 
@@ -182,15 +197,46 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, warnings: list[str])
     return table, tables.Target.of(table, target.name, target.task)
 
 
-def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, wishes: Wishes) -> tuple[NDArray, NDArray]:
+def equal_rows(frame: pl.DataFrame, y: NDArray, classes: bool) -> NDArray:
+    """The number of the set of equal rows that each row belongs to: such a set stays on one side of every split.
+
+    Where a few columns of few values make rows equal by chance, and for a class that would have too few different rows
+    to be both learned and tested, each row is a set of its own.
+    """
+    n = frame.height
+    _, first, codes = np.unique(frame.hash_rows(seed=1).to_numpy(), return_index=True, return_inverse=True)
+    if len(first) * MOST_COPIES < n:
+        return np.arange(n)
+    if classes:
+        labels, class_of = np.unique(y, return_inverse=True)
+        different = np.bincount(class_of[first], minlength=len(labels))
+        few = (different < LEAST_DIFFERENT)[class_of]
+        codes = np.where(few, len(first) + np.arange(n), codes)
+    return codes
+
+
+def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple[NDArray, NDArray]]:
+    """Splits of sets of equal rows, as pairs of row numbers."""
+    _, first, codes = np.unique(equal, return_index=True, return_inverse=True)
+
+    def rows(sets: NDArray) -> NDArray:
+        return np.flatnonzero(np.isin(codes, sets))
+
+    return [(rows(train), rows(test)) for train, test in make_splits(cv, y[first], **rules)]
+
+
+def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, equal: NDArray, wishes: Wishes) -> tuple:
     if not 0 < wishes.test < 1:
         raise EmpiriskError(f"test={wishes.test!r} must be a share between 0 and 1.")
-    [(train, test)] = make_splits(
+    sets = len(np.unique(equal))
+    [(train, test)] = _split_sets(
+        equal,
         "holdout",
         y,
         classes=bool(target.classes),
         groups=None if groups is None else _codes(groups),
-        test_size=max(wishes.test, len(target.classes) / len(y) if moments is None and groups is None else 0.0),
+        # Every class is to be tested.
+        test_size=max(wishes.test, len(target.classes) / sets if moments is None and groups is None else 0.0),
         time=False if moments is None else _codes(moments),
         random_state=wishes.seed,
     )
@@ -199,15 +245,18 @@ def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, wishes: Wishes
     return np.sort(train), np.sort(test)
 
 
-def _folds(y, target, groups, moments, train, wishes: Wishes, warnings: list[str]) -> list[tuple[NDArray, NDArray]]:
+def _folds(
+    y, target, groups, moments, equal, train, wishes: Wishes, warnings: list[str]
+) -> list[tuple[NDArray, NDArray]]:
     """Folds of the training rows: as many as asked for, but no more than the smallest class has rows."""
     count = wishes.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
     if target.classes and groups is None and moments is None:
-        smallest = int(np.unique(y, return_counts=True)[1].min())
+        smallest = int(np.unique(y[np.unique(equal, return_index=True)[1]], return_counts=True)[1].min())
         if smallest < count:
             count = max(2, smallest)
             warnings.append(f"The smallest class has {smallest} training rows: {count} folds were used.")
-    return make_splits(
+    return _split_sets(
+        equal,
         count,
         y,
         classes=bool(target.classes) and moments is None,
@@ -250,12 +299,10 @@ def _look_twice(found: Plan) -> None:
                 f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy hides it; look at balanced accuracy, or "
                 "use --balance."
             )
-    rows = found.frame.hash_rows(seed=1).to_numpy()
-    twins = int(np.isin(rows[found.test], rows[found.train]).sum())
-    if twins:
+    if found.twins:
+        equal = "equals" if found.twins == 1 else "equal"
         found.warnings.append(
-            f"{_rows(twins, 'test row')} {'equals' if twins == 1 else 'equal'} a training row in every column: "
-            "the test may flatter."
+            f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
         )
     if len(found.test) < FEW_TESTS:
         found.warnings.append(f"The test part has {len(found.test)} rows only: its scores are uncertain.")
