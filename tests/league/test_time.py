@@ -10,6 +10,7 @@ import empirisk as er
 from empirisk.league import judge
 from empirisk.league.clock import Clock, Slow, Stopped
 from empirisk.league.split import Wishes, plan
+from empirisk.linalg.threads import in_threads
 
 
 def table(rows=200):
@@ -26,6 +27,8 @@ def test_time_is_kept_for_the_refit_and_the_files():
     assert 71 < clock.left <= 72
     clock.keep(encoding=1.0)
     assert clock.refit == 25.0
+    clock.keep(encoding=4.0, fit=10.0, predicting=5.0)
+    assert clock.refit == 40.0
 
 
 def test_more_is_kept_where_others_use_the_machine():
@@ -56,6 +59,22 @@ def test_a_match_that_would_end_too_late_does_not_begin():
         clock.check(expected=99.0)
     with pytest.raises(Stopped):
         Clock(end=time.perf_counter()).check()
+
+
+def test_predictions_end_with_the_time(monkeypatch):
+    """Predictions run in pieces, and no piece begins once the turn is over."""
+    pieces = []
+
+    def predict(machine, X):
+        in_threads(lambda piece: (time.sleep(0.01), pieces.append(piece)), range(100_000))
+
+    monkeypatch.setattr(er.KNNClassifier, "predict", predict)
+    found = er.learn(table(), "y", machines=["neighbours", "centroid"], time=5.0)
+    assert 0 < len(pieces) < 10_000
+    assert found.winner == "centroid"
+    standing = next(one for one in found.standings if one.name == "neighbours")
+    assert len(standing.scores) == 0
+    assert standing.state in ("out", "stopped")
 
 
 def test_there_is_a_result_however_short_the_time(tmp_path):

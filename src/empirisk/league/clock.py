@@ -9,6 +9,8 @@ import numpy as np
 REFIT = 1.5
 #: Encodings of the length of a fold's between the contest and the report: of all training rows, and of the test's.
 ENCODINGS = 2.5
+#: Predictions of the length of a fold's: of the test part, which is larger, its classes and its probabilities.
+ANSWERS = 3.0
 #: Seconds kept for drawing and writing, and for the scores of a test row with their intervals, where no other work
 #: slows them down; and by how much it may.
 WRITING, TESTING, SLOWEST = 3.0, 5e-5, 5.0
@@ -67,9 +69,9 @@ class Clock:
         """Seconds left for what comes after the test, but for the writing."""
         return self.end - self.writing - time.perf_counter()
 
-    def keep(self, encoding: float, fit: float = 0.0) -> None:
-        """Keep time for a refit of one whose fits take so long, on a table whose encoding does."""
-        self.refit = max(self.refit, ENCODINGS * encoding + REFIT * fit)
+    def keep(self, encoding: float, fit: float = 0.0, predicting: float = 0.0) -> None:
+        """Keep time for the refit and the test of one whose fits and predictions take so long, as encodings do."""
+        self.refit = max(self.refit, ENCODINGS * encoding + afterwards(fit, predicting))
 
     def begin_turn(self, waiting: int) -> None:
         """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""
@@ -87,3 +89,8 @@ class Clock:
             raise Stopped("the time is over")
         if self.left <= expected:
             raise Slow("it takes more than its share of the time")
+
+
+def afterwards(fit: float, predicting: float) -> float:
+    """Seconds that the refit and the test take, of a machine that needs so many for a fold."""
+    return REFIT * fit + ANSWERS * predicting

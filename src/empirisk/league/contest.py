@@ -14,7 +14,7 @@ from sklearn.base import clone
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, NotWritten
 from empirisk.fits.fit import listening_to
-from empirisk.league.clock import REFIT, Clock, Slow, Stopped
+from empirisk.league.clock import Clock, Slow, Stopped, afterwards
 from empirisk.league.contestants import Contestant, Size
 from empirisk.league.presses import Presses
 from empirisk.linalg import threads
@@ -42,8 +42,8 @@ class Standing:
         The setting that did best, unfitted.
     scores : array
         Its score on every fold played, the greater the better.
-    seconds : float
-        Mean time of a fit.
+    seconds, predicting : float
+        Mean time of a fit, and of its predictions for the rows that judge it.
     certificate : str
         What the last fit proves, in words; empty where there is nothing to prove.
     state : str
@@ -60,6 +60,7 @@ class Standing:
     machine: Any = None
     scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     seconds: float = 0.0
+    predicting: float = 0.0
     certificate: str = ""
     state: str = "playing"
     remark: str = ""
@@ -194,7 +195,7 @@ class Contest:
         """The standing; where it is the best so far, time is kept for its refit."""
         if standing.eligible and standing.mean >= self._top:
             self._top = standing.mean
-            self.clock.keep(self.arena.seconds, standing.seconds)
+            self.clock.keep(self.arena.seconds, standing.seconds, standing.predicting)
         return standing
 
     def _match(self, standing: Standing, machine: Any, number: int, before: list[dict]) -> dict[str, Any]:
@@ -206,7 +207,7 @@ class Contest:
             return self.journal.done[key]
         if standing.place > 0:  # the simplest always plays, so that there is a result
             # A match that takes as long as the last one must end in time for the refit.
-            self.clock.check(before[-1]["match"] + REFIT * before[-1]["seconds"] if before else 0.0)
+            self.clock.check(_match_and_refit(before[-1]) if before else 0.0)
         X, y, X_new, y_new = self.arena.fold(number)
         machine = clone(machine)
         if standing.place > 0 and np.isfinite(self.clock.left) and "max_time" in machine.get_params():
@@ -271,6 +272,11 @@ def _balanced(machine: Any) -> Any:
     return machine.set_params(class_weight="balanced") if "class_weight" in machine.get_params() else machine
 
 
+def _match_and_refit(played: dict) -> float:
+    """Seconds that one more match like this one takes, with the refit and the test."""
+    return played["match"] + afterwards(played["seconds"], played["match"] - played["seconds"])
+
+
 def _mean(table: list[dict]) -> float:
     return float(np.mean([played["score"] for played in table]))
 
@@ -282,6 +288,7 @@ def _told(standing: Standing, machine: Any, table: list[dict]) -> Standing:
         machine=machine,
         scores=np.array([played["score"] for played in table]),
         seconds=float(np.mean([played["seconds"] for played in table])),
+        predicting=float(np.mean([played["match"] - played["seconds"] for played in table])),
         certificate=table[-1]["certificate"],
         judged=sum(played["rows"] for played in table),
     )

@@ -1,0 +1,57 @@
+"""Every kind of machine goes all the way: contest, test, report, file, service. One that raises fails here."""
+
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import empirisk as er
+from empirisk.league import contestants
+from tests.service.serving import Client, serving
+
+
+def table(rows=90):
+    """Numbers with gaps, words, truth values and a date; a class and a number to predict."""
+    random = np.random.default_rng(0)
+    x, town = random.normal(size=rows), random.choice(["Ulm", "Bonn", "Kiel"], rows)
+    score = x + 1.5 * (town == "Ulm") + 0.3 * random.normal(size=rows)
+    return pl.DataFrame(
+        {
+            "x": [None if k % 11 == 0 else float(value) for k, value in enumerate(x)],
+            "town": town,
+            "member": random.random(rows) < 0.5,
+            "day": [f"2024-0{1 + k % 9}-1{k % 10}" for k in range(rows)],
+            "kind": np.digitize(score, [-0.5, 1.0]).astype(str),
+            "amount": score,
+        }
+    )
+
+
+KINDS = [
+    *(("kind", player.name) for player in contestants.CLASSIFIERS),
+    *(("amount", player.name) for player in contestants.REGRESSORS),
+]
+
+
+@pytest.mark.parametrize(("target", "name"), KINDS)
+def test_from_the_table_to_the_service(target, name, monkeypatch, tmp_path):
+    module = sys.modules["empirisk.league.learn"]  # the attribute of that name is the function
+    monkeypatch.setattr(module, "winner", lambda standings: next(one for one in standings if one.name == name))
+    other = "amount" if target == "kind" else "kind"
+    found = er.learn(table(), target, machines=[name], drop=[other], folds=2, out=tmp_path / "it")
+    assert {one.state: one.remark for one in found.standings} == {"done": ""}
+    assert not [warning for warning in found.warnings if "could not be made" in warning]
+    page = (tmp_path / "it.report.html").read_text()
+    assert found.champion.title in page
+    assert "could not be drawn" not in page
+    model = er.load(tmp_path / "it.model")
+    new = table().drop("kind", "amount").head(3)
+    expected = found.model.predict(new).tolist()
+    assert model.predict(new).tolist() == expected
+    with serving(model) as port:
+        client = Client(port)
+        status, answers = client.ask("/predict", new.to_dicts())
+        client.close()
+    assert status == 200, answers
+    assert [one["prediction"] for one in answers] == expected
