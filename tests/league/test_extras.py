@@ -18,7 +18,8 @@ def sequences(words=2000, copies=3):
     """Words that occur three times each: a machine learns them, but a small share of the rows holds none twice."""
     random = np.random.default_rng(0)
     drawn = ["".join(random.choice(list("acgt"), 40)) for _ in range(words)]
-    return pl.DataFrame({"sequence": drawn * copies, "kind": np.resize(["ei", "ie", "n"], words).tolist() * copies})
+    rows = [f"{word} row{number}" for number, word in enumerate(drawn * copies)]  # no two rows are equal
+    return pl.DataFrame({"sequence": rows, "kind": np.resize(["ei", "ie", "n"], words).tolist() * copies})
 
 
 def test_a_table_whose_small_shares_hold_no_word_worth_keeping(tmp_path, monkeypatch):

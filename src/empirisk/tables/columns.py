@@ -202,7 +202,7 @@ def code_form(words: pl.Series) -> str:
     lengths = distinct.str.len_chars()
     if lengths.n_unique() == 1 and bool(distinct.str.contains(r"^\d+$").all()):
         return str(lengths[0])
-    return NUMBERS if lengths.max() <= EXACT_DIGITS and numbers.n_unique() == len(numbers) else AS_WRITTEN
+    return NUMBERS if bool((lengths <= EXACT_DIGITS).all()) and numbers.n_unique() == len(numbers) else AS_WRITTEN
 
 
 def shortest(numbers: pl.Series) -> pl.Series:
