@@ -2,13 +2,15 @@
 
 import numpy as np
 import polars as pl
+import pytest
 from scipy.stats import ttest_rel
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 from empirisk.evaluation.curves import _of_learning
 from empirisk.evaluation.metrics import find_metrics
 from empirisk.league.contestants import CLASSIFIERS, REGRESSORS, Size
-from empirisk.league.judge import paired_luck
+from empirisk.league.judge import ALIASES, metric_for, paired_luck
 
 
 def test_luck_is_a_paired_test_on_the_loss_that_decides():
@@ -31,6 +33,48 @@ def test_a_model_with_an_interval_above_zero_is_hardly_luck():
     r2 = next(score for score in found.test.scores if score.name == "r2")
     assert r2.interval[0] > 0.3
     assert "hardly luck" in found.test.luck
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "meant"),
+    [("auc", 2, "roc_auc"), ("auc", 3, "roc_auc_ovr"), ("f1", 3, "f1_macro"), ("f1", 2, "f1"), ("rmse", 0, "rmse")],
+)
+def test_scores_by_their_usual_names(name, classes, meant):
+    assert metric_for(name, np.arange(classes) if classes else None, False).name == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "words"),
+    [
+        ("rmse", 2, "metric='rmse' does not suit a target that holds classes"),
+        ("auc", 0, "metric='auc' does not suit a target that holds numbers"),
+        ("acuracy", 2, "metric='acuracy' is not known"),
+        ("adjusted_rand_score", 0, "does not suit"),
+    ],
+)
+def test_a_score_is_checked_against_the_target(name, classes, words):
+    with pytest.raises(EmpiriskError, match=words):
+        metric_for(name, np.arange(classes) if classes else None, False)
+
+
+def test_every_usual_name_is_a_score():
+    for name in ALIASES:
+        for classes in (2, 3):
+            if name not in ("mape", "ap"):
+                assert metric_for(name, np.arange(classes), False)
+
+
+def test_a_result_looks_like_one():
+    found = er.learn("iris", machines=["centroid"])
+    lines = repr(found).splitlines()
+    assert lines[0] == "iris: Nearest centroid for species"
+    assert lines[1].split() == ["machine", "accuracy", "compared", "with", "the", "one", "chosen"]
+    assert lines[2].startswith("Nearest centroid ")
+    assert lines[2].endswith("chosen")
+    assert lines[-1] == found.summary()
+    html = found._repr_html_()
+    assert html.count("<tr>") == 1 + len(found.standings)
+    assert "<th>machine</th>" in html
 
 
 def unbalanced(rows=600):

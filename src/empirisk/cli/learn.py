@@ -17,6 +17,7 @@ from empirisk.league.unsupervised import describe
 from empirisk.report.words import number, plain
 
 LEAST = 0.1  # seconds
+SCORES = "accuracy, bacc, auc, ap, f1, precision, recall or logloss for classes; rmse, mae, mape or r2 for numbers"
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -26,7 +27,7 @@ def command(
     *,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     no_target: Annotated[bool, typer.Option("--no-target", help="Find clusters and strange rows instead.")] = False,
-    metric: Annotated[str | None, typer.Option(help="The score that decides, such as roc_auc or mae.")] = None,
+    metric: Annotated[str | None, typer.Option(help=f"The score that decides: {SCORES}.")] = None,
     test: Annotated[float, typer.Option(help="Share of the rows held out for the test.")] = 0.2,
     folds: Annotated[int | None, typer.Option(help="Folds of the contest: 5, or 3 where rows are many.")] = None,
     groups: Annotated[str | None, typer.Option(help="Column whose values stay on one side of every split.")] = None,

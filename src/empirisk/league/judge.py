@@ -10,6 +10,7 @@ from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
+from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import answers_of
 from empirisk.evaluation.compare import judge_gaps
 from empirisk.evaluation.curves import LearningCurve, learning_curve
@@ -30,11 +31,37 @@ CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
 CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)
 
 
+#: What people call scores; the second name is for more than two classes, where it differs.
+ALIASES = {
+    "acc": ("accuracy", "accuracy"),
+    "bacc": ("balanced_accuracy", "balanced_accuracy"),
+    "auc": ("roc_auc", "roc_auc_ovr"),
+    "roc_auc": ("roc_auc", "roc_auc_ovr"),
+    "ap": ("average_precision", "average_precision"),
+    "f1": ("f1", "f1_macro"),
+    "precision": ("precision", "precision_macro"),
+    "recall": ("recall", "recall_macro"),
+    "logloss": ("log_loss", "log_loss"),
+    "mape": ("neg_mean_absolute_percentage_error",) * 2,
+}
+#: How the names of scores of numbers begin; all others score classes.
+OF_NUMBERS = ("rmse", "mse", "mae", "r2", "neg_mean_", "neg_median_", "neg_root_", "neg_max_", "explained_", "d2_")
+OF_CLASSES = ("d2_brier_score", "d2_log_loss_score")
+
+
 def metric_for(name: str | None, classes: NDArray | None, balance: bool) -> Metric:
     """The score that decides: as asked, else accuracy (balanced where classes are), or the root mean squared error."""
     if name is None:
         name = "rmse" if classes is None else "balanced_accuracy" if balance else "accuracy"
-    return find_metrics(name, classes, None)[0]
+    meant = ALIASES.get(name, (name, name))[classes is not None and len(classes) > 2]
+    try:
+        found = find_metrics(meant, classes, None)[0]
+    except EmpiriskError as error:
+        raise EmpiriskError(str(error).replace(f"scoring={meant!r}", f"metric={name!r}")) from error
+    if (meant.startswith(OF_NUMBERS) and meant not in OF_CLASSES) != (classes is None):
+        holds, better = ("numbers", "rmse, mae or r2") if classes is None else ("classes", "accuracy, f1 or log_loss")
+        raise EmpiriskError(f"metric={name!r} does not suit a target that holds {holds}; use {better}.")
+    return found
 
 
 def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:

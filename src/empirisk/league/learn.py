@@ -92,7 +92,8 @@ def learn(
     target : str
         The column to predict; bundled tables know their own.
     metric : str, optional
-        A scorer's name of scikit-learn; accuracy or the root mean squared error by default.
+        Such as "auc", "f1", "logloss", "rmse" or "mae", or a scorer's name of scikit-learn; accuracy or the root mean
+        squared error by default.
     test : float
         Share of the rows that are held out.
     folds : int, optional

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,13 @@ class Test:
     luck: str
 
 
-@dataclass(frozen=True, eq=False)
+def _line(cells: Sequence[str]) -> str:
+    return "  ".join(cells).rstrip()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Learned:
-    """The result of `learn`.
+    """The result of `learn`; printed, it is the league and a sentence.
 
     Attributes
     ----------
@@ -97,6 +102,32 @@ class Learned:
     def champion(self) -> Standing:
         """The standing of the winner."""
         return next(standing for standing in self.standings if standing.name == self.winner)
+
+    def __repr__(self) -> str:
+        rows = [[cell.ljust(width) for cell, width in zip(row, self._widths, strict=True)] for row in self._league]
+        return "\n".join([f"{self.name}: {self.champion.title} for {self.target}", *map(_line, rows), self.summary()])
+
+    def _repr_html_(self) -> str:
+        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._league]
+        head, *others = (f"<tr>{row}</tr>" for row in rows)
+        return (
+            f"<b>{escape(f'{self.name}: {self.champion.title} for {self.target}')}</b>"
+            f"<table><thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(others)}</tbody></table>"
+            f"<p>{escape(self.summary())}</p>"
+        )
+
+    @property
+    def _league(self) -> list[tuple[str, str, str]]:
+        """The league as cells, best first."""
+        table = [("machine", plain_name(self.metric), "compared with the one chosen")]
+        for one in self.standings:
+            score = number(self.sign * one.mean, 4) if len(one.scores) else "-"
+            table.append((one.title, score, self.differences.get(one.name, one.remark or one.state)))
+        return table
+
+    @property
+    def _widths(self) -> list[int]:
+        return [max(map(len, column)) for column in zip(*self._league, strict=True)]
 
     def summary(self) -> str:
         """The result in a sentence."""

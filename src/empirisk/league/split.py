@@ -125,8 +125,11 @@ def plan(data: Any, wishes: Wishes) -> Plan:
     y = _sized(target.values(table), target)
     frame = schema.features(table)
     equal = equal_rows(frame, y, bool(target.classes)) if groups is None and moments is None else np.arange(len(y))
-    if len(np.unique(equal)) < len(equal):
-        warnings.append("Rows that are equal in every column were kept on one side of every split.")
+    copies = len(equal) - len(np.unique(equal))
+    if copies:
+        warnings.append(
+            f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
+        )
     train, test = _held_out(y, target, groups, moments, equal, wishes)
     folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
     found = Plan(name, frame, schema, target, y, train, test, folds, warnings)
@@ -198,21 +201,21 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, warnings: list[str])
 
 
 def equal_rows(frame: pl.DataFrame, y: NDArray, classes: bool) -> NDArray:
-    """The number of the set of equal rows that each row belongs to: such a set stays on one side of every split.
+    """The first row that equals each row: rows of the same first one stay on one side of every split.
 
     Where a few columns of few values make rows equal by chance, and for a class that would have too few different rows
-    to be both learned and tested, each row is a set of its own.
+    to be both learned and tested, each row is its own.
     """
     n = frame.height
-    _, first, codes = np.unique(frame.hash_rows(seed=1).to_numpy(), return_index=True, return_inverse=True)
+    _, first, places = np.unique(frame.hash_rows(seed=1).to_numpy(), return_index=True, return_inverse=True)
     if len(first) * MOST_COPIES < n:
         return np.arange(n)
     if classes:
         labels, class_of = np.unique(y, return_inverse=True)
         different = np.bincount(class_of[first], minlength=len(labels))
         few = (different < LEAST_DIFFERENT)[class_of]
-        codes = np.where(few, len(first) + np.arange(n), codes)
-    return codes
+        return np.where(few, np.arange(n), first[places])
+    return first[places]
 
 
 def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple[NDArray, NDArray]]:
@@ -319,6 +322,6 @@ def _listed(words: list[str]) -> str:
     return ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
 
 
-def _rows(count: int, word: str = "row") -> str:
+def _rows(count: int, word: str = "row", several: str = "") -> str:
     """A number of rows, as people write it."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    return f"{count:,} {word if count == 1 else several or f'{word}s'}"
