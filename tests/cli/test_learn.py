@@ -1,17 +1,24 @@
 """empirisk learn, as a user types it."""
 
+import io
 import json
 import signal
 import subprocess
 import sys
+from time import perf_counter
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import empirisk as er
-from empirisk.cli.learn import seconds
+from empirisk.cli.learn import Screen, seconds
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
+from empirisk.league import Listener
+from empirisk.league.contest import Standing
 
 
 @pytest.fixture
@@ -121,3 +128,53 @@ def test_ctrl_c_finishes_with_what_is_done(tmp_path):
     assert "interrupted: going on with what is done" in rest
     assert "Nearest centroid was chosen" in rest
     assert "digits.model" in files(tmp_path)
+
+
+def test_lines_in_a_pipe_are_a_table(shell):
+    lines = shell("learn", "iris", "--machines", "centroid,logistic").output.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("machine"))
+    head, *rows = lines[start : start + 4]
+    assert [row.split("  ")[0] for row in rows] == [
+        "Always the most frequent class",
+        "Nearest centroid",
+        "Logistic regression",
+    ]
+    end = head.index("accuracy") + len("accuracy")
+    assert all(row[end - 1].isdigit() and row[end] == " " for row in rows)
+    assert all(row[head.index("proof") :].startswith("gap") for row in rows[1:])
+    assert len(set(lines)) >= len(lines) - 1  # but for empty lines none comes twice
+
+
+def test_a_terminal_shows_the_best_first_and_what_is_done():
+    screen = Screen(Console(width=80, force_terminal=True, file=io.StringIO()), perf_counter(), limit=60.0)
+    screen.deciding(SimpleNamespace(sign=1.0, name="accuracy"))
+    screen._rows = {
+        name: Standing(name, title, 0, scores=np.array([score]), state="done", remark=remark)
+        for name, title, score, remark in [
+            ("a", "Always the most frequent class", 0.3, ""),
+            ("b", "Gaussian support vector machine", 0.9, "[odd] words that go on and on until the line is full " * 3),
+        ]
+    }
+    screen._doing = "Random forest, fold 2 of 5"
+    shown = io.StringIO()
+    Console(width=80, file=shown).print(screen._view())
+    lines = [line.rstrip() for line in shown.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert lines[1].startswith("Gaussian support vector machine")
+    assert lines[2].startswith("Always the most frequent class")
+    assert lines[3].startswith("Random forest, fold 2 of 5 (0 s, ")
+    assert lines[3].endswith("s left)")
+    assert len(lines) == 4
+
+
+def test_every_step_is_told():
+    class Heard(Listener):
+        steps: list[str] = []  # noqa: RUF012
+
+        def doing(self, what):
+            self.steps.append(what)
+
+    er.learn("iris", machines=["centroid"], folds=2, listener=Heard())
+    assert Heard.steps[0] == "reading the table"
+    assert "Nearest centroid, fold 2 of 2" in Heard.steps
+    assert Heard.steps[-4:] == ["the test", "importances", "the learning curve", "drawing and writing"]

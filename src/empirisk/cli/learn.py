@@ -7,9 +7,9 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
@@ -17,6 +17,9 @@ from empirisk.league.unsupervised import describe
 from empirisk.report.words import number, plain
 
 LEAST = 0.1  # seconds
+TITLE = 31  # letters of the longest title of a machine
+PROOF = len("gap 1e-05")
+LONGEST = 12  # letters of a score's name in words; longer ones go by their short name
 SCORES = "accuracy, bacc, auc, ap, f1, precision, recall or logloss for classes; rmse, mae, mape or r2 for numbers"
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
@@ -51,7 +54,8 @@ def command(
         dropped = [name for entry in drop or [] for name in entry.split(",")]
         _describe(table, target, dropped, types, jobs, seed, out, console)
         return
-    screen = Screen(console)
+    limit = None if time is None else seconds(time)
+    screen = Screen(console, context.obj, limit)
     with screen:
         learned = learn(
             table,
@@ -62,7 +66,7 @@ def command(
             groups=groups,
             time_order=time_order,
             machines=None if machines is None else [name.strip() for name in machines.split(",")],
-            time=None if time is None else left(seconds(time), context.obj),
+            time=None if limit is None else left(limit, context.obj),
             balance=balance,
             drop=[name for entry in drop or [] for name in entry.split(",")],
             types=kinds(types or []),
@@ -99,20 +103,38 @@ def _describe(
 
 
 class Screen(Listener):
-    """A live table on a terminal; a line for each finished machine elsewhere."""
+    """A live table on a terminal, the best first, and what is being done; a line for each machine elsewhere.
 
-    def __init__(self, console: Console):
+    Parameters
+    ----------
+    console : Console
+        Where to write.
+    begin, limit : float
+        When the command began, on the clock of `time.perf_counter`, and the seconds that it may take.
+    """
+
+    def __init__(self, console: Console, begin: float | None = None, limit: float | None = None):
         self._console = console
         self._rows: dict[str, Any] = {}
-        self._sign, self._metric = 1.0, ""
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not console.quiet else None
+        self._lines: set[str] = set()
+        self._sign, self._metric, self._doing = 1.0, "", ""
+        self._begin, self._limit = perf_counter() if begin is None else begin, limit
+        lively = console.is_terminal and not console.quiet
+        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=4) if lively else None
 
     def __enter__(self) -> "Screen":
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
+            self._doing = ""
             self._live.stop()
+
+    def doing(self, what: str) -> None:
+        """Show what is being done, on a terminal."""
+        self._doing = what
+        if self._live is not None and not self._live.is_started:
+            self._live.start()
 
     def understood(self, found: Any) -> None:
         """Print what the table holds."""
@@ -127,35 +149,57 @@ class Screen(Listener):
         self._console.print(f"{len(found.train):,} rows to learn from, {len(found.test):,} held out for the test")
         for warning in found.warnings:
             self._console.print(f"[yellow]! {warning}[/]")
-        if self._live is not None:
-            self._live.start()
 
     def deciding(self, metric: Any) -> None:
         """Note how scores are shown."""
-        self._sign, self._metric = metric.sign, plain(metric.name)
+        words = plain(metric.name)
+        self._sign, self._metric = metric.sign, words if len(words) <= LONGEST else metric.name
+        if self._live is None:
+            self._console.print(self._line(self._head))
 
     def played(self, standing: Any) -> None:
         """Show a standing."""
         self._rows[standing.name] = standing
-        if self._live is not None:
-            self._live.update(self._table(), refresh=True)
-        elif standing.state != "playing":
-            self._console.print("  ".join(self._cells(standing)))
+        if self._live is None and standing.state != "playing":
+            line = self._line(self._cells(standing))
+            if line not in self._lines:
+                self._console.print(line, markup=False)
+            self._lines.add(line)
 
     def stopped(self, reason: str) -> None:
         """Say why the contest ended early."""
         again = "; Ctrl-C again to stop without a model" if reason == "interrupted" else ""
         self._console.print(f"[yellow]! {reason}: going on with what is done{again}[/]")
 
-    def _table(self) -> Table:
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for name, side in (("machine", "left"), (self._metric, "right"), ("+-", "right"), ("seconds", "right")):
-            table.add_column(name, justify=side)  # type: ignore[arg-type]
-        table.add_column("certificate")
-        table.add_column("")
-        for standing in self._rows.values():
-            table.add_row(*self._cells(standing))
-        return table
+    @property
+    def _head(self) -> list[str]:
+        return ["machine", self._metric, "+-", "seconds", "proof", ""]
+
+    def _line(self, cells: list[str]) -> str:
+        """Cells under each other, line after line; what has no score has a reason instead."""
+        title, *numbers, proof, remark = cells
+        if not any(numbers):
+            return f"{title.ljust(TITLE)}  {remark}"
+        shown = [cell.rjust(max(len(name), 7)) for cell, name in zip(numbers, self._head[1:4], strict=True)]
+        return "  ".join([title.ljust(TITLE), *shown, proof.ljust(PROOF), remark]).rstrip()
+
+    def _view(self) -> Group:
+        """What the terminal shows, asked for a few times a second; no line is longer than the terminal is wide."""
+        standings = sorted(self._rows.values(), key=lambda one: -one.mean)
+        lines = [self._line(cells) for cells in (self._head, *map(self._cells, standings))] if standings else []
+        styles = ["dim", "bold", *[""] * len(standings)]  # the best comes first, and is marked
+        shown = [
+            Text(line, style, no_wrap=True, overflow="ellipsis") for line, style in zip(lines, styles, strict=False)
+        ]
+        return Group(*shown, Text(self._status(), "dim", no_wrap=True, overflow="ellipsis"))
+
+    def _status(self) -> str:
+        """What is being done, and the time used and left."""
+        if not self._doing:
+            return ""
+        used = perf_counter() - self._begin
+        left = "" if self._limit is None else f", {max(self._limit - used, 0):.0f} s left"
+        return f"{self._doing} ({used:.0f} s{left})"
 
     def _cells(self, standing: Any) -> list[str]:
         if not len(standing.scores):

@@ -125,7 +125,7 @@ class Arena:
 
 @dataclass
 class Contest:
-    """Everything that is the same for all contestants; the first Ctrl-C ends it."""
+    """Everything that is the same for all contestants; the first Ctrl-C ends it, and ``tell`` hears what it does."""
 
     arena: Arena
     scorer: Callable[..., float]
@@ -134,6 +134,7 @@ class Contest:
     classes: int
     seed: int
     balance: bool = False
+    tell: Callable[[str], None] = lambda what: None
     presses: Presses = field(default_factory=Presses)
     _late: list[tuple[Standing, list[Any]]] = field(default_factory=list)
     _top: float = -np.inf
@@ -208,6 +209,7 @@ class Contest:
         if standing.place > 0:  # the simplest always plays, so that there is a result
             # A match that takes as long as the last one must end in time for the refit.
             self.clock.check(_match_and_refit(before[-1]) if before else 0.0)
+        self.tell(f"{standing.title}, fold {number + 1} of {len(self.arena.folds)}")
         X, y, X_new, y_new = self.arena.fold(number)
         machine = clone(machine)
         if standing.place > 0 and np.isfinite(self.clock.left) and "max_time" in machine.get_params():

@@ -41,6 +41,9 @@ class Listener:
     Nearest centroid
     """
 
+    def doing(self, what: str) -> None:
+        """A step begins that may take a while, such as "Ridge regression, fold 2 of 5"."""
+
     def understood(self, found: Plan) -> None:
         """The table was read and split."""
 
@@ -139,6 +142,7 @@ def learn(
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
     paths = None if out is None else _paths(Path(out))
     with config(threads=jobs), nullcontext() if out is None else alone(Path(out)):
+        listener.doing("reading the table")
         found = plan(data, wishes)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
         decides = judge.metric_for(metric, found.classes, balance)
@@ -152,6 +156,7 @@ def learn(
             0 if found.classes is None else len(found.classes),
             seed,
             balance,
+            listener.doing,
         )
         with contest.presses as presses:
             standings = _contest(contest, players, listener)
@@ -160,6 +165,7 @@ def learn(
             best = winner(standings)
             listener.chosen(best)
             learned = _finish(found, contest, standings, best, decides)
+            listener.doing("drawing and writing")
             learned = replace(learned, seconds=perf_counter() - begin)
             if paths is not None:
                 _write(learned, paths, presses)
@@ -182,9 +188,11 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
 def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric) -> Learned:
     """Refit the winner on the training part, test it once, and say what is to be said."""
     begin, clock, seed = perf_counter(), contest.clock, contest.seed
+    contest.tell(f"{best.title}, on all {len(found.train):,} rows")
     with listening_to(contest.presses.second):  # the first Ctrl-C asks for what is done, and this belongs to it
         pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
     share = 1 / max(len(found.folds) - 1, 1)
+    contest.tell("the test")
     tested = judge.test(found, pipeline, metric)
     once = perf_counter() - begin
     finished = [standing for standing in standings if standing.state == "done"]
@@ -195,7 +203,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
         {"machine": best.title, "settings": repr(best.machine), "rows": len(found.train), "tested": len(found.test)},
     )
-    extras = Extras(contest.presses)
+    extras = Extras(contest.presses, contest.tell)
     importances = extras.get(
         "importances",
         lambda: judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest)),
@@ -236,8 +244,8 @@ def _differences(standings: Sequence[Standing], best: Standing, share: float) ->
 class Extras:
     """Parts of the report that a result can do without: what fails, or what the user does not wait for, is named."""
 
-    def __init__(self, presses: Presses):
-        self._presses = presses
+    def __init__(self, presses: Presses, tell: Callable[[str], None]):
+        self._presses, self._tell = presses, tell
         self._failed: list[str] = []
         self._unfinished: list[str] = []
         self._empty: list[str] = []
@@ -248,6 +256,7 @@ class Extras:
         found = None
         try:
             if not first.is_set():
+                self._tell(name)
                 with listening_to(first), threads.stopping(first.is_set):
                     found = work()
         except (threads.Stopped, KeyboardInterrupt):
