@@ -14,7 +14,7 @@ from empirisk.tables.schema import Schema
 from empirisk.tables.target import Target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableModel:
     """A machine with the table it expects: raw rows in, classes or numbers out.
 
@@ -41,6 +41,8 @@ class TableModel:
     >>> model = er.tables.TableModel(schema, pipeline, target)
     >>> model.predict([{"sepal_length": 5, "sepal_width": 3.4, "petal_length": "1.5", "petal_width": 0.2}])
     array(['setosa'], dtype='<U10')
+    >>> model
+    TableModel('species' from 4 columns, SVM)
     """
 
     _state = state.State(
@@ -55,6 +57,11 @@ class TableModel:
     target: Target
     scores: dict[str, Any] = field(default_factory=dict)
     description: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        columns = len(self.schema.used)
+        source = f"{columns} column{'s' if columns > 1 else ''}"
+        return f"TableModel({self.target.name!r} from {source}, {type(self.machine).__name__})"
 
     @property
     def machine(self) -> Any:
