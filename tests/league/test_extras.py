@@ -1,10 +1,13 @@
 """What a result can do without is left out where it fails, and named in the report."""
 
+import time
+
 import numpy as np
 import polars as pl
 
 import empirisk as er
 from empirisk import plots, report
+from empirisk.fits.fit import interruptible
 from empirisk.league import judge
 
 
@@ -31,6 +34,24 @@ def test_a_table_whose_small_shares_hold_no_word_worth_keeping(tmp_path, monkeyp
     [sentence] = [warning for warning in found.warnings if warning.startswith("The learning curve could not be made: ")]
     assert sentence in (tmp_path / "dna.report.html").read_text().replace("&#39;", "'")
     assert (tmp_path / "dna.model").exists()
+
+
+def test_a_part_ends_with_the_time(monkeypatch):
+    """A fit of the learning curve that takes all the time there is."""
+    steps = []
+
+    def endless(*_, **__):
+        with interruptible() as interrupted:
+            while not interrupted():
+                time.sleep(0.01)
+                steps.append(0)
+        return "a curve of cut fits"
+
+    monkeypatch.setattr(judge, "curve", endless)
+    found = er.learn(table(), "y", machines=["centroid"], time=3.0)
+    assert steps
+    assert found.curve is None
+    assert found.warnings[-1] == "The time given left no room for the learning curve."
 
 
 def test_what_fails_is_named(monkeypatch, tmp_path):

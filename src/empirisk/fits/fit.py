@@ -97,13 +97,13 @@ def as_batch() -> Iterator[threading.Event]:
 
 
 #: Whether Ctrl-C was pressed in the fit that this code is part of.
-_pressed: ContextVar[threading.Event | None] = ContextVar("pressed", default=None)
+_pressed: ContextVar[Callable[[], bool] | None] = ContextVar("pressed", default=None)
 
 
 @contextmanager
-def listening_to(pressed: threading.Event) -> Iterator[None]:
-    """Fits in here end when the event is set, and leave Ctrl-C to whoever sets it."""
-    before = _pressed.set(pressed)
+def listening_to(question: Callable[[], bool]) -> Iterator[None]:
+    """Fits in here end when the answer is yes, and leave Ctrl-C to whoever asks."""
+    before = _pressed.set(question)
     try:
         yield
     finally:
@@ -119,10 +119,10 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     """
     outer = _pressed.get()
     if outer is not None:
-        yield outer.is_set
+        yield outer
         return
     pressed = _batch.get() or threading.Event()
-    before = _pressed.set(pressed)
+    before = _pressed.set(pressed.is_set)
     try:
         with _listening(pressed):
             yield pressed.is_set

@@ -236,7 +236,7 @@ class Contest:
 
         try:
             # Fits and predictions run in pieces that look at this flag.
-            with listening_to(self.presses.first), threads.stopping(over):
+            with listening_to(pressed), threads.stopping(over):
                 yield
         except threads.Stopped:
             if not pressed():

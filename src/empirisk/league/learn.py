@@ -189,7 +189,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
     """Refit the winner on the training part, test it once, and say what is to be said."""
     begin, clock, seed = perf_counter(), contest.clock, contest.seed
     contest.tell(f"{best.title}, on all {len(found.train):,} rows")
-    with listening_to(contest.presses.second):  # the first Ctrl-C asks for what is done, and this belongs to it
+    with listening_to(contest.presses.second.is_set):  # the first Ctrl-C asks for what is done, and this belongs to it
         pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
     share = 1 / max(len(found.folds) - 1, 1)
     contest.tell("the test")
@@ -203,7 +203,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
         {"machine": best.title, "settings": repr(best.machine), "rows": len(found.train), "tested": len(found.test)},
     )
-    extras = Extras(contest.presses, contest.tell)
+    extras = Extras(contest)
     importances = extras.get(
         "importances",
         lambda: judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest)),
@@ -212,7 +212,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         "the learning curve",
         lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest)),
     )
-    warnings = [*found.warnings, *extras.sentences(limited=bool(np.isfinite(clock.end)))]
+    warnings = [*found.warnings, *extras.sentences()]
     return Learned(
         name=Path(found.name).stem or "table",
         target=found.target.name,
@@ -242,42 +242,45 @@ def _differences(standings: Sequence[Standing], best: Standing, share: float) ->
 
 
 class Extras:
-    """Parts of the report that a result can do without: what fails, or what the user does not wait for, is named."""
+    """Parts of the report that a result can do without: what fails, or what nobody waits for, is named."""
 
-    def __init__(self, presses: Presses, tell: Callable[[str], None]):
-        self._presses, self._tell = presses, tell
+    def __init__(self, contest: Contest):
+        self._presses, self._clock, self._tell = contest.presses, contest.clock, contest.tell
         self._failed: list[str] = []
         self._unfinished: list[str] = []
         self._empty: list[str] = []
 
     def get(self, name: str, work: Callable[[], Any]) -> Any:
         """What ``work`` gives, or None."""
-        first = self._presses.first
+        pressed = self._presses.first.is_set
+
+        def over() -> bool:
+            return pressed() or self._clock.rest <= 0
+
         found = None
         try:
-            if not first.is_set():
+            if not over():
                 self._tell(name)
-                with listening_to(first), threads.stopping(first.is_set):
+                with listening_to(over), threads.stopping(over):
                     found = work()
         except (threads.Stopped, KeyboardInterrupt):
-            if self._presses.second.is_set() or not first.is_set():
+            if self._presses.second.is_set() or not over():
                 raise
         except Exception as problem:  # noqa: BLE001 - a result is never lost for the sake of a picture
             self._failed.append(f"{name[0].upper()}{name[1:]} could not be made: {sentence(problem)}")
             return None
-        if first.is_set():  # what a cut fit says is worth nothing
-            self._unfinished.append(name)
-            return None
+        if over():  # what a cut fit says is worth nothing
+            found = None
         if not found:
-            self._empty.append(name)
+            (self._unfinished if pressed() else self._empty).append(name)
         return found
 
-    def sentences(self, limited: bool) -> list[str]:
-        """What is lacking, and why; ``limited`` says whether there was a limit of time, which leaves parts empty."""
+    def sentences(self) -> list[str]:
+        """What is lacking, and why."""
         found = list(self._failed)
         if self._unfinished:
             found.append(f"Ctrl-C left no room for {' and '.join(self._unfinished)}.")
-        if self._empty and limited:
+        if self._empty and np.isfinite(self._clock.end):
             found.append(f"The time given left no room for {' and '.join(self._empty)}.")
         return found
 
