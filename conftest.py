@@ -1,6 +1,8 @@
 """What every test shares: the names that examples use, and repeatable random examples."""
 
 import os
+import signal
+import threading
 
 import hypothesis
 
@@ -11,6 +13,10 @@ import numpy as np
 import pytest
 
 import empirisk as er
+
+# A shell that starts the tests in the background makes them, and every child of theirs, deaf to Ctrl-C.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first call of a compiled loop takes seconds, so examples have no deadline; the same examples on every run, so
 # that a red test stays red.
