@@ -244,7 +244,7 @@ def child(names: list[str], count: int, seed: int, skip: set[str], only: set[str
             file = File(model)
             file.write(path, file.tree, {})
             sound = try_one(path, table)  # also compiles what predicting needs, before time and memory count
-            if sound != "answered":
+            if not sound.startswith("answered"):
                 print(json.dumps({"subject": name, "mutant": "none", "found": sound}), file=log, flush=True)
                 continue
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -262,6 +262,8 @@ def child(names: list[str], count: int, seed: int, skip: set[str], only: set[str
                 print(json.dumps({"trying": f"{name} {label}"}), file=log, flush=True)
                 file.write(path, *change())
                 found = try_one(path, table)
+                if " after " in found:  # a way that is gone for the first time is compiled: the second time counts
+                    found = try_one(path, table)
                 tally[found] = tally.get(found, 0) + 1
                 if found not in ("answered", "refused"):
                     print(json.dumps({"subject": name, "mutant": label, "found": found}), file=log, flush=True)

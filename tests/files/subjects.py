@@ -90,7 +90,7 @@ def subjects() -> dict[str, Subject]:
         "several kernels": machine(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"]))),
         "centred": machine(er.Ridge(features=er.kernels.Centred(er.kernels.Laplacian(2.0)))),
         "kernel neighbours": machine(er.KNNClassifier(features=er.kernels.Gaussian(2.0), weights="distance")),
-        "sparse neighbours": machine(er.KNNRegressor(k="cv"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
+        "sparse neighbours": machine(er.KNNRegressor(k="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
         "one class behind a kernel": machine(er.OneClassSVM(features=er.kernels.Gaussian(1.0)), lambda X: None),
         "softmax": machine(er.LogisticRegression(), three_classes),
         "pairs": machine(er.SVM(multiclass="one_vs_one"), three_classes),

@@ -28,6 +28,8 @@ VIEWS = {
     "calibration": lambda **to: er.plots.calibration(Y, CHANCES, **to),
     "coefficients": lambda **to: er.plots.coefficients([0.1, 1.0], [[0.0, 1.0], [2.0, 3.0]], **to),
     "confusion": lambda **to: er.plots.confusion(Y, Y[::-1], **to),
+    "dendrogram": lambda **to: er.plots.dendrogram(er.Hierarchical().fit(X), **to),
+    "density": lambda **to: er.plots.density(er.GaussianDensity().fit(X), X, **to),
     "descent": lambda **to: er.plots.descent(er.LogisticRegression(), X, Y, **to),
     "gram": lambda **to: er.plots.gram(X @ X.T, y=Y, **to),
     "history": lambda **to: er.plots.history(er.LogisticRegression().fit(X, Y), **to),
@@ -36,15 +38,22 @@ VIEWS = {
     "losses": lambda **to: er.plots.losses(**to),
     "luck": lambda **to: er.plots.luck(2, 20, **to),
     "margins": lambda **to: er.plots.margins(er.SVM().fit(X, Y), X, Y, **to),
+    "outliers": lambda **to: er.plots.outliers(er.OneClassSVM(0.2).fit(X), X, **to),
     "precision_recall": lambda **to: er.plots.precision_recall(Y, CHANCES, threshold=0.5, **to),
     "regions": lambda **to: er.plots.regions(er.SVM().fit(X, Y), X, Y, resolution=20, **to),
+    "regression": lambda **to: er.plots.regression(er.Ridge(), X[:, :1], X[:, 1], **to),
     "residuals": lambda **to: er.plots.residuals(X[:, 0], X[:, 1], **to),
     "roc": lambda **to: er.plots.roc(Y, CHANCES, threshold=0.5, **to),
     "rounds": lambda **to: er.plots.rounds(er.AdaBoostClassifier(n_estimators=3).fit(X, Y), **to),
+    "scree": lambda **to: er.plots.scree(er.PCA(2).fit(X), **to),
+    "stems": lambda **to: er.plots.stems(er.SVM(features="gaussian").fit(X[:, :1], Y), X[:, :1], Y, **to),
     "validation_curve": lambda **to: er.plots.validation_curve([1, 2, 3], SCORES, SCORES - 0.1, **to),
+    "voronoi": lambda **to: er.plots.voronoi(er.KMeans(2, random_state=0).fit(X), X, **to),
 }
 TWO = {"residuals", "history"}
-OTHERS = {"animate", "to_svg", "tree"}
+#: Pages of many pictures, and what is no picture; tests of their own are beside.
+PAGES = {"activations", "feature_maps", "filters", "hidden_units", "images", "tickets", "training", "widths"}
+OTHERS = {"animate", "to_svg", "tree"} | PAGES
 
 
 def test_every_view_is_here():
@@ -113,7 +122,7 @@ def test_the_code_in_the_docs_runs_and_shows_every_view(tmp_path, monkeypatch):
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(block, names)
-    assert {file.name for file in tmp_path.iterdir()} == {"ascent.gif", "rounds.html"}
+    assert {file.name for file in tmp_path.iterdir()} == {"ascent.gif", "means.gif", "rounds.html"}
     assert set(re.findall(r"er\.plots\.(\w+)\(", text)) == set(er.plots.__all__)
 
 

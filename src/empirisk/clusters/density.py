@@ -57,6 +57,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
     """
 
     _state = state.State(
+        lambda its: wrong_covariance(its["covariance_type"], its["covariance_"], len(its["mean_"])),
         covariance_type=state.text("full", "diagonal", "spherical"),
         mean_=state.array("f8", "columns"),
         covariance_=state.either(
@@ -199,6 +200,18 @@ class Spherical(Form):
 
 
 FORMS: dict[str, Form] = {"full": Full(), "tied": Full(), "diagonal": Diagonal(), "spherical": Spherical()}
+
+
+def wrong_covariance(name: str, kept: Any, width: int) -> str | None:
+    """What is wrong with a covariance of that form; None if nothing is."""
+    shape = {"full": (width, width), "tied": (width, width), "diagonal": (width,), "spherical": ()}[name]
+    if np.shape(kept) != shape:
+        return f"covariance has not the shape of the form {name}"
+    try:
+        np.linalg.cholesky(FORMS[name].whole(kept, width))
+    except np.linalg.LinAlgError:
+        return "covariance is not positive definite"
+    return None
 
 
 def find_form(name: Any, allowed: tuple[str, ...]) -> Form:

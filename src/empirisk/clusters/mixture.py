@@ -1,5 +1,6 @@
 """Gaussian mixtures by expectation and maximisation."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,16 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk import state
-from empirisk.clusters.density import FLOATS, FORMS, check_rows, draw, find_form, log_densities, lower_quantile
+from empirisk.clusters.density import (
+    FLOATS,
+    FORMS,
+    check_rows,
+    draw,
+    find_form,
+    log_densities,
+    lower_quantile,
+    wrong_covariance,
+)
 from empirisk.clusters.expectation import Mixture, Moments
 from empirisk.clusters.lloyd import draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
@@ -28,6 +38,16 @@ INITS = ("k-means", "random")
 TYPES = ("full", "tied", "diagonal", "spherical")
 START_ROUNDS = 20  # of k-means: a start need not be its fixed point
 REPAIR_ROUNDS = 10  # rounds that a component put elsewhere gets to prove itself
+
+
+def _wrong_covariances(its: Mapping[str, Any]) -> str | None:
+    """What is wrong with the covariances of a loaded mixture."""
+    name, kept = its["covariance_type"], its["covariances_"]
+    if name != "tied" and len(kept) != len(its["means_"]):
+        return "covariances_ are not one for each component"
+    each = [kept] if name == "tied" else list(kept)
+    wrong = (wrong_covariance(name, one, its["means_"].shape[1]) for one in each)
+    return next((reason for reason in wrong if reason is not None), None)
 
 
 class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -87,6 +107,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     """
 
     _state = state.State(
+        _wrong_covariances,
         covariance_type=state.text(*TYPES),
         weights_=state.array("f8", "components", low=0),
         means_=state.array("f8", "components", "columns"),

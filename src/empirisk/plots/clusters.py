@@ -158,7 +158,7 @@ def dendrogram(
     if count > 1:
         axes.axhline(height, color=style.INK, linestyle="--", linewidth=1.0, label=f"cut into {count} clusters")
         axes.legend(loc="upper right", fontsize=style.SMALL, framealpha=0.9, edgecolor=style.FAINT)
-    style.dress(axes, f"{machine.linkage.capitalize()} linkage of {len(merges) + 1} leaves", "", "distance")
+    style.dress(axes, f"{machine.linkage.capitalize()} linkage of {len(merges) + 1} leaves", "leaves", "distance")
     axes.grid(False, axis="x")
     places = 5 + 10 * np.arange(len(shown["ivl"]))  # where SciPy puts the leaves
     few = len(places) <= NAMED

@@ -24,7 +24,7 @@ from empirisk.fits.fit import interruptible
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.tree import TreeClassifier
-from empirisk.trees.votes import elected, numbered, vote_margins
+from empirisk.trees.votes import elected, numbered, untied, vote_margins
 
 Array = NDArray[np.float64]
 
@@ -333,7 +333,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         """What the exponential loss implies: P(k | x) is proportional to exp(2 * votes for k)."""
         scores = 2 * self._scores(X)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+        return untied(shares / shares.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray:
         """The class with the largest vote; of two classes with as much the second."""

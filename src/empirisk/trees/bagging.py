@@ -25,7 +25,7 @@ from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
 from empirisk.trees.resample import Groups
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
-from empirisk.trees.votes import ClassMembers, Members, elected, numbered
+from empirisk.trees.votes import ClassMembers, Members, elected, numbered, untied
 
 Array = NDArray[np.float64]
 
@@ -334,7 +334,7 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
 
     def predict_proba(self, X: Any) -> Array:
         """The share of the votes for each class, or the mean of the members' probabilities."""
-        return self._mean_answer(X)
+        return untied(self._mean_answer(X))
 
     def predict(self, X: Any) -> NDArray:
         """The class with the most votes; of two with as many the second."""

@@ -28,7 +28,7 @@ from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import criteria
 from empirisk.trees.predict.ensemble import Ensemble, PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
-from empirisk.trees.votes import ClassMembers, Members, elected
+from empirisk.trees.votes import ClassMembers, Members, elected, untied
 
 Array = NDArray[np.float64]
 
@@ -353,7 +353,7 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         """Probabilities of the classes: the mean of the class shares in the leaves."""
         check_is_fitted(self)
         shares = self._shares(self._mean(X, _width(self.classes_)))
-        return shares / shares.sum(axis=1, keepdims=True)
+        return untied(shares / shares.sum(axis=1, keepdims=True))
 
     def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
         for answers in self._each_mean(X, _width(self.classes_)):

@@ -29,7 +29,7 @@ from empirisk.trees.columns import Columns, read_new, read_training, wrong_categ
 from empirisk.trees.exact import criteria
 from empirisk.trees.exact.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
-from empirisk.trees.votes import elected, numbered
+from empirisk.trees.votes import elected, numbered, untied
 
 Array = NDArray[np.float64]
 
@@ -362,7 +362,7 @@ class TreeClassifier(ClassifierMixin, Tree):
     def predict_proba(self, X: Any) -> Array:
         """The class shares in the leaf that each row reaches."""
         leaves = self.apply(X)
-        return self.nodes_.value[leaves]
+        return untied(self.nodes_.value[leaves])
 
     def predict(self, X: Any) -> NDArray:
         """The class with the largest share; of two classes with as much the second."""

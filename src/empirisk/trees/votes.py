@@ -37,6 +37,14 @@ def elected(shares: Array, classes: NDArray) -> NDArray:
     return winners(shares[:, 1] - shares[:, 0] if len(classes) == 2 else shares, classes)
 
 
+def untied(shares: Array) -> Array:
+    """Probabilities whose largest one is that of the class `elected`: of two equal ones the second is next above."""
+    if shares.shape[1] != 2:
+        return shares
+    equal = shares[:, 0] == shares[:, 1]
+    return np.where(equal[:, None], [np.nextafter(0.5, 0.0), np.nextafter(0.5, 1.0)], shares)
+
+
 def vote_margins(shares: Array, labels: NDArray[np.int64]) -> Array:
     """The share of the right class minus the largest share of another."""
     rows, others = np.arange(len(shares)), shares.copy()
@@ -264,7 +272,7 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     @available_if(_is_soft)
     def predict_proba(self, X: Any) -> Array:
         """The weighted mean of the probabilities."""
-        return self._mean_answer(X)
+        return untied(self._mean_answer(X))
 
     def predict(self, X: Any) -> NDArray:
         """The class with the most votes; of two classes with as many the second."""

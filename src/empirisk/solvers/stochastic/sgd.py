@@ -66,7 +66,8 @@ class SGD(Solver):
     random_state : int or None, default 0
         Seed of the order and of the held-out rows.
 
-    >>> er.SVM(solver=er.solvers.SGD(batch=1), tol=0.5).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).solver_
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> er.LogisticRegression(C=0.1, solver=er.solvers.SGD()).fit(X, X[:, 0] > 0).solver_
     'sgd'
     """
 
