@@ -116,7 +116,7 @@ def machine_fits() -> Fits:
     for kernel in (er.kernels.RandomWalk(0.01), er.kernels.RandomWalk(0.1, length=3), er.kernels.WeisfeilerLehman(2)):
         yield f"{kernel}", lambda kernel=kernel: kernel([square, path])
     for weights in ("uniform", "distance"):
-        yield f"neighbours {weights}", fit(er.KNNClassifier(k="cv", weights=weights), y=TWO)
+        yield f"neighbours {weights}", fit(er.KNNClassifier(k="loo", weights=weights), y=TWO)
     yield "kernel neighbours", fit(er.KNNRegressor(features=gaussian))
     yield "sparse neighbours", fit(er.KNNRegressor(), THIN)
     yield "k-means", fit(er.KMeans(3, random_state=0))
@@ -157,6 +157,7 @@ def tree_fits() -> Fits:
         yield f"boosting {loss}", fit(er.BoostingRegressor(loss, n_estimators=3, subsample=0.7, max_features=2), FRAME)
     for loss in ("logistic", "exponential"):
         yield f"boosting {loss}", fit(er.BoostingClassifier(loss, n_estimators=3, early_stopping=True), FRAME, TWO)
+    yield "boosting on few bins", fit(er.BoostingRegressor(n_estimators=2, max_bins=8), X)
     yield "boosting of three", fit(er.BoostingClassifier(n_estimators=3), holes, THREE)
     yield "boosting with rules", fit(er.BoostingRegressor(n_estimators=3, monotone_constraints=[1, 0, 0, 0]))
     yield (
