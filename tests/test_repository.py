@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def test_type_checkers_see_the_names_that_are_there(package):
     }
     homes = {name: home if "." in home else f"{package.__name__}.{home}" for name, home in package._HOMES.items()}
     assert seen == {**homes, **dict.fromkeys(getattr(package, "_MODULES", ()), "empirisk")}
+
+
+@pytest.mark.parametrize("room", ["classifiers", "regressors", "perceptron"])
+def test_type_checkers_see_the_signatures_of_composed_machines(room):
+    module = import_module(f"empirisk.machines.{room}")
+    for stated in ast.parse(Path(module.__file__).with_suffix(".pyi").read_text()).body:
+        if isinstance(stated, ast.ClassDef):
+            (function,) = (node for node in stated.body if getattr(node, "name", "") == "__init__")
+            seen = [argument.arg for argument in function.args.args[1:]], [a.arg for a in function.args.kwonlyargs]
+            parameters = inspect.signature(getattr(module, stated.name)).parameters.values()
+            free = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+            assert seen == (free, [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]), stated.name
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -1,0 +1,68 @@
+"""The signatures of classifiers, which `composed` makes from those of the equation."""
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from empirisk.machines.equation import Classifier
+from empirisk.penalties.base import Penalty
+
+class SVM(Classifier):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        penalty: str | Penalty = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+    ) -> None: ...
+
+class LogisticRegression(Classifier):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        penalty: str | Penalty = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+    ) -> None: ...
+
+class LeastSquaresClassifier(Classifier):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        penalty: Any = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+    ) -> None: ...

@@ -1,0 +1,22 @@
+"""The signatures of perceptron, which `composed` makes from those of the equation."""
+
+from typing import Any
+
+from empirisk.machines.equation import Classifier
+
+class Perceptron(Classifier):
+    def __init__(
+        self,
+        *,
+        features: Any = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
+        fit_intercept: bool = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        average: bool = ...,
+    ) -> None: ...
+    @property
+    def solver(self) -> Any: ...

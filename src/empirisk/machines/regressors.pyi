@@ -1,0 +1,114 @@
+"""The signatures of regressors, which `composed` makes from those of the equation."""
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from empirisk.machines.equation import Regressor
+from empirisk.penalties.base import Penalty
+
+class LeastSquares(Regressor):
+    def __init__(
+        self,
+        *,
+        features: Any = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+    ) -> None: ...
+
+class Ridge(Regressor):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+    ) -> None: ...
+
+class Lasso(Regressor):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+    ) -> None: ...
+
+class ElasticNet(Regressor):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+        ratio: float = ...,
+    ) -> None: ...
+    @property
+    def penalty(self) -> Any: ...
+
+class LeastAbsolute(Regressor):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        penalty: Any = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+    ) -> None: ...
+
+class SVR(Regressor):
+    def __init__(
+        self,
+        C: float | str = ...,
+        *,
+        features: Any = ...,
+        penalty: str | Penalty = ...,
+        fit_intercept: bool = ...,
+        solver: Any = ...,
+        tol: float = ...,
+        max_iter: int | None = ...,
+        max_time: float | None = ...,
+        random_state: Any = ...,
+        rule: str = ...,
+        Cs: int | ArrayLike = ...,
+        cv: Any = ...,
+        epsilon: float = ...,
+    ) -> None: ...
+    @property
+    def loss(self) -> Any: ...
