@@ -225,7 +225,7 @@ class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, AB
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
             objective = self._objective(target[train], weights[train])
-            binning = Binning.of(X[train], weights[train], counts, random, self.max_bins)
+            binning = Binning.of(X[train], weights[train], counts, self.max_bins)
             groups = np.unique(member[train], return_inverse=True)[1] if draws else member
             copies = _counts(times[train])
             rounds = Rounds(X[train], binning, objective, copies, plan, groups, monotone, random, clock)

@@ -91,7 +91,7 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         """Grow the trees, in order and on all threads."""
         part, random = self._check(), generator(self.random_state)
         some = slice(None) if (weights > 0).all() else weights > 0
-        binning = Binning.of(X[some], weights[some], self.columns_.counts, random, self.max_bins)
+        binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
         columns = binning.codes(X, by_row=False).by_column
         grower = SampleGrower(binning, columns, target, groups, rules, self.bootstrap, part)
         seeds = random.integers(2**63, size=self.n_estimators).tolist()

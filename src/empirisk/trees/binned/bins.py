@@ -56,13 +56,12 @@ class Binning:
         X: Array,
         weights: Array,
         category_counts: NDArray[np.int32],
-        random: np.random.Generator | None = None,
         max_bins: int = MAX_BINS,
     ) -> "Binning":
         """Quantile edges from the rows, or from 65 536 of them (one drawn from each of as many equal parts)."""
         edges = np.full((X.shape[1], WIDTH), np.inf)
         counts = np.zeros(X.shape[1], dtype=np.int32)
-        rows = _sample(len(X), random)
+        rows = _sample(len(X))
         masses = weights[rows]
         uniform = bool((masses == masses[0]).all())
 
@@ -126,11 +125,11 @@ class BinnedRows:
     by_column: Codes
 
 
-def _sample(count: int, random: np.random.Generator | None) -> NDArray[np.intp]:
+def _sample(count: int) -> NDArray[np.intp]:
     if count <= SAMPLE:
         return np.arange(count)
-    random = np.random.default_rng(0) if random is None else random
-    return ((np.arange(SAMPLE) + random.random(SAMPLE)) * (count / SAMPLE)).astype(np.intp)
+    # The same draw always: edges need no luck, and a fit without other draws is then the same every time.
+    return ((np.arange(SAMPLE) + np.random.default_rng(0).random(SAMPLE)) * (count / SAMPLE)).astype(np.intp)
 
 
 def _frequent(codes: Array, weights: Array, count: int) -> Codes:
