@@ -1,7 +1,6 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.splits import make_splits
+from empirisk.lazy import lazy
 from empirisk.tables import datasets
 from empirisk.tables.columns import parse_numbers
 from empirisk.tables.guess import LEADING_ZERO, column_words
@@ -67,7 +67,7 @@ class Plan:
     folds: list[tuple[NDArray, NDArray]]
     warnings: list[str]
 
-    @cached_property
+    @lazy
     def twins(self) -> int:
         """Test rows that equal a training row in every column."""
         rows = self.frame.hash_rows(seed=1).to_numpy()
