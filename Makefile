@@ -36,7 +36,7 @@ bounds: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(ONE_THREAD) $(BIN)/python -m tests.files.mutants --count 300
-	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz --seconds $$((60 * $(MINUTES)))
 
 # The report is read in a real browser: Chromium and its driver, from the system's packages where they are missing.
 browser:

@@ -1,5 +1,6 @@
 """A seed stands for a case: a machine with some parameters, and nasty small data for it."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 from tests.fuzz import data
 
 Random = np.random.Generator
@@ -34,6 +36,8 @@ SOLVERS = (
     "decomposition",
     "interior_point",
 )
+#: How often parts are put together without a look at whether they go together.
+WILD = 0.06
 #: A class of machines is fuzzed as often as it has entries here: the equation has most to go wrong.
 KINDS = ("classifier",) * 6 + ("regressor",) * 6 + ("one_class", "perceptron", "centroid", "knn", "tree", "ensemble")
 
@@ -64,24 +68,21 @@ def make(seed: int) -> Case:
     if targets == "two" and task == "regression" and kind in ("tree", "ensemble", "knn"):
         y = y[:, 0]
     weights, amounts = data.weights(random, len(X))
-    X, form = data.formatted(random, X)
+    X, form = data.formatted(random, X, kind not in ("tree", "ensemble"))
     if random.random() < 0.5 and "max_time" in machine.get_params():
-        machine.set_params(max_time=1.0)
+        machine.set_params(max_time=float(random.choice([1.0, 0.1])))
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
 
 
-def _C(random: Random) -> Any:
+def _C(random: Random, loo: bool) -> Any:
     if random.random() < 0.08:
-        return str(random.choice(["cv", "loo"]))
+        return "loo" if loo and random.random() < 0.5 else "cv"
     return float(10.0 ** random.choice([-12, -4, -1, 0, 1, 2, 4, 8], p=[0.03, 0.12, 0.15, 0.25, 0.15, 0.15, 0.1, 0.05]))
 
 
-def _features(random: Random) -> Any:
-    share = random.random()
-    if share < 0.5:
-        return None
-    kernels, maps = er.kernels, er.maps
-    choices = (
+def _kernels() -> tuple[Any, ...]:
+    kernels = er.kernels
+    return (
         kernels.Linear(),
         kernels.Gaussian(1.0),
         kernels.Gaussian("median"),
@@ -90,55 +91,108 @@ def _features(random: Random) -> Any:
         kernels.Anova(),
         kernels.Gaussian(1.0) + kernels.Linear(),
         kernels.Linear().normalised(),
+        er.maps.SeveralKernels([kernels.Gaussian(1.0), kernels.Linear()]),
+    )
+
+
+def _maps() -> tuple[Any, ...]:
+    kernels, maps = er.kernels, er.maps
+    return (
         StandardScaler(with_mean=False),
         maps.Polynomial(2),
         maps.Periodic(),
         maps.Nystrom(kernels.Gaussian(1.0), rank=4, random_state=0),
         maps.RandomFourier(kernels.Gaussian(1.0), rank=8, random_state=0),
-        maps.SeveralKernels([kernels.Gaussian(1.0), kernels.Linear()]),
     )
+
+
+def _features(random: Random, kernels: bool = True) -> Any:
+    """Half of the time none, then kernels, where they have a meaning, before maps."""
+    if random.random() < 0.5:
+        return None
+    choices = _kernels() + _maps() if kernels else _maps()
     return choices[random.integers(len(choices))]
 
 
-def _common(random: Random) -> dict[str, Any]:
+def _common(random: Random, loss: str, penalty: str) -> dict[str, Any]:
+    """Features, C and limits: those that go together, and now and then any."""
+    wild = random.random() < WILD
     return {
-        "features": _features(random),
-        "C": _C(random),
+        "features": _features(random, kernels=wild or penalty == "l2"),
+        "C": _C(random, loo=wild or (loss == "squared" and penalty == "l2")),
         "fit_intercept": bool(random.random() < 0.7),
-        "solver": "auto" if random.random() < 0.8 else str(random.choice(SOLVERS)),
         "tol": float(random.choice([1e-6, 1e-6, 1e-3, 1e-10])),
     }
 
 
+def _solver(random: Random, machine: Any, y: list[float]) -> str:
+    """Most often the machine's choice, else one that takes its problem, now and then any."""
+    if random.random() < 0.7:
+        return "auto"
+    names = list(SOLVERS)
+    if random.random() > WILD:
+        easy = np.arange(12.0).reshape(6, 2) % 5
+        (problem, *_) = machine.problems(easy, y)
+        names = [name for name in SOLVERS if not er.solvers.find(name).refusal(problem)]
+    return str(random.choice(names or ["auto"]))
+
+
+def _penalty(random: Random) -> str:
+    return str(random.choice(PENALTIES))
+
+
+OWN_LOSS = {"SVM": "hinge", "LogisticRegression": "logistic", "LeastSquaresClassifier": "squared"}
+#: Losses that are joint, or have a joint form.
+JOINT = ("softmax", "crammer_singer"), ("hinge", "logistic")
+
+
+def _multiclass(random: Random, loss: str) -> str:
+    if loss in JOINT[0] and random.random() > WILD:
+        return str(random.choice(["auto", "joint"]))
+    schemes = ["auto", "auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"]
+    return str(random.choice(schemes if loss in JOINT[1] or random.random() < WILD else schemes[:-1]))
+
+
 def _classifier(random: Random) -> tuple[Any, str]:
-    options = _common(random)
-    name = str(random.choice(["Classifier", "Classifier", "SVM", "LogisticRegression", "LeastSquaresClassifier"]))
+    name = str(random.choice(["Classifier", "Classifier", *OWN_LOSS]))
+    loss = OWN_LOSS.get(name) or str(random.choice(CLASS_LOSSES))
+    penalty = _penalty(random)
+    options = _common(random, loss, penalty) | {"penalty": penalty, "multiclass": _multiclass(random, loss)}
     options["class_weight"] = "balanced" if random.random() < 0.15 else None
-    options["penalty"] = str(random.choice(PENALTIES))
-    options["multiclass"] = str(
-        random.choice(["auto", "auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"])
-    )
-    if name == "SVM" and random.random() < 0.15:
-        options["C"] = np.inf
     if name == "Classifier":
-        options["loss"] = str(random.choice(CLASS_LOSSES))
-    return getattr(er, name)(**options, random_state=0), "classification"
+        options["loss"] = loss
+    machine = getattr(er, name)(**options, random_state=0)
+    with contextlib.suppress(EmpiriskError):  # what does not go together is refused by `fit` too
+        machine.set_params(solver=_solver(random, machine, [0, 1, 2, 0, 1, 2]))
+    if name == "SVM" and random.random() < 0.15:
+        machine.set_params(C=np.inf)
+    return machine, "classification"
+
+
+OWN_PARTS = {
+    "LeastSquares": ("squared", "none"),
+    "Ridge": ("squared", "l2"),
+    "Lasso": ("squared", "l1"),
+    "ElasticNet": ("squared", "elastic_net"),
+}
+OPEN_PENALTY = {"Regressor": None, "LeastAbsolute": "absolute", "SVR": "epsilon_insensitive"}
 
 
 def _regressor(random: Random) -> tuple[Any, str]:
-    options = _common(random)
-    name = str(
-        random.choice(
-            ["Regressor", "Regressor", "LeastSquares", "Ridge", "Lasso", "ElasticNet", "LeastAbsolute", "SVR"]
-        )
-    )
-    if name in ("Regressor", "LeastAbsolute", "SVR"):
-        options["penalty"] = str(random.choice(PENALTIES))
-    if name == "Regressor":
-        options["loss"] = str(random.choice(NUMBER_LOSSES))
+    name = str(random.choice(["Regressor", "Regressor", *OWN_PARTS, "LeastAbsolute", "SVR"]))
+    if name in OWN_PARTS:
+        options = _common(random, *OWN_PARTS[name])
+    else:
+        loss, penalty = OPEN_PENALTY[name] or str(random.choice(NUMBER_LOSSES)), _penalty(random)
+        options = _common(random, loss, penalty) | {"penalty": penalty}
+        if name == "Regressor":
+            options["loss"] = loss
     if name == "LeastSquares":
         del options["C"]
-    return getattr(er, name)(**options, random_state=0), "regression"
+    machine = getattr(er, name)(**options, random_state=0)
+    with contextlib.suppress(EmpiriskError):
+        machine.set_params(solver=_solver(random, machine, [0.0, 1.0, 2.5, 0.5, -1.0, 2.0]))
+    return machine, "regression"
 
 
 def _one_class(random: Random) -> tuple[Any, str]:
@@ -156,7 +210,7 @@ def _centroid(random: Random) -> tuple[Any, str]:
 
 
 def _knn(random: Random) -> tuple[Any, str]:
-    k = "cv" if random.random() < 0.2 else int(random.choice([1, 2, 3, 5]))
+    k = "loo" if random.random() < 0.2 else int(random.choice([1, 2, 3, 5]))
     options = {"k": k, "weights": str(random.choice(["uniform", "distance"])), "features": _features(random)}
     if random.random() < 0.5:
         return er.KNNClassifier(**options), "classification"

@@ -7,6 +7,13 @@ from scipy import sparse
 
 Rows = np.ndarray
 Random = np.random.Generator
+#: How often a size is drawn that no machine takes: the refusal is looked at too, but it is one sentence.
+TOO_FAR = 0.1
+
+
+def size(random: Random, inside: tuple[int, ...], outside: tuple[int, ...]) -> float:
+    """A power of ten, most often one that the machines take."""
+    return 10.0 ** random.choice(outside if random.random() < TOO_FAR else inside)
 
 
 def _plain(random: Random, n: int, d: int) -> Rows:
@@ -22,21 +29,24 @@ def _scaled(random: Random, n: int, d: int) -> Rows:
 
 
 def _tiny(random: Random, n: int, d: int) -> Rows:
-    return random.normal(size=(n, d)) * 10.0 ** random.choice([-10, -30, -100, -160, -200])
+    return random.normal(size=(n, d)) * size(random, (-10, -20, -30, -40, -48), (-52, -100, -160, -200))
 
 
 def _huge(random: Random, n: int, d: int) -> Rows:
-    return random.normal(size=(n, d)) * 10.0 ** random.choice([10, 20, 30, 40, 49, 52, 160, 300])
+    return random.normal(size=(n, d)) * size(random, (10, 20, 30, 40, 48), (52, 160, 300))
 
 
 def _one_huge_entry(random: Random, n: int, d: int) -> Rows:
     X = random.normal(size=(n, d))
-    X[random.integers(n), random.integers(d)] = 10.0 ** random.choice([9, 20, 30, 45, 80, 200, 307])
+    X[random.integers(n), random.integers(d)] = size(random, (9, 20, 30, 45), (80, 200, 307))
     return X
 
 
 def _subnormal(random: Random, n: int, d: int) -> Rows:
-    return random.integers(-9, 10, (n, d)) * 5e-324
+    X = random.integers(-9, 10, (n, d)) * 5e-324
+    if random.random() > TOO_FAR:
+        X[:, random.integers(d)] = random.normal(size=n)
+    return X
 
 
 def _collinear(random: Random, n: int, d: int) -> Rows:
@@ -133,9 +143,11 @@ def rows(random: Random) -> tuple[Rows, str]:
     return X, make.__name__.strip("_")
 
 
-def formatted(random: Random, X: Rows) -> tuple[object, str]:
+def formatted(random: Random, X: Rows, takes_sparse: bool) -> tuple[object, str]:
     """The rows in some format, and its name; half of them as they are."""
     name = "dense" if random.random() < USUAL else str(random.choice(list(FORMATS)))
+    if name in SPARSE and not takes_sparse and random.random() > TOO_FAR:
+        name = "dense"
     with np.errstate(over="ignore"):
         out = FORMATS[name](X)
     return (X, "dense") if name == "float32" and not np.all(np.isfinite(out)) else (out, name)
@@ -160,11 +172,11 @@ def numbers(random: Random, X: Rows) -> tuple[Rows, str]:
     elif kind == "whole":
         y = np.round(3 * y).astype(int)
     elif kind == "tiny":
-        y = y * 10.0 ** random.choice([-20, -100, -200])
+        y = y * size(random, (-20, -40, -48), (-100, -200))
     elif kind == "huge":
-        y = y * 10.0 ** random.choice([10, 20, 30, 45, 160])
+        y = y * size(random, (10, 20, 30, 45), (60, 160))
     elif kind == "outlier":
-        y[random.integers(len(y))] = 10.0 ** random.choice([4, 12, 30, 45, 160])
+        y[random.integers(len(y))] = size(random, (4, 12, 30, 45), (60, 160))
     elif kind == "offset":
         y = y + 1e8
     elif kind == "noise":
@@ -176,7 +188,7 @@ def numbers(random: Random, X: Rows) -> tuple[Rows, str]:
     return y, kind
 
 
-KINDS_OF_LABELS = ("two", "three", "many", "words", "bools", "floats", "single", "objects") * 4 + (
+KINDS_OF_LABELS = ("two", "three", "many", "words", "bools", "floats", "single", "objects") * 6 + (
     "one",
     "mixed",
     "missing",
@@ -223,9 +235,9 @@ def weights(random: Random, n: int) -> tuple[Rows | None, str]:
     if kind == "zeros":
         return (random.random(n) < 0.6).astype(float), kind
     if kind == "tiny":
-        return np.full(n, 10.0 ** random.choice([-6, -20, -45, -300])), kind
+        return np.full(n, size(random, (-6, -20, -45), (-60, -300))), kind
     if kind == "huge":
-        return np.full(n, 10.0 ** random.choice([6, 9, 18, 30, 45, 200])), kind
+        return np.full(n, size(random, (6, 9, 18, 30, 45), (60, 200))), kind
     if kind == "spread":
         return 10.0 ** random.uniform(-9, 9, n), kind
     out = np.zeros(n)

@@ -1,4 +1,4 @@
-"""The equation that a fitted machine claims to have minimised, written out in extended precision, and rival points.
+"""The equation that a fitted machine claims to have minimised, written out in extended precision.
 
 Nothing here uses the code under test: targets, weights and objectives are taken from the definitions.
 """
@@ -12,7 +12,7 @@ from scipy import sparse
 import empirisk as er
 from empirisk import losses, penalties
 from empirisk.kernels.base import Kernel
-from tests import naive, truth
+from tests import naive
 
 Long = np.longdouble
 Point = tuple[np.ndarray, np.ndarray]
@@ -74,39 +74,6 @@ class Piece:
         w = np.zeros((self.phi.shape[1], self.classes) if self.classes else self.phi.shape[1])
         b = self.loss.best_constant(self.y, self.weights) if self.intercept else np.zeros(self.classes or ())
         return w, np.asarray(b)
-
-    def rivals(self) -> list[Point]:
-        """Points that may be better: a constant, least squares, interpolation, and a general solver's."""
-        out = [self.constant()]
-        if not self.classes and not self.gram:
-            ones = np.ones((len(self.phi), 1))
-            matrix = np.hstack([self.phi, ones]) if self.intercept else self.phi
-            root = np.sqrt(self.weights / self.weights.max())[:, None]
-            with np.errstate(all="ignore"):
-                sizes = np.abs(matrix).max(axis=0)
-                sizes[sizes == 0] = 1.0
-                try:
-                    least = np.linalg.lstsq(root * (matrix / sizes), root[:, 0] * self.y, rcond=None)[0] / sizes
-                    out.append((least[: self.phi.shape[1]], least[-1] if self.intercept else np.zeros(())))
-                except np.linalg.LinAlgError:
-                    pass
-        return out + self._general()
-
-    def _general(self) -> list[Point]:
-        """The point of a general convex solver; none where it gives up."""
-        phi, back = self.phi, None
-        if self.gram:
-            values, vectors = np.linalg.eigh(phi)
-            kept = values > 1e-12 * max(values[-1], 1e-300)
-            phi, back = vectors[:, kept] * np.sqrt(values[kept]), vectors[:, kept] / np.sqrt(values[kept])
-        try:
-            with np.errstate(all="ignore"):
-                (w, b), _ = truth.minimiser(
-                    self.loss, self.penalty, self.C, phi, self.y, self.weights, self.intercept, self.classes
-                )
-        except (ValueError, ArithmeticError):  # numbers that the general solver does not take
-            return []
-        return [(w if back is None else back @ w, b)]
 
 
 def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | None:
