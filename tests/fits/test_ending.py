@@ -5,13 +5,17 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
+from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
+from empirisk.fits import fit
+from empirisk.fits.choice import along as choice_along
 from empirisk.fits.fit import as_batch, interruptible
 
 
@@ -182,3 +186,50 @@ def test_threads_that_are_not_the_main_one_are_not_asked():
     thread.start()
     thread.join()
     assert found == [False]
+
+
+def test_a_choice_of_C_that_runs_out_of_time_goes_by_what_it_has_tried(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.sign(X[:, 0])
+    calls = []
+
+    def along(problems, Cs, run, tol):
+        # The clock ends the second fold after two values.
+        for fits in choice_along(problems, Cs, run, tol):
+            calls.append(1)
+            over = len(calls) > len(Cs) + 2
+            yield [
+                replace(fit, certificate=replace(fit.certificate, status=Status.TIME)) if over else fit for fit in fits
+            ]
+
+    monkeypatch.setattr("empirisk.fits.choice.along", along)
+    with pytest.warns(ConvergenceWarning, match=r"from 4 of 4 values by 1 of 5 folds: max_time=60"):
+        machine = er.LogisticRegression(C="cv", Cs=4, max_time=60).fit(X, y)
+    assert machine.choice_.losses.shape == (1, 4)
+    assert machine.certificate_.converged
+    assert len(calls) == 4 + 3
+
+
+def test_a_choice_of_C_with_no_time_at_all_takes_the_first_value():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.warns(ConvergenceWarning) as told:
+        machine = er.SVM(C="cv", Cs=4, max_time=1e-6).fit(X, np.sign(X[:, 0]))
+    assert "from 1 of 4 values by 1 of 5 folds" in str(told[0].message)
+    assert machine.choice_.Cs[0] == machine.C_
+    assert machine.stopped_ == Status.TIME
+
+
+def test_the_proofs_of_all_problems_that_were_stopped_share_their_time(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    ends = []
+
+    def graded(problem, point, watch):
+        ends.append(watch.proofs_end())
+        return real(problem, point, watch)
+
+    real = fit._graded
+    monkeypatch.setattr(fit, "_graded", graded)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        er.SVM(max_time=1e-6, multiclass="one_vs_one").fit(X, np.arange(60) % 6)
+    assert len(ends) == 15
+    assert len(set(ends)) == 1

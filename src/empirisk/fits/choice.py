@@ -1,6 +1,7 @@
 """Choosing C: exact leave-one-out for the squared loss, cross-validation along warm-started paths for the rest."""
 
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from empirisk import state
@@ -22,6 +24,8 @@ Array = NDArray[np.float64]
 WAYS = ("loo", "cv")
 RULES = ("best", "1se")
 SCORING_TOL = 1e-4
+#: The share of ``max_time`` in which C is chosen.
+JUDGING_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -130,21 +134,48 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
     splits = _folds(machine, y)
     values = grid(machine.Cs, *natural_range(problems))
-    table = np.zeros((len(splits), len(values)))
+    table = np.full((len(splits), len(values)), np.nan)
     sizes = np.zeros(len(splits))
-    quietly = replace(run, progress=None)
     for number, (train, test) in enumerate(splits):
         inside = [_part(problem, train) for problem in problems]
         outside = [_part(problem, test, train) for problem in problems]
         sizes[number] = sum(part.weights.sum() for part in outside)
-        for column, fits in enumerate(along(inside, values, quietly, max(run.limits.tol, SCORING_TOL))):
+        for column, fits in enumerate(along(inside, values, _judging(run), max(run.limits.tol, SCORING_TOL))):
             if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
                 raise KeyboardInterrupt  # without a C there is no fit to keep
+            cut = any(fit.certificate.status == Status.TIME for fit in fits)
+            if cut and (number or column):
+                return _pick_in_haste(machine, values, table, sizes)
             lost = sum(
                 part.with_C(1.0).loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True)
             )
             table[number, column] = lost / sizes[number]
+            if cut:  # not even the first value of the first fold: it is all there is
+                return _pick_in_haste(machine, values, table, sizes)
     return _pick(values, table, sizes, machine.rule)
+
+
+def _judging(run: Run) -> Run:
+    """The run for the fits that a C is judged by: half of the time is left for the fit itself."""
+    limit = run.limits.max_time
+    return replace(
+        run, progress=None, limits=replace(run.limits, max_time=None if limit is None else JUDGING_SHARE * limit)
+    )
+
+
+def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choice:
+    """The choice where time was over: by the folds that are complete, or by the values that the first one has tried."""
+    folds = np.flatnonzero(~np.isnan(table).any(axis=1))
+    tried = np.ones(len(Cs), dtype=bool)
+    if len(folds) == 0:
+        folds, tried = np.arange(1), ~np.isnan(table[0])
+    warnings.warn(
+        f"C='cv' was chosen from {tried.sum()} of {len(Cs)} values by {len(folds)} of {len(table)} folds: "
+        f"max_time={machine.max_time!r} s were over; raise max_time, or give fewer Cs or folds.",
+        ConvergenceWarning,
+        stacklevel=6,
+    )
+    return _pick(Cs[tried], table[np.ix_(folds, tried)], sizes[folds], machine.rule)
 
 
 def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:

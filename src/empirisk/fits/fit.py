@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -20,7 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from empirisk.certificate import Certificate, Status, combine, with_rounding
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
-from empirisk.linalg.threads import Stopped, stopping
+from empirisk.linalg.blocks import SMALL as SMALL_BYTES
+from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
@@ -29,7 +30,7 @@ from empirisk.solvers.choose import choose, ranked
 Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
 SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
-GRACE = 0.5  # seconds for the certificate of a fit that was stopped
+GRACE = 0.5  # seconds for the certificates of a fit that was stopped
 #: A relative gap above this is told even of solvers that aim at no gap.
 COARSE = 0.01
 
@@ -230,7 +231,11 @@ class Run:
         given = [None] * len(problems) if starts is None else starts
         tol = self.limits.tol if tol is None else tol
         with interruptible() if self.interrupted is None else nullcontext(self.interrupted) as interrupted:
-            watch = partial(Watch, deadline=self.deadline, interrupted=interrupted, shared=shared)
+            # The first problem that is stopped starts the clock of the proofs, which is one for all.
+            proofs_end = cache(lambda: time.perf_counter() + GRACE)
+            watch = partial(
+                Watch, deadline=self.deadline, interrupted=interrupted, shared=shared, proofs_end=proofs_end
+            )
             return [self._one(*each, tol, watch) for each in zip(count(), problems, given, strict=False)]
 
     def _one(
@@ -312,8 +317,11 @@ def solve(
 
 def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) -> Point:
     """What the solver finds, or the best point that it reported before it was stopped half-way."""
+    # Where every product is the work of one thread, BLAS is told so once, and not at each of them.
+    entries = int(np.prod(problem.design.shape))
+    held = single_threaded_blas() if entries * np.dtype(float).itemsize <= SMALL_BYTES else nullcontext()
     try:
-        with stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
+        with held, stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
             return solver.solve(problem, watch, start)
     except Stopped:
         watch.status = Status.INTERRUPTED if watch.interrupted() else Status.TIME
@@ -324,7 +332,7 @@ def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
     """The certificate of a point. That of one where the fit was stopped must not take long: else nothing is proved."""
     if watch.status not in (Status.INTERRUPTED, Status.TIME):
         return with_rounding(problem, point, watch.certificate(problem, point))
-    end = time.perf_counter() + GRACE
+    end = watch.proofs_end()
     try:
         with stopping(lambda: time.perf_counter() >= end):
             return with_rounding(problem, point, watch.certificate(problem, point))

@@ -18,6 +18,10 @@ def _never() -> bool:
     return False
 
 
+def _without_end() -> float:
+    return np.inf
+
+
 @dataclass
 class Watch:
     """The eye on a fit: limits, history, interrupts and progress, one call per iteration.
@@ -36,6 +40,8 @@ class Watch:
         Called as progress(iteration, point) after every iteration; returns True to stop.
     objection : str
         Why the point is no answer, however small its gap; a solver may say so.
+    proofs_end : callable
+        Asked once the fit was stopped: the value of `time.perf_counter` at which proofs must end.
     shared : dict
         What solvers keep for the other problems of the same fit, such as a factorisation.
     ran_by : str
@@ -55,6 +61,7 @@ class Watch:
     deadline: float = np.inf
     interrupted: Callable[[], bool] = field(default_factory=lambda: _never)
     progress: Callable[[int, Point], bool] | None = None
+    proofs_end: Callable[[], float] = field(default_factory=lambda: _without_end)
     shared: dict[Any, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
