@@ -37,7 +37,7 @@ SOLVERS = (
     "interior_point",
 )
 #: Small steps, tens of thousands of them where data are nasty: with a limit of time, always.
-FIRST_ORDER = ("gradient_descent", "proximal", "sgd")
+SMALL_STEPS = ("gradient_descent", "proximal", "sgd", "dual_ascent")
 #: How often parts are put together without a look at whether they go together.
 WILD = 0.06
 #: A class of machines is fuzzed as often as it has entries here: the equation has most to go wrong.
@@ -72,7 +72,7 @@ def make(seed: int) -> Case:
     weights, amounts = data.weights(random, len(X))
     X, form = data.formatted(random, X, kind not in ("tree", "ensemble"))
     parameters = machine.get_params()
-    patient = parameters.get("solver") in FIRST_ORDER
+    patient = parameters.get("solver") in SMALL_STEPS
     if "max_time" in parameters and (patient or random.random() < 0.5):
         machine.set_params(max_time=float(random.choice([1.0, 0.1])))
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")

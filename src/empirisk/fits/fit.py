@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from empirisk.certificate import Certificate, Status, combine, with_rounding
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
+from empirisk.fits.separation import separable
 from empirisk.linalg.blocks import SMALL as SMALL_BYTES
 from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
 from empirisk.problem import Point, Problem
@@ -31,6 +32,8 @@ Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
 SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
 GRACE = 0.5  # seconds for the certificates of a fit that was stopped
+#: Iterations of a method that follows one which gave up: it may find the last digits, but not take for ever.
+AGAIN = 2000
 #: A relative gap above this is told even of solvers that aim at no gap.
 COARSE = 0.01
 
@@ -246,7 +249,7 @@ class Run:
         for chosen, reason in pick(self.solver, problem):
             watch = watching(
                 tol=_aim(problem, tol),
-                max_iter=self.limits.max_iter or chosen.limit(problem),
+                max_iter=self.limits.max_iter or min(chosen.limit(problem), AGAIN if attempts else np.inf),
                 progress=None if self.progress is None else self.progress(number),
             )
             with np.errstate(over="ignore", under="ignore"):
@@ -364,27 +367,22 @@ def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
         )
 
 
-def _why_no_minimiser(problem: Problem, point: Point) -> str:
+def _why_no_minimiser(problem: Problem, point: Point, converged: bool) -> str:
     """Why no point attains the infimum: without a penalty, separable classes let some losses fall for ever."""
     if problem.loss.attained or not problem.penalty.zero:
         return ""
-    f = problem.predict(point)
-    if problem.classes:
-        own = np.take_along_axis(f, problem.y.astype(int)[:, None], axis=1)
-        margins = own[:, 0] - np.where(np.arange(problem.classes) == problem.y[:, None], -np.inf, f).max(axis=1)
-    else:
-        margins = problem.y * f
-    return Status.SEPARABLE if margins.min() > 0 else ""
+    return Status.SEPARABLE if separable(problem, point, converged) else ""
 
 
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = _graded(problem, problem.as_stored(point), watch)
     _require_weak_duality(problem, certificate)
     cut = watch.status in CUT
-    objection = watch.objection or ("" if cut else _why_no_minimiser(problem, point))
+    near = bool(certificate.relative_gap <= tol)
+    objection = watch.objection or ("" if cut else _why_no_minimiser(problem, point, near))
     # A perceptron that was stopped may stand at w = 0, where its loss is least and nothing is learned.
     unfinished = cut and not solver.aims_at_tol
-    converged = bool(certificate.relative_gap <= tol) and not objection and not unfinished
+    converged = near and not objection and not unfinished
     status = watch.status
     if objection and not cut:
         status = objection

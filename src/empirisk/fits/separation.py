@@ -1,0 +1,74 @@
+"""Whether some direction lets losses fall for ever, so that without a penalty no point attains the infimum."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from empirisk.problem import Point, Problem
+
+Array = NDArray[np.float64]
+#: Entries of the programme's matrix up to which it is solved in a moment.
+SMALL = 200_000
+SECONDS = 0.5
+#: Rounding of margins along a direction whose entries, times those of the columns, are at most one; and what is more.
+ROUNDING, GROWTH = 1e-9, 1e-6
+#: A smaller margin leaves a loss that counts beside those of the other samples: the fit has not gone far that way.
+FAR = 8.0
+
+
+def margins(problem: Problem, f: Array) -> Array:
+    """y f, or of a joint loss the score of the own class minus each other one."""
+    if not problem.classes:
+        return problem.y * f
+    own = np.take_along_axis(f, problem.y.astype(int)[:, None], axis=1)
+    others = np.arange(problem.classes) != problem.y[:, None]
+    return (own - f)[others]
+
+
+def separable(problem: Problem, point: Point, converged: bool) -> bool:
+    """Whether a direction lowers some loss and raises none: the classes are separable, but for ties.
+
+    A point that gives every sample a positive margin shows it. Else a linear programme looks for the direction: where
+    the fit did not converge, or has gone far in some direction. Large problems and those behind a kernel are left.
+    """
+    found = margins(problem, problem.predict(point))
+    if found.min() > 0:
+        return True
+    if problem.design.implicit or (converged and found.max() < FAR):
+        return False
+    rows, columns = len(found), int(np.prod(problem.width))
+    return rows * columns <= SMALL and _direction_exists(problem)
+
+
+def _direction_exists(problem: Problem) -> bool:
+    """Whether margins along some w and b are all zero or positive, and one is positive."""
+    columns = problem.design.dot(np.eye(problem.design.shape[1]))
+    sizes = np.abs(columns).max(axis=0)
+    columns = columns[:, sizes > 0] / sizes[sizes > 0]
+    if problem.intercept:
+        columns = np.hstack([columns, np.ones((len(columns), 1))])
+    matrix = _signed(problem, columns)
+    if matrix.shape[1] == 0:
+        return False
+    found = linprog(
+        -matrix.sum(axis=0),
+        A_ub=-matrix,
+        b_ub=np.zeros(len(matrix)),
+        bounds=(-1.0, 1.0),
+        options={"time_limit": SECONDS, "primal_feasibility_tolerance": 1e-10},
+    )
+    if found.x is None:
+        return False
+    along = matrix @ found.x
+    return bool(along.min() >= -ROUNDING and along.max() >= GROWTH)
+
+
+def _signed(problem: Problem, columns: Array) -> Array:
+    """The matrix whose product with the weights are the margins."""
+    if not problem.classes:
+        return problem.y[:, None] * columns
+    labels = problem.y.astype(int)
+    onehot = np.eye(problem.classes)
+    pairs = [(row, other) for row in range(len(labels)) for other in range(problem.classes) if other != labels[row]]
+    differences = [np.kron(columns[row], onehot[labels[row]] - onehot[other]) for row, other in pairs]
+    return np.array(differences)
