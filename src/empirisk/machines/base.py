@@ -133,7 +133,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             run = Run(self.solver, self._limits(), reporter.progress, interrupted)
             if not choice.is_given(self.C):
                 self.choice_ = choice.choose_C(self, problems, y, run)
-                C = self.choice_.C
+                C = self.choice_.chosen
                 problems = [problem.with_C(C) for problem in problems]
             if reporter.progress is None:  # callbacks are shown the rows as they are
                 problems = merged(problems)
