@@ -79,7 +79,7 @@ class State:
     *relations : functions
         Of the mapping of attributes; each returns what is wrong, or None. They run after all rules have passed.
     forms : tuples of names
-        Of these groups of attributes exactly one is there in a fitted object, whole.
+        Of the attributes in these groups a fitted object has those of exactly one group.
     sizes : dict of functions
         Sizes that no attribute has but all together give, by their word: a function of the mapping of attributes.
     **rules : Rule
@@ -146,10 +146,9 @@ class State:
         for name in sorted(learned - in_forms):
             if name not in values and not self.rules[name].absent:
                 raise Mismatch(f"{name} is missing")
-        whole = [form for form in self.forms if all(name in values for name in form)]
-        some = [form for form in self.forms if any(name in values for name in form)]
-        if self.forms and (len(whole) != 1 or some != whole):
-            raise Mismatch(f"{' and '.join(form[0] for form in some) or self.forms[0][0]} are not one whole form of it")
+        there = in_forms & set(values)
+        if self.forms and there not in [set(form) for form in self.forms]:
+            raise Mismatch(f"{' and '.join(sorted(there)) or self.forms[0][0]} are not one whole form of it")
         return True
 
 

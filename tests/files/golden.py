@@ -40,6 +40,7 @@ def machines() -> dict:
         "kernel_svm": fitted(er.SVM(features=er.kernels.Gaussian(2.0) + 0.1 * er.kernels.Linear()), X),
         "kernel_ridge": fitted(er.Ridge(features=er.kernels.Polynomial(2)), X),
         "nystrom": fitted(er.SVM(features=er.maps.Nystrom(er.kernels.Gaussian(2.0), 8, random_state=0)), X),
+        "neighbours": fitted(er.KNNClassifier("loo"), X),
         "tree": fitted(er.TreeClassifier(max_depth=3), X),
         "forest": fitted(er.ForestClassifier(n_estimators=3, max_depth=3, random_state=0), X),
         "forest_numbers": fitted(er.ForestRegressor(n_estimators=3, max_depth=3, random_state=0), X),

@@ -160,6 +160,19 @@ def losses_at_zero(loss):
 
 
 @pytest.mark.row("S7")
+@pytest.mark.parametrize(("rows", "loss"), [(60, "hinge"), (60, "absolute"), (500, "squared"), (500, "hinge")])
+def test_the_defaults_of_doubly_stochastic_gradients_come_within_a_hundredth(rows, loss):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 3))
+    labels = np.sign(X[:, 0] * X[:, 1] + 0.3 * random.normal(size=rows))
+    kind = er.Classifier if loss == "hinge" else er.Regressor
+    y = labels if loss == "hinge" else np.sin(2 * X[:, 0]) + 0.2 * random.normal(size=rows)
+    kernel = er.kernels.Gaussian(1.0)
+    (problem,) = kind(loss, kernel).problems(X, y)
+    best = er.solve(problem).certificate.primal
+    assert er.solve(problem, "doubly_stochastic").certificate.primal <= 1.01 * best
+
+
 def test_doubly_stochastic_parameters_are_checked():
     for wrong in ({"batch": 0}, {"columns": 1.5}, {"rate": -1.0}):
         with pytest.raises(er.errors.EmpiriskError, match=next(iter(wrong))):

@@ -82,7 +82,7 @@ def test_weight_two_is_the_row_twice():
     amounts = RANDOM.integers(0, 4, len(X))
     weighted = er.KNNClassifier("loo").fit(X, Y, amounts)
     repeated = er.KNNClassifier("loo").fit(np.repeat(X, amounts, axis=0), np.repeat(Y, amounts))
-    np.testing.assert_allclose(weighted.losses_, repeated.losses_)
+    np.testing.assert_allclose(weighted.choice_.mean, repeated.choice_.mean)
     assert weighted.k_ == repeated.k_
     np.testing.assert_allclose(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
 
@@ -91,17 +91,36 @@ def test_weight_two_is_the_row_twice():
 @pytest.mark.parametrize("features", [None, er.kernels.Gaussian(1.0)], ids=repr)
 def test_k_by_leave_one_out_is_that_of_refitting(features):
     machine = er.KNNRegressor("loo", features, weights="distance", ks=[1, 3, 8, 20]).fit(X, F)
-    for k, loss in zip(machine.ks_, machine.losses_, strict=True):
+    for k, loss in zip(machine.choice_.values, machine.choice_.mean, strict=True):
         off = []
         for i in range(len(X)):
             others = np.arange(len(X)) != i
             left = er.KNNRegressor(int(k), features, weights="distance").fit(X[others], F[others])
             off.append((left.predict(X[[i]])[0] - F[i]) ** 2)
         assert loss == pytest.approx(np.mean(off), rel=1e-9)
-    assert machine.k_ == machine.ks_[machine.losses_.argmin()]
+    assert machine.k_ == machine.choice_.values[machine.choice_.mean.argmin()]
     chosen = er.KNNClassifier("loo").fit(X, Y)
-    assert len(chosen.ks_) == 30
-    assert chosen.losses_.min() == chosen.losses_[chosen.k_ - 1]
+    assert len(chosen.choice_.values) == 30
+    assert chosen.choice_.mean.min() == chosen.choice_.mean[chosen.k_ - 1]
+
+
+def test_the_rule_of_one_standard_error_takes_the_largest_k():
+    machine = er.KNNRegressor("loo", rule="1se").fit(X, F)
+    choice = machine.choice_
+    limit = choice.mean.min() + choice.error[choice.mean.argmin()]
+    assert machine.k_ == choice.values[choice.mean <= limit].max() > er.KNNRegressor("loo").fit(X, F).k_
+    amounts = RANDOM.integers(1, 4, len(X))
+    weighted = er.KNNRegressor("loo").fit(X, F, amounts).choice_
+    repeated = er.KNNRegressor("loo").fit(np.repeat(X, amounts, axis=0), np.repeat(F, amounts)).choice_
+    np.testing.assert_allclose(weighted.error, repeated.error)
+
+
+def test_a_tie_of_two_classes_goes_to_the_second_and_of_more_to_the_first():
+    two = er.KNNClassifier(2).fit([[0.0], [1.0]], ["a", "b"])
+    assert two.predict([[0.4]]).tolist() == ["b"]
+    assert two.predict_proba([[0.4]]).argmax() == 1
+    three = er.KNNClassifier(3).fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
+    assert three.predict([[0.4]]).tolist() == ["a"]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -204,7 +223,7 @@ def test_the_number_of_neighbours_is_chosen_on_a_gram_matrix():
         er.KNNClassifier("loo", features).fit(rows, Y) for features, rows in [("precomputed", kernel(X)), (kernel, X)]
     )
     # Vectors are kept in an order of their own, so that the losses are added up in another one.
-    np.testing.assert_allclose(chosen.losses_, direct.losses_, rtol=1e-14)
+    np.testing.assert_allclose(chosen.choice_.mean, direct.choice_.mean, rtol=1e-14)
 
 
 def test_rows_so_large_that_squares_overflow():

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_linnerud
 
 import empirisk as er
+from empirisk.evaluation.splits import make_splits
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +133,12 @@ def test_choosing_C_follows_its_rule(diabetes):
     X, y = diabetes
     best = er.Ridge(C="loo", Cs=30).fit(X, y)
     simple = er.Ridge(C="loo", Cs=30, rule="1se").fit(X, y)
-    assert best.choice_.Cs[best.choice_.mean.argmin()] == best.C_
+    assert best.choice_.values[best.choice_.mean.argmin()] == best.C_
     assert simple.C_ < best.C_
     table = simple.choice_
     limit = table.mean.min() + table.error[table.mean.argmin()]
-    assert table.mean[table.Cs == simple.C_] <= limit
-    assert np.all(table.mean[table.Cs < simple.C_] > limit)
+    assert table.mean[table.values == simple.C_] <= limit
+    assert np.all(table.mean[table.values < simple.C_] > limit)
 
 
 @pytest.mark.parametrize("machine", [er.Lasso(C="cv", Cs=10), er.SVR(C="cv", Cs=5), er.Ridge(C="cv", Cs=10)], ids=repr)
@@ -145,18 +147,32 @@ def test_cross_validated_C_is_honest(machine, diabetes):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     machine.fit(X, y)
     table = machine.choice_
-    assert table.losses.shape == (5, len(table.Cs))
-    assert machine.C_ in table.Cs
+    assert table.losses.shape == (5, len(table.values))
+    assert machine.C_ in table.values
     fixed = type(machine)(C=machine.C_).fit(X, y)
     np.testing.assert_allclose(machine.coef_, fixed.coef_, rtol=1e-4, atol=1e-4)
-    from sklearn.model_selection import KFold
-
-    column = int(np.flatnonzero(table.Cs == machine.C_)[0])
+    column = int(np.flatnonzero(table.values == machine.C_)[0])
     loss = er.losses.find(machine.loss)
-    for fold, (train, test) in enumerate(KFold(5).split(X)):
+    for fold, (train, test) in enumerate(make_splits(5, y, classes=False)):
         held_out = type(machine)(C=machine.C_).fit(X[train], y[train])
         expected = loss.value(y[test], held_out.predict(X[test])).mean()
         assert table.losses[fold, column] == pytest.approx(expected, rel=1e-2)
+
+
+@pytest.mark.parametrize("machine", [er.LogisticRegression(C="cv", Cs=3), er.Ridge(C="cv", Cs=3)], ids=repr)
+def test_folds_are_shuffled_by_random_state_like_those_of_evaluate(machine):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 2)), np.repeat([0, 1], 30)  # sorted: folds in the order of the rows would tell
+    classes = isinstance(machine, er.Classifier)
+
+    def table(**seed):
+        return clone(machine).set_params(**seed).fit(X, y).choice_.losses
+
+    for seed in (0, 3):
+        given = table(cv=make_splits(5, y, classes=classes, random_state=seed))
+        np.testing.assert_array_equal(table(random_state=seed), given)
+    np.testing.assert_array_equal(table(), table(random_state=0))
+    assert not np.array_equal(table(random_state=0), table(random_state=3))
 
 
 def test_cross_validated_C_of_classifiers():

@@ -101,7 +101,7 @@ def test_the_ways_that_once_were_named_wrongly(ran):
         machine.fit(X, y)
         assert set(ran) == {name}
         assert machine.solver_ == machine.certificate_.solver == name
-    machine = er.Regressor(er.losses.Power(1.3), kernel, solver="factored").fit(X, t)
+    machine = er.Regressor(er.losses.Power(1.3), kernel, solver=Factored()).fit(X, t)
     assert machine.certificate_.solver == "envelope" == ran[-1]
     assert machine.certificate_.reason == (
         "asked for by name; curvature without bounds: Newton's method on envelopes of the loss"

@@ -144,11 +144,16 @@ def test_trees_on_columns_of_zero_and_one():
 
 def test_tree_bound_by_description_length():
     found = er.theory.tree_bound(4, n=10_000, features=5, training_error=0.1, theorem="description")
-    assert found.value == pytest.approx(0.1 + sqrt((8 * np.log2(8) + log(40)) / 20_000))
+    assert found.value == pytest.approx(0.1 + sqrt((8 * np.log2(8) + np.log2(40)) / 20_000))
+    three_nodes = er.theory.tree_bound(2, n=10_000, features=5, training_error=0.1, theorem="description")
+    assert three_nodes.value == pytest.approx(0.1294, abs=5e-5)  # the texts' number
+    # Code words for all trees of four leaves exist with eight words to a tree, not with a word for each split alone.
+    trees = comb(6, 3) / 4 * 5**3 * 2**4
+    assert 2 ** (4 * np.log2(8)) < trees < 2 ** (8 * np.log2(8))
     X = np.array(list(product([0.0, 1.0], repeat=3)) * 50)
     tree = er.TreeClassifier().fit(X, X[:, 0] * X[:, 1])
     assert er.theory.tree_bound(tree, X, X[:, 0] * X[:, 1], theorem="description").value == pytest.approx(
-        sqrt((6 * np.log2(6) + log(40)) / 800)
+        sqrt((6 * np.log2(6) + np.log2(40)) / 800)
     )
     with pytest.raises(ValueError, match="columns of 0 and 1; use theorem='growth'"):
         er.theory.tree_bound(tree, X + 0.5, X[:, 0] * X[:, 1], theorem="description")

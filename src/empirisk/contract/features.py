@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from empirisk import kernels, state
 from empirisk.contract.inputs import LARGEST, check_size, check_weights
+from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
@@ -19,10 +20,16 @@ from empirisk.kernels.items import size
 from empirisk.linalg.design import Design, design_of
 from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.maps.sums import kernel_sums
+from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
+#: The attributes of w as a combination of rows.
+SUPPORT = ("dual_coef_", "support_", "support_vectors_")
+#: Coefficients below this share of the largest are what an interior-point method leaves of zero; those of rows that
+#: do support are larger by many orders of magnitude.
+NEGLIGIBLE = 1e-9
 #: Kinds of items that come as an array of numbers with as many columns in `predict` as in `fit`.
 TABLES = ("vectors", "gram")
 
@@ -225,6 +232,28 @@ def expansion(design: Any, rows: list[NDArray], weights: list[Array]) -> dict[st
     support = np.flatnonzero(dual.any(axis=0))
     vectors = _safe_indexing(whole.source, support)
     return {"dual_coef_": dual[:, support], "support_": support, "support_vectors_": vectors}
+
+
+def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -> dict[str, Any]:
+    """The rows that support explicit weights behind an l2 penalty, w = sum_j dual_coef_[j] x_j, as attributes."""
+    duals = [-_slopes_at(*each) / each[0].penalty.l2 for each in zip(problems, points, strict=True)]
+    count = 1 + max(int(where.max()) for where in rows)
+    dual = np.concatenate([_on_all_rows(u, where, count) for u, where in zip(duals, rows, strict=True)])
+    dual[np.abs(dual) <= NEGLIGIBLE * np.abs(dual).max()] = 0.0
+    chosen = np.flatnonzero(dual.any(axis=0))
+    vectors, found = [], []
+    for problem, where in zip(problems, rows, strict=True):
+        here = np.flatnonzero(np.isin(where, np.setdiff1d(chosen, np.concatenate([[], *found]))))
+        vectors.append(problem.design.X[here])  # type: ignore[attr-defined] - explicit, so dense or sparse
+        found.append(where[here])
+    together = sparse.vstack(vectors, "csr") if sparse.issparse(vectors[0]) else np.concatenate(vectors)
+    order = np.argsort(np.concatenate(found))
+    return {"dual_coef_": dual[:, chosen], "support_": chosen, "support_vectors_": together[order]}
+
+
+def _slopes_at(problem: Problem, point: Point) -> Array:
+    """The dual point of a fit; of a solver that gives none, the nearest feasible one to the slopes."""
+    return feasible(problem, problem.slopes(problem.predict(point)))[0] if point.u is None else point.u
 
 
 def _on_all_rows(w: Array, where: NDArray, rows: int) -> Array:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from empirisk.files.archive import damaged
-from empirisk.files.registry import GONE, RENAMED
+from empirisk.files.registry import RENAMED
 from empirisk.files.steps import STEPS
 from empirisk.state import Mismatch, Scope, State, state_of
 
@@ -50,5 +50,4 @@ def renamed(cls: type, name: str, tree: dict[str, Any]) -> dict[str, Any]:
     new = {old: now for old, now in RENAMED.items() if old in tree and old not in known and now in known}
     if any(now in tree for now in new.values()):
         raise damaged(f"a {cls.__name__} in it has an attribute under two names")
-    gone = GONE.get(name, ())
-    return {new.get(key, key): item for key, item in tree.items() if key not in gone}
+    return {new.get(key, key): item for key, item in tree.items()}

@@ -17,7 +17,7 @@ from empirisk.files import arrays
 from empirisk.files.archive import Reader, damaged
 from empirisk.files.checks import check_state, parameters_of, renamed
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
-from empirisk.files.registry import ONLY, class_of
+from empirisk.files.registry import GONE, ONLY, class_of
 from empirisk.state import Scope
 
 WIDEST = 1024  # letters that an array of texts may leave room for, whatever is in it
@@ -155,6 +155,8 @@ class Decoder:
         name, number, tree = content
         cls = class_of(name)
         state = {_attribute(cls, key): self.value(item) for key, item in renamed(cls, name, tree).items()}
+        for gone in GONE.get(name, ()):
+            state.pop(gone, None)
         if _typed(number, int) in self._objects:
             raise damaged("two objects in it have one number")
         for (owner, key), allowed in ONLY.items():

@@ -87,10 +87,20 @@ MOVED = {
 }
 
 #: Attributes that have another name now, in whatever class knows the new one and not the old one.
-RENAMED = {"machine": "estimator", "machine_": "estimator_", "stopped_by_": "stopped_"}
+RENAMED = {
+    "machine": "estimator",
+    "machine_": "estimator_",
+    "stopped_by_": "stopped_",
+    "Cs": "values",
+    "C": "chosen",
+}
 
 #: Attributes that objects of older files have and none has now: what they said is said by others.
-GONE = {"selection.Search": ("best_estimator_",)}
+GONE = {
+    "selection.Search": ("best_estimator_",),
+    "KNNClassifier": ("ks_", "losses_"),
+    "KNNRegressor": ("ks_", "losses_"),
+}
 
 #: Attributes that would make a loaded object touch the disk: the only value they may have.
 ONLY = {

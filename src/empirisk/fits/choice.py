@@ -4,13 +4,15 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils import check_random_state
 
 from empirisk import state
 from empirisk.certificate import Status
@@ -30,29 +32,30 @@ JUDGING_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Choice:
-    """How C was chosen.
+    """How a number was chosen: C, or the k of neighbours.
 
     Attributes
     ----------
-    Cs : array
+    values : array
         The values tried, increasing.
     losses : array, samples or folds x values
         Held-out loss: of each row (leave-one-out) or of each fold (mean over its rows).
     mean, error : arrays
         Mean held-out loss of each value, and its standard error.
-    C : float
+    chosen : float
         The value chosen.
     rule : str
-        "best", or "1se": the smallest C whose mean is within one standard error of the best.
+        "best", or "1se": the simplest model, of the smallest C or the largest k, whose mean is within one standard
+        error of the best.
     """
 
-    _state = state.State(C=state.number(0, finite=False))
+    _state = state.State(chosen=state.number(0, finite=False))
 
-    Cs: Array
+    values: Array
     losses: Array
     mean: Array
     error: Array
-    C: float
+    chosen: float
     rule: str
 
 
@@ -65,6 +68,11 @@ def check_way(C: Any, rule: Any) -> None:
     """Raise a sentence if C is text but no way to choose it."""
     if C not in WAYS:
         raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv'.")
+    check_rule(rule)
+
+
+def check_rule(rule: Any) -> None:
+    """Raise a sentence for what is no rule."""
     if rule not in RULES:
         raise EmpiriskError(f"rule={rule!r} must be 'best' or '1se'.")
 
@@ -98,14 +106,17 @@ def grid(Cs: Any, smallest: float, largest: float) -> Array:
     return values
 
 
-def _pick(Cs: Array, losses: Array, weights: Array, rule: str) -> Choice:
-    """Apply the rule to the table of held-out losses."""
+def choice_of(values: Array, losses: Array, weights: Array, rule: str, simplest: int = 0) -> Choice:
+    """Apply the rule to the table of held-out losses; the simplest value is the first, or with -1 the last.
+
+    A row of the table counts as many rows as its weight says.
+    """
     share = weights / weights.sum()
     mean = share @ losses
-    error = np.sqrt(np.maximum(share @ (losses - mean) ** 2, 0.0) / max(len(losses) - 1, 1))
+    error = np.sqrt(np.maximum(share @ (losses - mean) ** 2, 0.0) / max(weights.sum() - 1, 1))
     best = int(np.argmin(mean))
-    chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[0])
-    return Choice(Cs, losses, mean, error, float(Cs[chosen]), rule)
+    chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[simplest])
+    return Choice(values, losses, mean, error, float(values[chosen]), rule)
 
 
 def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
@@ -128,7 +139,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     losses = np.zeros((len(first.y), len(values)))
     for problem in problems:
         losses += parts.residuals(problem.y, values / first.penalty.l2) ** 2
-    return _pick(values, losses, first.weights, rule)
+    return choice_of(values, losses, first.weights, rule)
 
 
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
@@ -152,7 +163,7 @@ def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run)
             table[number, column] = lost / sizes[number]
             if cut:  # not even the first value of the first fold: it is all there is
                 return _pick_in_haste(machine, values, table, sizes)
-    return _pick(values, table, sizes, machine.rule)
+    return choice_of(values, table, sizes / sizes.mean(), machine.rule)
 
 
 def _judging(run: Run) -> Run:
@@ -175,12 +186,16 @@ def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choic
         ConvergenceWarning,
         stacklevel=6,
     )
-    return _pick(Cs[tried], table[np.ix_(folds, tried)], sizes[folds], machine.rule)
+    return choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
 
 
 def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
-    """The rows to learn from and those to judge by, of every fold."""
-    if is_classifier(machine):
+    """The rows to learn from and those to judge by, of every fold; a number of folds is shuffled by ``random_state``.
+
+    Without a seed the folds are those of seed 0, as in `evaluate`: the same data gives the same C.
+    """
+    stratified, cv = is_classifier(machine), machine.cv
+    if stratified:
         classes, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
             raise EmpiriskError(
@@ -188,7 +203,10 @@ def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
                 "and judge by; drop the row, or give a number as C."
             )
     try:
-        return list(check_cv(machine.cv, y, classifier=is_classifier(machine)).split(np.zeros((len(y), 1)), y))
+        if isinstance(cv, Integral):
+            seed = check_random_state(0 if machine.random_state is None else machine.random_state).randint(2**31)
+            cv = (StratifiedKFold if stratified else KFold)(int(cv), shuffle=True, random_state=seed)
+        return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))
     except ValueError as error:
         raise EmpiriskError(
             f"C='cv' with cv={machine.cv!r} cannot split {len(y)} rows: {error} Give fewer folds, or a number as C."

@@ -53,6 +53,8 @@ class Loss(Part):
     attained: ClassVar[bool] = True
     #: The loss (a name) whose zero set is the constraint that C = infinity means, if it means one.
     hard_form: ClassVar[str | None] = None
+    #: Whether rows that are predicted well enough have the slope zero, so that only some rows support w.
+    supported: ClassVar[bool] = False
     #: Whether the curvature is the same everywhere.
     quadratic: ClassVar[bool] = False
     joint: ClassVar[bool] = False

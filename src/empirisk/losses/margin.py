@@ -83,6 +83,7 @@ class Hinge(MarginLoss):
     corners = (Ramp(-1.0, 1.0),)
     dual_quadratic = (1.0, 0.0, 0.0)
     hard_form = "hinge"
+    supported = True
     joint_form = "crammer_singer"
 
     def phi(self, t: Array) -> Array:
@@ -118,6 +119,7 @@ class SquaredHinge(MarginLoss):
     curvature_bound = 2.0
     dual_quadratic = (1.0, 0.0, 0.5)
     hard_form = "hinge"
+    supported = True
 
     def phi(self, t: Array) -> Array:
         """max(0, 1 - t)^2."""

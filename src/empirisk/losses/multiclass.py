@@ -136,6 +136,8 @@ class CrammerSinger(JointLoss):
     array([0.])
     """
 
+    supported = True
+
     @staticmethod
     def cost(y: Array, classes: int) -> Array:
         """1[j != y]."""

@@ -70,6 +70,7 @@ class EpsilonInsensitive(ResidualLoss):
     _state = state.State(epsilon=state.number(0))
 
     interval = (-1.0, 1.0)
+    supported = True
 
     def __init__(self, epsilon: float = 0.1):
         self.epsilon = epsilon
@@ -130,6 +131,7 @@ class Absolute(EpsilonInsensitive):
     """
 
     epsilon = 0.0
+    supported = False  # no error is free
 
     def __init__(self):
         pass

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
 from empirisk.certificate import Certificate
-from empirisk.contract.features import MapsFeatures, expansion
+from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
 from empirisk.contract.progress import Reporter
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -31,7 +31,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
 
     _state = state.State(
-        forms=(("coef_",), ("dual_coef_", "support_", "support_vectors_")),
+        forms=(("coef_",), SUPPORT, ("coef_", *SUPPORT)),
         C_=state.number(0, finite=False),
         choice_=state.optional(state.part(choice.Choice)),
         certificate_=state.part(Certificate),
@@ -133,7 +133,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             run = Run(self.solver, self._limits(), reporter.progress, interrupted)
             if not choice.is_given(self.C):
                 self.choice_ = choice.choose_C(self, problems, y, run)
-                C = self.choice_.C
+                C = self.choice_.chosen
                 problems = [problem.with_C(C) for problem in problems]
             if reporter.progress is None:  # callbacks are shown the rows as they are
                 problems = merged(problems)
@@ -156,8 +156,10 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         """The weights and intercept_ in the coordinates of the mapped data."""
         constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
         rows = [np.arange(len(problem.y)) if problem.rows is None else problem.rows for problem in problems]
-        weights = expansion(problems[0].design, rows, [point.w for point in points])
-        return weights | {"intercept_": np.concatenate(constants).astype(np.float64)}
+        found = expansion(problems[0].design, rows, [point.w for point in points])
+        if self.features is None and problems[0].loss.supported and problems[0].penalty.ridge:
+            found |= support(problems, rows, points)
+        return found | {"intercept_": np.concatenate(constants).astype(np.float64)}
 
     def _scores(self, X) -> Array:
         """<w, phi(x)> + b for every output, n x outputs."""

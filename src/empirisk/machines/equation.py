@@ -86,8 +86,9 @@ class Classifier(ClassifierMixin, Machine):
     classes_, coef_, intercept_ : arrays
         The classes, and w and b (one row per machine).
     dual_coef_, support_, support_vectors_ : arrays
-        Behind a kernel, instead of ``coef_``: w = sum_j dual_coef_[j] phi(support_vectors_[j]), and where these stood
-        in the data. Of many equal rows the first stands for all.
+        w = sum_j dual_coef_[j] phi(support_vectors_[j]), and where these stood in the data: behind a kernel instead of
+        ``coef_``, and beside it for losses such as the hinge without features and with an l2 penalty. Of many equal
+        rows behind a kernel the first stands for all.
     certificate_ : Certificate
         Primal, dual, gap, status, solver and why it was chosen.
     history_ : dict of arrays

@@ -105,3 +105,16 @@ def winners(scores: Array, classes: NDArray) -> NDArray:
     """The class of each row: the largest score, or for two classes the second where the one score is not negative."""
     chosen = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     return classes[chosen]
+
+
+def elected(shares: Array, classes: NDArray) -> NDArray:
+    """The class with the largest share: of two classes the second where they are equal, else the first of equals."""
+    return winners(shares[:, 1] - shares[:, 0] if len(classes) == 2 else shares, classes)
+
+
+def untied(shares: Array) -> Array:
+    """Probabilities whose largest one is that of the class `elected`: of two equal ones the second is next above."""
+    if shares.shape[1] != 2:
+        return shares
+    equal = shares[:, 0] == shares[:, 1]
+    return np.where(equal[:, None], [np.nextafter(0.5, 0.0), np.nextafter(0.5, 1.0)], shares)

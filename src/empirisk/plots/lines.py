@@ -166,7 +166,7 @@ def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, a
     Parameters
     ----------
     machine : classifier
-        Fitted, of two classes, behind a kernel: it has ``dual_coef_`` and ``support_``.
+        Fitted, of two classes, with ``dual_coef_`` and ``support_``: an SVM, or any machine behind a kernel.
     X : array or data frame with one column, or array of n
         The rows that it was fitted to.
     y : array of n
@@ -193,7 +193,7 @@ def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, a
     if len(classes) != 2 or not (hasattr(machine, "dual_coef_") and hasattr(machine, "support_")):
         raise EmpiriskError(
             f"The {type(machine).__name__} has no dual coefficients of two classes; give a fitted machine of two "
-            "classes behind a kernel, such as er.SVM(features='gaussian')."
+            "classes behind a kernel, or an SVM, such as er.SVM(features='gaussian')."
         )
     codes = numbered(y, classes)
     support = np.asarray(machine.support_)

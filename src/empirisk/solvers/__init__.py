@@ -3,7 +3,6 @@
 from empirisk.parts import by_name, resolve
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed.closed_form import ClosedForm
-from empirisk.solvers.closed.factored import Factored
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
 from empirisk.solvers.corners.envelope import Envelope
 from empirisk.solvers.corners.interior_point import InteriorPoint
@@ -26,7 +25,6 @@ __all__ = [
     "DualAscent",
     "EarlyStopping",
     "Envelope",
-    "Factored",
     "GradientDescent",
     "InteriorPoint",
     "Newton",
@@ -45,7 +43,6 @@ NAMES = by_name(
         DoublyStochastic,
         DualAscent,
         Envelope,
-        Factored,
         GradientDescent,
         InteriorPoint,
         Perceptron,

@@ -110,7 +110,7 @@ def margin_bound(machine: Any, X: ArrayLike, y: ArrayLike, delta: float = 0.05) 
 
 def _geometry(machine: Any, X: ArrayLike) -> tuple[float, float, float]:
     """|w|, the radius of a ball with the rows, and the number of features."""
-    if hasattr(machine, "dual_coef_"):
+    if not hasattr(machine, "coef_"):
         weights = np.atleast_2d(machine.dual_coef_)[0]
         norm2 = float(weights @ machine.features_(machine.support_vectors_) @ weights)
         radius = math.sqrt(float(np.max(machine.features_.diagonal(X))))

@@ -21,10 +21,11 @@ from empirisk.contract.members import check_table, check_target, seeded, take_ro
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
+from empirisk.machines.multiclass import elected, untied
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.tree import TreeClassifier
-from empirisk.trees.votes import elected, numbered, untied, vote_margins
+from empirisk.trees.votes import numbered, vote_margins
 
 Array = NDArray[np.float64]
 
@@ -90,7 +91,7 @@ def add_votes(scores, said, labels, alpha, weights):
     for row in range(len(labels)):
         scores[row, said[row]] += alpha
         best = 0
-        for k in range(1, scores.shape[1]):  # ties as in `empirisk.trees.votes.elected`
+        for k in range(1, scores.shape[1]):  # ties as in `empirisk.machines.multiclass.elected`
             if scores[row, k] > scores[row, best] or (scores.shape[1] == 2 and scores[row, k] == scores[row, best]):
                 best = k
         if best != labels[row]:

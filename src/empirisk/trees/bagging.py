@@ -23,9 +23,10 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
+from empirisk.machines.multiclass import elected, untied
 from empirisk.trees.resample import Groups
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
-from empirisk.trees.votes import ClassMembers, Members, elected, numbered, untied
+from empirisk.trees.votes import ClassMembers, Members, numbered
 
 Array = NDArray[np.float64]
 

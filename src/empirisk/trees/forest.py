@@ -20,6 +20,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
+from empirisk.machines.multiclass import elected, untied
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.cuts import COLUMNS, ENTROPY, LEAST, LEAST_GAIN, MAX_DEPTH, MAX_LEAVES, RULES
 from empirisk.trees.binned.finish import Packed, join
@@ -28,7 +29,7 @@ from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import criteria
 from empirisk.trees.predict.ensemble import Ensemble, PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
-from empirisk.trees.votes import ClassMembers, Members, elected, untied
+from empirisk.trees.votes import ClassMembers, Members
 
 Array = NDArray[np.float64]
 

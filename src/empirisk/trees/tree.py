@@ -23,13 +23,14 @@ from empirisk.contract.inputs import check_weights, class_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
+from empirisk.machines.multiclass import elected, untied
 from empirisk.trees import prune
 from empirisk.trees import text as words
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.exact import criteria
 from empirisk.trees.exact.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
-from empirisk.trees.votes import elected, numbered, untied
+from empirisk.trees.votes import numbered
 
 Array = NDArray[np.float64]
 

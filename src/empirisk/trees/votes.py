@@ -20,7 +20,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import in_order
 from empirisk.machines.centroid import NearestCentroid
 from empirisk.machines.classifiers import LogisticRegression
-from empirisk.machines.multiclass import winners
+from empirisk.machines.multiclass import elected, untied
 from empirisk.machines.regressors import SVR, Ridge
 
 Array = NDArray[np.float64]
@@ -30,19 +30,6 @@ def numbered(y: NDArray, classes: NDArray) -> NDArray[np.int64]:
     """The number of each label among the sorted classes, -1 for a label that is none of them."""
     places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return np.where(classes[places] == y, places, -1)
-
-
-def elected(shares: Array, classes: NDArray) -> NDArray:
-    """The class with the largest share: of two classes the second where they are equal, else the first of equals."""
-    return winners(shares[:, 1] - shares[:, 0] if len(classes) == 2 else shares, classes)
-
-
-def untied(shares: Array) -> Array:
-    """Probabilities whose largest one is that of the class `elected`: of two equal ones the second is next above."""
-    if shares.shape[1] != 2:
-        return shares
-    equal = shares[:, 0] == shares[:, 1]
-    return np.where(equal[:, None], [np.nextafter(0.5, 0.0), np.nextafter(0.5, 1.0)], shares)
 
 
 def vote_margins(shares: Array, labels: NDArray[np.int64]) -> Array:

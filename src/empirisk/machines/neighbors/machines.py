@@ -13,7 +13,9 @@ from empirisk.contract.features import MapsFeatures
 from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
+from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
+from empirisk.machines.multiclass import elected, untied
 from empirisk.machines.neighbors.loops import add_votes, shares
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
 
@@ -40,13 +42,13 @@ class Neighbors(MapsFeatures, BaseEstimator):
         rows_=state.items("kept", "mapped", LARGEST),
         norms_=state.maybe(state.array("f", "kept")),
         k_=state.whole(1),
-        ks_=state.optional(state.array("i", "ks", low=1)),
-        losses_=state.optional(state.array("f8", "ks")),
+        choice_=state.optional(state.part(Choice)),
     )
 
     k: Any
     weights: str
     ks: Any
+    rule: str
 
     def _check_size(self, name: str, values: Any) -> None:
         """Nearly any numbers will do: the search has a unit of its own."""
@@ -61,6 +63,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
                 raise EmpiriskError(f"k={self.k!r} must be a whole number of at least 1, or 'loo'.")
         else:
             require_whole(self.k, "k", 1)
+        check_rule(self.rule)
         self._require_fixed_features()
         whole, y = self._fit_map(X, y, sample_weight, **target)
         weights = check_weights(sample_weight, len(y))
@@ -101,7 +104,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         return amounts
 
     def _choose_k(self, rows: Any) -> None:
-        """Take k, or the one with the smallest leave-one-out loss, all from one list of neighbours."""
+        """Take k, or choose it by leave-one-out, all values from one list of neighbours."""
         if self.k != "loo":
             self.k_ = int(self.k)
             return
@@ -113,10 +116,9 @@ class Neighbors(MapsFeatures, BaseEstimator):
             raise EmpiriskError(f"ks={self.ks!r} must be whole numbers of at least 1, or the largest to try.")
         found = self._search(rows, self._length(values[-1]) + 1, self.weights == "distance")
         own = np.arange(len(self.weights_))
-        share = self.weights_ / self.weights_.sum()
-        losses = [share @ self._losses(found.places, self._amounts(found, k, own)) for k in values]
-        self.ks_, self.losses_ = values, np.array(losses)
-        self.k_ = int(values[np.argmin(self.losses_)])
+        losses = np.column_stack([self._losses(found.places, self._amounts(found, k, own)) for k in values])
+        self.choice_ = choice_of(values, losses, self.weights_, self.rule, simplest=-1)
+        self.k_ = int(self.choice_.chosen)
 
     def _losses(self, places: NDArray, amounts: Array) -> Array:
         """The loss of each row, predicted from what its neighbours count."""
@@ -175,6 +177,8 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         Factors on the votes of the classes.
     ks : int or array
         With k="loo": the largest k to try, or the values.
+    rule : {"best", "1se"}
+        With k="loo": the best k, or the largest within one standard error of it.
 
     Attributes
     ----------
@@ -182,8 +186,8 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         The classes.
     k_ : int
         The k used.
-    ks_, losses_ : arrays
-        With k="loo": the values tried, and the leave-one-out error of each.
+    choice_ : Choice
+        With k="loo": the values tried, the leave-one-out losses of each row, their means, and the rule.
     rows_, weights_, positions_ : arrays
         The rows kept (after the map), their weights, and where they stood in the data.
 
@@ -208,12 +212,14 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         weights: str = "uniform",
         class_weight: dict | str | None = None,
         ks: int | ArrayLike = 30,
+        rule: str = "best",
     ):
         self.k = k
         self.features = features
         self.weights = weights
         self.class_weight = class_weight
         self.ks = ks
+        self.rule = rule
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNClassifier":
@@ -231,20 +237,19 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         return votes * self.class_factors_
 
     def _losses(self, places, amounts):
-        return (self._votes(places, amounts).argmax(axis=1) != self.codes_).astype(np.float64)
+        numbers = np.arange(len(self.classes_))
+        return (elected(self._votes(places, amounts), numbers) != self.codes_).astype(np.float64)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """The share of each class among the neighbours."""
-        places, amounts = self._found(X)
-        votes = self._votes(places, amounts)
+        votes = self._votes(*self._found(X))
         totals = votes.sum(axis=1, keepdims=True)
         # Class weights of zero may leave no votes at all.
-        return np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / len(self.classes_))
+        return untied(np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / len(self.classes_)))
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The class with the largest share; of equal ones the first."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[winners]
+        """The class with the largest share; of equal ones the second of two classes, else the first."""
+        return elected(self.predict_proba(X), self.classes_)
 
 
 class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
@@ -252,14 +257,14 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
 
     Parameters
     ----------
-    k, features, weights, ks
+    k, features, weights, ks, rule
         As for `KNNClassifier`; k="loo" takes the one with the smallest squared leave-one-out error.
 
     Attributes
     ----------
     targets_ : array
         The targets of the rows kept.
-    k_, ks_, losses_, rows_, weights_, positions_
+    k_, choice_, rows_, weights_, positions_
         As for `KNNClassifier`.
 
     Examples
@@ -277,11 +282,13 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
         *,
         weights: str = "uniform",
         ks: int | ArrayLike = 30,
+        rule: str = "best",
     ):
         self.k = k
         self.features = features
         self.weights = weights
         self.ks = ks
+        self.rule = rule
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNRegressor":

@@ -22,14 +22,8 @@ SHARPER = (0.5, 1e-2, 1e-4)
 class Factored(Solver):
     """Minimise the problem on Phi = V S^1/2 with K = V S V', by a solver for explicit features.
 
-    Takes every convex loss, at the cost of an eigendecomposition, O(n^3), and of a few n x n matrices.
-
-    Examples
-    --------
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 0.0, 1.0]
-    >>> machine = er.Regressor("absolute", er.kernels.Gaussian(), solver="factored").fit(X, y)
-    >>> machine.certificate_.converged
-    True
+    Takes every convex loss, at the cost of an eigendecomposition, O(n^3), and of a few n x n matrices. It is a way from
+    a kernel to columns, not a method of its own: certificates name the solver that it hands the work to.
     """
 
     needs = (KERNEL, CONVEX)

@@ -15,6 +15,9 @@ from empirisk.solvers.rows.row_cache import gram
 Array = NDArray[np.float64]
 #: Samples that tell how stiff the kernel is: their eigenvalues take no time.
 SAMPLE = 300
+#: Slopes at corners, and what columns left out add, do not fall on the way to the minimum: after so many steps the rate
+#: falls for them, as their root.
+HELD = 500
 #: Few samples make few steps in a pass: as many passes are made as it takes for these steps, up to a limit.
 LEAST_STEPS, MOST_PASSES = 5000, 2000
 
@@ -26,14 +29,14 @@ class DoublyStochastic(Solver):
 
         beta <- (1 - rate l2 / S) beta,   beta_I <- beta_I - rate n / |I| s_I / S loss'(y_I, f_I),   S = sum_i s_i,
 
-    an unbiased gradient in the space of the kernel. The rate falls with the steps t as rate / (1 + t / epoch)^(1/2).
-    An average in which later steps count more is returned, for every loss with slopes. An iteration is an epoch.
+    an unbiased gradient in the space of the kernel. The rate falls with the steps t as rate / (1 + rate l2 t / (2 S)),
+    as strong convexity allows, and as the root of t too where the loss has corners or columns are left out. An average in which later steps count more is returned, for every loss with slopes. An iteration is an epoch.
 
     Parameters
     ----------
     batch : int, default 64
         Samples in a step.
-    columns : int, default 512
+    columns : int, default 2048
         Columns in a step; all of them where there are no more.
     rate : float or None
         The first step size; None takes one that would undo the loss of a typical batch.
@@ -52,7 +55,7 @@ class DoublyStochastic(Solver):
     iteration_limit = 100
     aims_at_tol = False
 
-    def __init__(self, batch: int = 64, columns: int = 512, rate: float | None = None, random_state: int | None = 0):
+    def __init__(self, batch: int = 64, columns: int = 2048, rate: float | None = None, random_state: int | None = 0):
         self.batch = batch
         self.columns = columns
         self.rate = rate
@@ -115,10 +118,13 @@ class Descent:
         block = np.asarray(gram(problem).block(chosen, columns), dtype=np.float64)
         f = (self.rows / self.columns) * (block @ self.beta[columns]) + self.b
         slopes = problem.scale[chosen] / self.total * problem.loss.derivative(problem.y[chosen], f)
-        rate = self.rate / (1 + self.steps * self.batch / self.rows) ** 0.5
+        shrinking = problem.penalty.l2 / self.total
+        rate = self.rate / (1 + self.rate * shrinking * self.steps / 2)
+        if not problem.loss.smooth or self.columns < self.rows:
+            rate /= (1 + self.steps / HELD) ** 0.5
         gradient = (self.rows / len(chosen)) * slopes
         # Implicit in the penalty, so that no rate is too large for it.
-        self.beta /= 1 + rate * problem.penalty.l2 / self.total
+        self.beta /= 1 + rate * shrinking
         self.beta[chosen] -= rate * gradient
         if problem.intercept:
             self.b -= rate * (float(gradient.sum()) + problem.tilt / self.total)
