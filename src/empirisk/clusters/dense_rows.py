@@ -16,6 +16,7 @@ from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 
+FEW = 64  # rows whose distances stay in the first cache
 BATCH = 256  # rows gathered for one product: it and the centres stay in the second cache
 SHARES = 48  # at most, so that sums over shares stay cheap; enough for the cores of one machine
 SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
@@ -55,9 +56,9 @@ def assign(data, means, state, work, span):
                 lower = bounds[i, 1] * (1 - LOOSE) - limits[label, 1]
                 away = max(lower, limits[label, 2])
                 if upper >= away:
-                    total = np.float32(0)
-                    for j in range(width - 1):
-                        difference = points[i, j] + np.float32(0.5) * table[label, j]
+                    here, there, total = points[i, :-1], table[label, :-1], np.float32(0)
+                    for j in range(len(here)):
+                        difference = here[j] + np.float32(0.5) * there[j]
                         total += difference * difference
                     upper = np.sqrt(total) * (1 + OWN_LOOSE) + limits[label, 4] + rounding * np.sqrt(norms[i])
                 bounds[i, 0], bounds[i, 1] = upper, lower
@@ -65,8 +66,9 @@ def assign(data, means, state, work, span):
                     i += 1
                     continue
             held[0, count] = i - start
-            for j in range(width):
-                rows[count, j] = points[i, j]
+            here, copy = points[i], rows[count]
+            for j in range(len(here)):
+                copy[j] = here[j]
             count += 1
             i += 1
         if count == 0:
@@ -119,27 +121,32 @@ def assign(data, means, state, work, span):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def approach(points, chosen, reach, weights, nearest, span, out, totals):
+def approach(points, candidates, weights, closest, span, out, totals):
     """Squared distances to the nearest of the centres so far and each candidate, and their weighted totals.
 
-    ``reach`` holds the squared distance from each candidate to each centre: a candidate twice as far from the row's
-    centre as the row itself cannot be nearer. ``nearest`` holds the distances so far, and to which centre. A last
-    entry in ``totals`` counts the weight of rows apart from all.
+    ``closest`` holds the distances so far. A last line in ``totals`` counts the weight of rows apart from all. Distances
+    come from differences, so that those of equal rows are zero.
     """
-    closest, owners = nearest
-    for i in range(span[0], span[1]):
-        own, owner, weight = closest[i], owners[i], weights[i]
-        for c in range(len(chosen)):
-            value = own
-            if owner < 0 or reach[c, owner] < 4 * own:
-                total = np.float32(0)
-                for j in range(points.shape[1] - 1):
-                    difference = points[i, j] - points[chosen[c], j]
+    for first in range(span[0], span[1], FEW):
+        last = min(first + FEW, span[1])
+        # Slices have no negative indices, which would keep the loops from taking many entries at once.
+        block, weight, nearest = points[first:last], weights[first:last], closest[first:last]
+        for c in range(len(candidates)):
+            there, values = candidates[c], out[c, first:last]
+            for i in range(len(values)):
+                here, total = block[i], np.float32(0)
+                for j in range(len(there)):
+                    difference = here[j] - there[j]
                     total += difference * difference
-                value = min(total, own)
-            out[c, i] = value
-            totals[0, c] += weight * value
-            totals[1, c] += weight if value > 0 else 0.0
+                values[i] = total
+            amount, apart = 0.0, 0.0
+            for i in range(len(values)):
+                value = values[i] if values[i] < nearest[i] else nearest[i]
+                values[i] = value
+                amount += weight[i] * value
+                apart += weight[i] if value > 0 else 0.0
+            totals[0, c] += amount
+            totals[1, c] += apart
 
 
 def squares_between(centres: Array) -> Array:
@@ -248,20 +255,16 @@ class DenseRows:
             np.minimum(nearest, np.einsum("ij,ij->i", gaps, gaps), out=nearest)
         return nearest
 
-    def squares_to(self, chosen: NDArray[np.intp], state: Any) -> tuple[NDArray, NDArray]:
-        """What `approach` finds, and its totals by share; ``state`` is (closest, owners, centres so far)."""
-        closest, owners, made = state
-        out = np.empty((len(chosen), self.count), np.float32)
+    def squares_to(self, chosen: NDArray[np.intp], closest: NDArray, out: NDArray) -> NDArray:
+        """Writes what `approach` finds to ``out``, a line for each row that is chosen; returns its totals by share."""
         totals = np.zeros((len(self.shares), 2, len(chosen)))
-        gaps = self.points[chosen, None, :-1] - self.points[made][None, :, :-1]
-        reach = np.einsum("cmj,cmj->cm", gaps, gaps) * (1 - OWN_LOOSE)
+        candidates = self.points[chosen, :-1]
 
         def run(share: int) -> None:
-            nearest = closest, owners
-            approach(self.points, chosen, reach, self.weights, nearest, self.shares[share], out, totals[share])
+            approach(self.points, candidates, self.weights, closest, self.shares[share], out, totals[share])
 
         in_threads(run, range(len(self.shares)))
-        return out, totals
+        return totals
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 

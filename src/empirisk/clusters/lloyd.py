@@ -124,10 +124,6 @@ def shift_means(best: Run, most: int, max_iter: int, stop: Callable[[], bool], t
     return best
 
 
-def _start_from(labels: NDArray[np.int32], clusters: int, rows: Any) -> None:
-    rows.start_from_labels(labels, clusters)
-
-
 def _shifted(rows: Any) -> NDArray[np.int32] | None:
     """Clusters in which the two that are cheapest to join are one, and the one with the largest loss is two."""
     squares = rows.own_squares()
@@ -157,14 +153,14 @@ def draw_rows(rows: Any, clusters: int, random: np.random.Generator, greedy: boo
     is drawn are not drawn again.
     """
     trials = 2 + int(np.log(clusters)) if greedy else 1
-    closest, owners = np.full(rows.count, np.inf, rows.floats), np.full(rows.count, -1, np.int32)
+    closest, memory = np.full(rows.count, np.inf, rows.floats), np.empty((trials, rows.count), rows.floats)
     candidates = _draw(rows, rows.weights, None, random.random(1))
     chosen: list[int] = []
     while True:
-        squares, totals = rows.squares_to(candidates, (closest, owners, chosen))
+        squares = memory[: len(candidates)]
+        totals = rows.squares_to(candidates, closest, squares)
         best = int(totals[:, 0].sum(axis=0).argmin())
-        owners[squares[best] < closest] = len(chosen)
-        closest = squares[best]
+        closest[:] = squares[best]
         chosen.append(int(candidates[best]))
         if len(chosen) == clusters:
             return np.array(chosen)

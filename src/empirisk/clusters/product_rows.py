@@ -63,14 +63,11 @@ class ProductRows:
         squares = both - 2 * self.products_with_rows(chosen)
         return np.where(squares <= ROUNDING * both, 0.0, squares)
 
-    def squares_to(self, chosen: NDArray[np.intp], state: Any) -> tuple[Array, Array]:
-        """Squared distances to the nearest of the centres so far and each candidate; totals as of `approach`."""
-        out = np.minimum(self._squares(chosen), state[0])
-        totals = [
-            [out[:, slice(*span)] @ self.weights[slice(*span)], (out[:, slice(*span)] > 0) @ self.weights[slice(*span)]]
-            for span in self.shares
-        ]
-        return out, np.array(totals)
+    def squares_to(self, chosen: NDArray[np.intp], closest: Array, out: Array) -> Array:
+        """Writes squared distances to the nearest of the centres so far and each row chosen; totals as of `approach`."""
+        np.minimum(self._squares(chosen), closest, out=out)
+        parts = [(out[:, slice(*span)], self.weights[slice(*span)]) for span in self.shares]
+        return np.array([[squares @ weights, (squares > 0) @ weights] for squares, weights in parts])
 
     def _own_level(self) -> tuple[Array, Array]:
         """<x_i, m_k> of every row and centre, as k x n, and |m_k|^2."""

@@ -22,9 +22,10 @@ SHARES = 4
 SHARE_OF_WORK = 1e6
 #: Weights of which at most one in so many is not zero are multiplied column by column.
 SPARSE = 16
-#: Rows of a wide matrix count for no more than this when its normal matrix is summed: blocks of 512 rows at least, so
-#: that adding up the d x d sums costs little beside the products.
-GRAM_ROW_BYTES = 2048
+#: Rows of a wide matrix count for no more than this when its normal matrix is summed, and of a long one for less: blocks
+#: of 512 rows at least, and of 2048 where that leaves enough of them, so that adding up the d x d sums costs little
+#: beside the products.
+GRAM_ROW_BYTES, LEAST_GRAM_ROW_BYTES = 2048, 512
 
 
 class Design:
@@ -206,7 +207,8 @@ class DenseDesign(Design):
         return out
 
     def gram(self, weights=None):
-        scale = None if weights is None else np.sqrt(weights)
+        # Ones change no bit, and a pass over the data is saved.
+        scale = None if weights is None or (weights == 1).all() else np.sqrt(weights)
 
         def run(group: list[slice]) -> Array:
             total = np.zeros((self.shape[1], self.shape[1]))
@@ -215,7 +217,8 @@ class DenseDesign(Design):
                 total += block.T @ block
             return total
 
-        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, GRAM_ROW_BYTES))
+        row_bytes = np.clip(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], LEAST_GRAM_ROW_BYTES, GRAM_ROW_BYTES)
+        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, int(row_bytes)))
 
     def outer(self, weights=None):
         A = self._block(slice(None))

@@ -212,8 +212,7 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _fit_implicit(self, design: Any, rows: NDArray, weights: Array, wanted: int | float) -> tuple[Array, float]:
         shares = weights / weights.sum() if self.center else np.zeros(len(weights))
         gram = CentredGram(design, shares, np.sqrt(weights))
-        total = float(weights @ gram.diagonal)
-        _require_variance(total, ROUNDING * float(weights @ design.diagonal))
+        total = _variance(float(weights @ gram.diagonal), ROUNDING * float(weights @ design.diagonal))
         spread, vectors = decompose(gram, len(weights), wanted, total)
         # What is left of a direction without variance is rounding.
         kept = spread > len(weights) * np.finfo(np.float64).eps * spread[0]
@@ -453,37 +452,60 @@ def principal(design: Design, weights: Array, wanted: int | float) -> tuple[Arra
     few products. The digits of squares end at half those of the singular values.
     """
     rows, columns = design.shape
-    total = float(weights @ design.squared_rows())
-    shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
-    _require_variance(total, ROUNDING**2 * (total + float(weights.sum()) * shift))
     X = getattr(design, "X", None)
+    shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
+    rounding = ROUNDING**2 * float(weights.sum()) * shift
     if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
+        total = _variance(float(weights @ design.squared_rows()), rounding)
         with single_threaded_blas():
             A = (X - design.shift) * np.sqrt(weights)[:, None]
             _, values, vectors = linalg.svd(A, full_matrices=False, check_finite=False)
         spread = _cut(values**2, wanted, total)
         return spread, vectors[: len(spread)], total
+    form = (Scatter if columns <= rows else RowProducts)(design, weights)
+    length = min(rows, columns)
+    matrix = form.matrix() if _takes_matrix(form, length, _first_count(wanted)) else None
+    # The trace, where it is at hand, saves a pass over the data.
+    total = _variance(float(weights @ design.squared_rows() if matrix is None else np.trace(matrix)), rounding)
+    spread, vectors = decompose(form, length, wanted, total, matrix)
     if columns <= rows:
-        spread, vectors = decompose(Scatter(design, weights), columns, wanted, total)
         return spread, vectors.T, total
-    spread, vectors = decompose(RowProducts(design, weights), rows, wanted, total)
     # In order of decreasing values the factor Q keeps the directions, and it fills in where there is no variance left.
     with single_threaded_blas():
         right = linalg.qr(design.tdot(np.sqrt(weights)[:, None] * vectors), mode="economic", check_finite=False)[0]
     return spread, right.T, total
 
 
-def _require_variance(total: float, rounding: float) -> None:
+def _variance(total: float, rounding: float) -> float:
+    """The whole variance, refused where it is rounding alone."""
     if not total > rounding:
         raise EmpiriskError("All rows of X are equal, so no direction has any variance; give rows that differ.")
+    return total
 
 
-def decompose(form: Any, length: int, wanted: int | float, total: float) -> tuple[Array, Array]:
+def _first_count(wanted: int | float) -> int:
+    """How many pairs to look for first."""
+    return FIRST if isinstance(wanted, float) else wanted
+
+
+def _takes_all(length: int, count: int) -> bool:
+    """Whether all pairs are found as fast as so many."""
+    return length <= max(LEAST, FOR_PAIRS * (count + MORE))
+
+
+def _takes_matrix(form: Any, length: int, count: int) -> bool:
+    """Whether the matrix of a form is made, which serves more products than are needed without it."""
+    return _takes_all(length, count) or length <= form.rows_per_pair * (count + MORE)
+
+
+def decompose(
+    form: Any, length: int, wanted: int | float, total: float, matrix: Array | None = None
+) -> tuple[Array, Array]:
     """The largest eigenvalues of a form, decreasing, and their vectors as columns: a number of them, or a share."""
-    count, matrix = FIRST if isinstance(wanted, float) else wanted, None
-    while length > max(LEAST, FOR_PAIRS * (count + MORE)):
+    count = _first_count(wanted)
+    while not _takes_all(length, count):
         multiply = form.multiply
-        if length <= form.rows_per_pair * (count + MORE):
+        if _takes_matrix(form, length, count):
             matrix = form.matrix() if matrix is None else matrix
             multiply = partial(_product, matrix)
         values, vectors = leading(multiply, length, count)
