@@ -68,7 +68,7 @@ def test_a_contestant_that_many_rows_have_judged_may_win_on_fewer_folds():
 
     linear = standing("svm", 1, [0.88, 0.89, 0.88])
     assert winner([linear, standing("forest", 2, [0.95], state="stopped", judged=60_000)]).name == "forest"
-    assert winner([linear, standing("forest", 2, [0.95, 0.94], state="out", judged=60_000)]).name == "forest"
+    assert winner([linear, standing("forest", 2, [0.95, 0.94], state="tried")]).name == "forest"
     assert winner([linear, standing("forest", 2, [0.95], state="stopped", judged=400)]).name == "svm"
     assert winner([linear, standing("forest", 2, [0.88], state="stopped", judged=60_000)]).name == "svm"
     words = _differences([linear], standing("forest", 2, [0.95], state="stopped"), 0.5)

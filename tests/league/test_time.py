@@ -7,9 +7,13 @@ import polars as pl
 import pytest
 
 import empirisk as er
-from empirisk.league import judge
+from empirisk.league import Listener, contestants, judge
+from empirisk.league.arena import sample
 from empirisk.league.clock import Clock, Slow, Stopped
+from empirisk.league.compiling import Compiling, heard
+from empirisk.league.contest import Standing, best_of, was_cut
 from empirisk.league.split import Wishes, plan
+from empirisk.linalg import threads
 from empirisk.linalg.threads import in_threads
 
 
@@ -21,22 +25,22 @@ def table(rows=200):
 
 def test_time_is_kept_for_the_refit_and_the_files():
     clock = Clock.of(100.0, time.perf_counter())
-    assert 96 < clock.left <= 97
+    assert 97 < clock.left <= 98
     clock.keep(encoding=4.0, fit=10.0)
     clock.begin_turn(waiting=0)
-    assert 71 < clock.left <= 72
+    assert 72 < clock.left <= 73
     clock.keep(encoding=1.0)
-    assert clock.refit == 25.0
-    clock.keep(encoding=4.0, fit=10.0, predicting=5.0)
-    assert clock.refit == 40.0
+    assert clock.refit == 2.5
+    clock.keep(encoding=4.0, fit=10.0, predicting=500.0)
+    assert clock.refit == 30.0
 
 
 def test_more_is_kept_where_others_use_the_machine():
     begin = time.perf_counter() - 8.0
-    assert Clock.of(100.0, begin, work=8.0).writing == pytest.approx(3.0, abs=0.1)
-    assert Clock.of(100.0, begin, work=4.0).writing == pytest.approx(6.0, abs=0.1)
-    assert Clock.of(100.0, begin, work=0.0).writing == 15.0
-    assert Clock.of(100.0, begin, work=8.0, tested=60_000).writing == pytest.approx(6.0, abs=0.1)
+    assert Clock.of(100.0, begin, work=8.0).writing == pytest.approx(2.0, abs=0.1)
+    assert Clock.of(100.0, begin, work=4.0).writing == pytest.approx(4.0, abs=0.1)
+    assert Clock.of(100.0, begin, work=0.0).writing == 6.0
+    assert Clock.of(100.0, begin, work=8.0, tested=60_000).writing == pytest.approx(5.0, abs=0.1)
 
 
 def test_a_short_limit_leaves_most_of_itself_to_the_contest():
@@ -74,12 +78,14 @@ def test_predictions_end_with_the_time(monkeypatch):
     assert found.winner == "centroid"
     standing = next(one for one in found.standings if one.name == "neighbours")
     assert len(standing.scores) == 0
-    assert standing.state in ("out", "stopped")
+    assert standing.state in ("late", "stopped")
 
 
 def test_there_is_a_result_however_short_the_time(tmp_path):
     found = er.learn(table(), "y", time=0.001, out=tmp_path / "soon")
     assert found.winner == "baseline"
+    assert {one.name for one in found.standings} == {player.name for player in contestants.CLASSIFIERS}
+    assert all(one.remark == "the time is over before its turn" for one in found.standings[2:])
     assert found.importances == []
     assert found.curve is None
     assert found.warnings[-1] == "The time given left no room for importances and the learning curve."
@@ -101,3 +107,95 @@ def test_looking_at_the_winner_takes_no_longer_than_it_may():
     short = judge.curve(found, Winner, metric, 0, once=1.0, seconds=4.0)
     assert short is not None
     assert short.validation.shape == (4, 2)
+
+
+class Heard(Listener):
+    """Notes what is done, and how everyone stood each time."""
+
+    def __init__(self):
+        self.steps, self.played_so_far = [], []
+
+    def doing(self, what):
+        self.steps.append(what)
+
+    def played(self, standing):
+        self.played_so_far.append(standing)
+
+
+@pytest.fixture
+def small_rounds(monkeypatch):
+    monkeypatch.setattr("empirisk.league.contest.FIRST_ROWS", 50)
+
+
+def test_with_a_limit_the_strong_and_cheap_come_first_on_few_rows(small_rounds):
+    heard = Heard()
+    found = er.learn(table(1000), "y", time=60.0, machines=["centroid", "logistic", "boosting"], listener=heard)
+    first = [step for step in heard.steps if "50 rows" in step and "compiling" not in step]
+    assert [step.split(",")[0] for step in first] == [
+        "Always the most frequent class",
+        "Logistic regression",
+        "Gradient boosting",
+        "Nearest centroid",
+    ]
+    rows = [one.rows for one in heard.played_so_far if one.name == "logistic"]
+    assert rows == sorted(rows)
+    assert {50, 200, 640} == set(rows)
+    assert {one.state for one in found.standings} == {"done"}
+    assert found.model.description["rows"] == 800
+
+
+def test_a_sample_has_its_share_of_every_class():
+    y = np.array(["a"] * 900 + ["b"] * 90 + ["c"] * 10)
+    rows = sample(y, 100, 0, np.arange(1000))
+    assert dict(zip(*np.unique(y[rows], return_counts=True), strict=True)) == {"a": 90, "b": 9, "c": 5}
+    assert np.array_equal(rows, sample(y, 100, 0, np.arange(1000)))
+    assert len(sample(np.arange(1000.0), 100, 0, np.arange(1000))) == 100
+
+
+def test_the_best_is_found_on_the_folds_that_both_have_played():
+    easy = Standing("easy", "", 1, scores=np.array([0.9]), state="tried")
+    hard = Standing("hard", "", 2, scores=np.array([0.95, 0.5, 0.6]), state="done")
+    assert best_of([easy, hard]) is hard
+
+
+def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_rounds):
+    """Where the refit takes too long, what was fitted for the winner in the contest is the model, and that is said."""
+    whole = er.LogisticRegression.fit
+
+    def fit(machine, X, y, sample_weight=None):
+        if X.shape[0] > 40:
+            in_threads(lambda piece: time.sleep(0.01), range(100_000))
+        return whole(machine, X, y, sample_weight)
+
+    monkeypatch.setattr(er.LogisticRegression, "fit", fit)
+    monkeypatch.setattr("empirisk.league.contest.FIRST_ROWS", 40)
+    begin = time.perf_counter()
+    found = er.learn(table(500), "y", time=4.0, machines=["logistic"])
+    assert found.winner == "logistic"
+    assert not was_cut(found.model.machine)
+    assert found.model.machine.max_time is None
+    assert found.model.description["rows"] == 40
+    assert "The model learned from 40 of 400 training rows: give more time for all of them." in found.warnings
+    assert time.perf_counter() - begin < 60  # and not the thousand seconds that one fit would take
+
+
+def test_what_is_compiled_is_said_timed_and_given_up_in_time():
+    from numba import njit
+
+    @njit
+    def inner(x):
+        return x + 1
+
+    @njit
+    def outer(x):
+        return 2 * inner(x)
+
+    said = []
+    with heard(Compiling(lambda: said.append("compiling"))) as compiling:
+        with pytest.raises(threads.Stopped), threads.stopping(lambda: True):
+            outer(1)
+        assert outer(1) == 4
+        before = compiling.seconds
+        assert outer(2) == 6
+    assert said == ["compiling", "compiling"]
+    assert compiling.seconds == before > 0

@@ -11,9 +11,11 @@ REFIT = 1.5
 ENCODINGS = 2.5
 #: Predictions of the length of a fold's: of the test part, which is larger, its classes and its probabilities.
 ANSWERS = 3.0
+#: The most of the limit that is kept for the refit and the test: where they take longer they are on fewer rows.
+MOST_KEPT = 0.3
 #: Seconds kept for drawing and writing, and for the scores of a test row with their intervals, where no other work
 #: slows them down; and by how much it may.
-WRITING, TESTING, SLOWEST = 3.0, 5e-5, 5.0
+WRITING, TESTING, SLOWEST = 2.0, 5e-5, 3.0
 
 
 class Stopped(Exception):
@@ -34,6 +36,8 @@ class Clock:
         When the whole job is to be over, on the clock of `time.perf_counter`.
     writing : float
         Seconds kept for the scores of the test, pictures and files.
+    limit : float
+        Seconds that the whole job may take.
 
     Attributes
     ----------
@@ -45,6 +49,7 @@ class Clock:
 
     end: float = np.inf
     writing: float = 0.0
+    limit: float = np.inf
     refit: float = 0.0
     turn: float = np.inf
 
@@ -57,7 +62,13 @@ class Clock:
         if limit is None:
             return cls()
         slowness = (time.perf_counter() - begin) / max(work, 1e-3)
-        return cls(begin + limit, min((WRITING + TESTING * tested) * min(max(slowness, 1.0), SLOWEST), limit / 3))
+        kept = min((WRITING + TESTING * tested) * min(max(slowness, 1.0), SLOWEST), limit / 3)
+        return cls(begin + limit, kept, limit)
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return bool(np.isfinite(self.end))
 
     @property
     def deadline(self) -> float:
@@ -71,7 +82,7 @@ class Clock:
 
     def keep(self, encoding: float, fit: float = 0.0, predicting: float = 0.0) -> None:
         """Keep time for the refit and the test of one whose fits and predictions take so long, as encodings do."""
-        self.refit = max(self.refit, ENCODINGS * encoding + afterwards(fit, predicting))
+        self.refit = min(ENCODINGS * encoding + afterwards(fit, predicting), MOST_KEPT * self.limit)
 
     def begin_turn(self, waiting: int) -> None:
         """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""

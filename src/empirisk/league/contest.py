@@ -5,25 +5,34 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, NotWritten
 from empirisk.fits.fit import listening_to
-from empirisk.league.clock import Clock, Slow, Stopped, afterwards
+from empirisk.league.arena import ENOUGH, Arena
+from empirisk.league.clock import Clock, Slow, Stopped
+from empirisk.league.compiling import Compiling, heard
 from empirisk.league.contestants import Contestant, Size
 from empirisk.league.presses import Presses
 from empirisk.linalg import threads
-from empirisk.settings import settings
 
 #: After the first fold this many settings of a contestant play on, and this many where fits take long.
 FINALISTS, FEW_FINALISTS = 2, 1
-#: Rows on which a contestant that lacks the time for all folds was judged well enough to win.
-ENOUGH = 5000
+#: With a limit of time: rows of the first round, how many times as many each further round has, and the share of all
+#: rows above which a part is all of them.
+FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
+#: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
+#: waited. For the others of the first round, further rounds are so many more that wait.
+MOST_WAITING, FURTHER_ROUNDS = 3, 4
+#: As many go on to the next round at the least.
+FEWEST = 3
 #: Why fits end that were not let finish: in ``stopped_`` of a convex machine, and of an ensemble.
 CUT = frozenset({Status.TIME, Status.INTERRUPTED, Status.EARLY, "max_time", "callback"})
 
@@ -47,11 +56,14 @@ class Standing:
     certificate : str
         What the last fit proves, in words; empty where there is nothing to prove.
     state : str
-        "playing", "done", "stopped" (by the clock or by Ctrl-C) or "out".
+        "playing", "done", "tried" (on a part of the rows or of the folds, for want of time), "late" (no time even for
+        that), "stopped" (by the clock or by Ctrl-C) or "out".
     remark : str
         Why it is out, or what went wrong.
-    judged : int
-        Rows of the folds played that judged it.
+    judged, rows : int
+        Rows of the folds played that judged it, and training rows of each.
+    pace : float
+        Seconds that one training row more takes.
     """
 
     name: str
@@ -65,11 +77,23 @@ class Standing:
     state: str = "playing"
     remark: str = ""
     judged: int = 0
+    rows: int = 0
+    pace: float = 0.0
 
     @property
     def eligible(self) -> bool:
-        """Whether it may win: it has played all folds, or many rows have judged it until the time was over."""
-        return self.state == "done" or (self.state in ("out", "stopped") and self.judged >= ENOUGH)
+        """Whether it may win: it was judged as far as time allowed, or by many rows until it was stopped."""
+        return self.state in ("done", "tried") or (self.state == "stopped" and self.judged >= ENOUGH)
+
+    def seconds_for(self, rows: int) -> float:
+        """Seconds that a fit on so many rows takes, as far as one knows."""
+        return self.seconds + self.pace * (rows - self.rows)
+
+    def on(self, rows: int, seconds: float) -> "Standing":
+        """The standing with what a fit on so many rows took; what a fit of any size costs is no part of the pace."""
+        grown = 0 < self.rows < rows and seconds > self.seconds
+        pace = (seconds - self.seconds) / (rows - self.rows) if grown else seconds / rows
+        return replace(self, rows=rows, seconds=seconds, pace=pace)
 
     @property
     def mean(self) -> float:
@@ -82,50 +106,15 @@ class Standing:
         return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores))) if len(self.scores) > 1 else 0.0
 
 
-class Arena:
-    """The training part, its folds, and what the encoder makes of each; encodings are kept while memory allows.
-
-    Parameters
-    ----------
-    frame, y
-        The training part: columns without the target, and the target as class numbers or numbers.
-    encoder : transformer
-        Fitted anew on the training rows of every fold.
-    folds : list of (train, validation)
-        Row numbers.
+@dataclass
+class Contest:
+    """Everything that is the same for all contestants; the first Ctrl-C ends it, and ``tell`` hears what it does.
 
     Attributes
     ----------
-    seconds : float
-        The longest that an encoding took.
+    fitted : dict
+        With a limit of time, for each of the leaders its name and the pipeline that was last fitted on a fold for it.
     """
-
-    def __init__(self, frame: Any, y: NDArray, encoder: Any, folds: Sequence[tuple[NDArray, NDArray]]):
-        self.frame, self.y, self.encoder, self.folds = frame, y, encoder, list(folds)
-        self.seconds = 0.0
-        self._kept: dict[int, tuple] = {}
-        self._bytes = 0
-
-    def fold(self, number: int) -> tuple[Any, NDArray, Any, NDArray]:
-        """Encoded training rows, their targets, encoded validation rows, their targets."""
-        if number not in self._kept:
-            begin = time.perf_counter()
-            train, validation = self.folds[number]
-            encoder = clone(self.encoder)
-            # The encoding of training rows may differ: it must not know their own targets.
-            encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
-            self.seconds = max(self.seconds, time.perf_counter() - begin)
-            self._bytes += sum(getattr(X, "nbytes", 0) or X.data.nbytes for X in encoded)
-            parts = encoded[0], self.y[train], encoded[1], self.y[validation]
-            if self._bytes > settings().memory // 4:
-                return parts
-            self._kept[number] = parts
-        return self._kept[number]
-
-
-@dataclass
-class Contest:
-    """Everything that is the same for all contestants; the first Ctrl-C ends it, and ``tell`` hears what it does."""
 
     arena: Arena
     scorer: Callable[..., float]
@@ -136,51 +125,134 @@ class Contest:
     balance: bool = False
     tell: Callable[[str], None] = lambda what: None
     presses: Presses = field(default_factory=Presses)
+    fitted: dict[str, Pipeline] = field(default_factory=dict)
+    _standings: dict[str, Standing] = field(default_factory=dict)
+    _arenas: list[Arena] = field(default_factory=list)
     _late: list[tuple[Standing, list[Any]]] = field(default_factory=list)
-    _top: float = -np.inf
+
+    def __post_init__(self):
+        self._doing = ""
+        self._compiling = Compiling(lambda: self.tell(f"{self._doing}: compiling, once"))
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
-        """Standings as they change, contestant after contestant; the slow ones once more with the time that is left."""
-        size = Size.of(*self.arena.fold(0)[:2], self.classes, self.seed)
-        finalists = FEW_FINALISTS if size.large else FINALISTS
-        # Where the time may not do for all, those that take longest wait.
-        order = sorted(enumerate(contestants), key=lambda pair: pair[1].slow(size))
-        for turn, (place, contestant) in enumerate(order):
-            standing = Standing(contestant.name, contestant.title, place)
-            self.clock.keep(self.arena.seconds)
-            self.clock.begin_turn(len(order) - turn - 1)
-            excuse = contestant.excuse(size)
-            if excuse:
-                yield replace(standing, state="out", remark=excuse)
-                continue
-            machines = contestant.machines(size)
-            if self.balance and not contestant.fair:
-                machines = [_balanced(machine) for machine in machines]
-            yield from self._matches(standing, machines, finalists)
+        """Standings as they change. With a limit of time the strong and cheap come first, on few rows of a fold."""
+        with heard(self._compiling):
+            for standing in self._rounds(list(enumerate(contestants))):
+                self._standings[standing.name] = standing
+                yield standing
+
+    def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
+        """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
+        order = sorted(everyone, key=lambda pair: pair[1].turn)
+        for number, arena in enumerate(self._parts()):
+            yield from self._round(order, arena, first=number == 0)
+            order = self._best(order)
+        yield from self._round(self._best_first(everyone), self.arena)
         late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []
         for standing, machines in late:
             self.clock.begin_turn(0)
             # What was played is in the journal: it goes on where it was.
-            yield from self._matches(replace(standing, scores=np.zeros(0)), machines, finalists)
+            yield from self._matches(standing, machines, self.arena)
 
-    def _matches(self, standing: Standing, machines: list[Any], finalists: int) -> Iterator[Standing]:
+    def _parts(self) -> Iterator[Arena]:
+        """Ever more rows of the first fold, all of them at last; nothing where there is time."""
+        rows = FIRST_ROWS
+        while self.clock.limited:
+            # A part that is most of the rows might as well be all of them.
+            part = self.arena.part(rows if rows < MOST * self.arena.rows else self.arena.rows)
+            yield part
+            if part.rows == self.arena.rows:
+                return
+            rows *= GROWTH
+
+    def _best(self, order: list[tuple[int, Contestant]]) -> list[tuple[int, Contestant]]:
+        """The better half of those that can play, best first, and those that were too slow to tell."""
+        able = [pair for pair in order if self._of(*pair).state != "out"]
+        ranked = sorted((pair for pair in able if len(self._of(*pair).scores)), key=lambda pair: -self._of(*pair).mean)
+        unknown = [pair for pair in able if not len(self._of(*pair).scores)]
+        return ranked[: max(FEWEST, len(ranked) // 2)] + unknown
+
+    def _best_first(self, everyone: list[tuple[int, Contestant]]) -> list[tuple[int, Contestant]]:
+        """The order in which all folds are played: simple ones first, unless time is short."""
+        if self.clock.limited:
+            able = [pair for pair in everyone if self._of(*pair).state != "out"]
+            return sorted(able, key=lambda pair: -self._of(*pair).mean)
+        size = self._size(self.arena)
+        return sorted(everyone, key=lambda pair: pair[1].slow(size))
+
+    def _of(self, place: int, contestant: Contestant) -> Standing:
+        """How a contestant stands."""
+        return self._standings.get(contestant.name, Standing(contestant.name, contestant.title, place))
+
+    def _size(self, arena: Arena) -> Size:
+        """What settings depend on: those of a part are those of all rows, for which the winner is fitted again."""
+        return replace(Size.of(*arena.fold(0)[:2], self.classes, self.seed), rows=self.arena.rows)
+
+    def _round(self, order: list[tuple[int, Contestant]], arena: Arena, first: bool = False) -> Iterator[Standing]:
+        """Contestant after contestant; in a first round each with one setting."""
+        self._arenas.append(arena)
+        self._begin_turn(0)
+        if len(self._arenas) > 1 and self.clock.left <= self._encoding(arena, 0):
+            raise Stopped("the time is over")
+        size = self._size(arena)
+        self._large = size.large
+        for turn, (place, contestant) in enumerate(order):
+            waiting = len(order) - turn - 1
+            patient = first and not contestant.early
+            self._begin_turn(waiting + FURTHER_ROUNDS if patient else min(waiting, MOST_WAITING))
+            excuse = contestant.excuse(size)
+            if excuse:
+                yield replace(self._of(place, contestant), state="out", remark=excuse)
+                continue
+            quick = contestant.quick(size) if self.clock.limited else []
+            machines = [*quick, *contestant.machines(size)][: 1 if first else None]
+            if self.balance and not contestant.fair:
+                machines = [_balanced(machine) for machine in machines]
+            yield from self._matches(self._of(place, contestant), machines, arena)
+
+    def _begin_turn(self, waiting: int) -> None:
+        """Keep time for the refit of the leader, and give the next one its share of what is left."""
+        eligible, fit, predicting = [one for one in self._standings.values() if one.eligible], 0.0, 0.0
+        if eligible:
+            leader = best_of(eligible)
+            fit, predicting = leader.seconds_for(self.arena.rows), leader.predicting
+        self.clock.keep(self.encoding(self.arena.rows), fit, predicting)
+        self.clock.begin_turn(waiting)
+
+    def encoding(self, rows: int) -> float:
+        """Seconds that the encoding of so many rows takes, by what the largest encoding so far took."""
+        known = max((arena for arena in self._arenas if arena.seconds), key=lambda arena: arena.rows, default=None)
+        return 0.0 if known is None else rows * known.seconds / known.rows
+
+    def _encoding(self, arena: Arena, number: int) -> float:
+        """Seconds until a fold is encoded."""
+        return 0.0 if arena.has(number) else self.encoding(arena.rows)
+
+    def _matches(self, standing: Standing, machines: list[Any], arena: Arena) -> Iterator[Standing]:
         """One contestant: all its settings on the first fold, the best of them on the others."""
         tables: list[list[dict]] = [[] for _ in machines]
+        pipelines: list[Any] = [None] * len(machines)
         playing = list(range(len(machines)))
         try:
-            for number in range(len(self.arena.folds)):
+            for number in range(len(arena.folds)):
                 for index in playing:
-                    tables[index].append(self._match(standing, machines[index], number, tables[index]))
-                best = sorted(playing, key=lambda index: -_mean(tables[index]))
-                standing = _told(standing, machines[best[0]], tables[best[0]])
+                    played, pipelines[index] = self._match(standing, machines[index], arena, number, tables[index])
+                    tables[index].append(played)
+                    if number == 0 or index == playing[-1]:
+                        best = max((k for k in playing if len(tables[k]) > number), key=lambda k: _mean(tables[k]))
+                        standing = _told(standing, machines[best], tables[best], arena.rows)
+                        self._keep_fitted(standing, pipelines[best])
                 yield standing
-                playing = sorted(best[:finalists])
+                most = FEW_FINALISTS if self._large else FINALISTS
+                playing = sorted(sorted(playing, key=lambda k: -_mean(tables[k]))[:most])
         except Stopped as reason:
-            yield replace(standing, state="stopped", remark=str(reason))
+            yield self._cut_short(standing, "stopped", str(reason))
             raise
         except Slow as problem:
-            self._late.append((standing, machines))
-            yield self._ended(replace(standing, state="out", remark=str(problem)))
+            if arena is self.arena:
+                self._late.append((standing, machines))
+            if any(tables) or not len(standing.scores):
+                yield self._cut_short(standing, "late", str(problem))
             return
         except NotWritten:  # the journal: no contestant's fault
             raise
@@ -190,41 +262,61 @@ class Contest:
         except Exception as problem:  # noqa: BLE001 - whatever it is, the others play on, and the table shows it
             yield replace(standing, state="out", remark=sentence(problem))
             return
-        yield self._ended(replace(standing, state="done"))
+        yield replace(standing, state="done" if arena is self.arena else "tried")
 
-    def _ended(self, standing: Standing) -> Standing:
-        """The standing; where it is the best so far, time is kept for its refit."""
-        if standing.eligible and standing.mean >= self._top:
-            self._top = standing.mean
-            self.clock.keep(self.arena.seconds, standing.seconds, standing.predicting)
-        return standing
+    def _cut_short(self, standing: Standing, state: str, remark: str) -> Standing:
+        """The standing of one whose time is over: what it has played under a limit of time counts."""
+        counts = self.clock.limited and len(standing.scores) > 0
+        return replace(standing, state="tried" if counts else state, remark=remark)
 
-    def _match(self, standing: Standing, machine: Any, number: int, before: list[dict]) -> dict[str, Any]:
-        """One setting on one fold, from the journal if it was played before."""
+    def _keep_fitted(self, standing: Standing, pipeline: Any) -> None:
+        """Keep what was fitted for the leaders, in case that there is no time to fit the best of them again."""
+        if pipeline is None or not self.clock.limited:
+            return
+        self.fitted[standing.name] = pipeline
+        means = {one.name: one.mean for one in (*self._standings.values(), standing)}
+        for name in sorted(self.fitted, key=lambda name: -means[name])[FEWEST:]:
+            del self.fitted[name]
+
+    def _match(
+        self, standing: Standing, machine: Any, arena: Arena, number: int, before: list[dict]
+    ) -> tuple[dict[str, Any], Any]:
+        """One setting on one fold, and what was fitted; from the journal, and nothing, if it was played before."""
         if self.presses.first.is_set():
             raise Stopped("interrupted")
-        key = f"{standing.name} | {machine!r} | {number}"
+        key = f"{standing.name} | {machine!r} | {number} | {arena.rows}"
         if key in self.journal.done:
-            return self.journal.done[key]
-        if standing.place > 0:  # the simplest always plays, so that there is a result
-            # A match that takes as long as the last one must end in time for the refit.
-            self.clock.check(_match_and_refit(before[-1]) if before else 0.0)
-        self.tell(f"{standing.title}, fold {number + 1} of {len(self.arena.folds)}")
-        X, y, X_new, y_new = self.arena.fold(number)
+            return self.journal.done[key], None
+        limited = standing.place > 0 and self.clock.limited  # the simplest always plays, so that there is a result
+        if limited:
+            self.clock.check(self._expected(standing, arena, number, before))
+        self._doing = f"{standing.title}, fold {number + 1} of {len(self.arena.folds)}{self._rows_of(arena)}"
+        self.tell(self._doing)
+        X, y, X_new, y_new = arena.fold(number)
         machine = clone(machine)
-        if standing.place > 0 and np.isfinite(self.clock.left) and "max_time" in machine.get_params():
+        if limited and "max_time" in machine.get_params():
             machine.set_params(max_time=max(self.clock.left, 0.01))
-        begin = time.perf_counter()
-        with self._whole(limited=standing.place > 0):
+        begin, compiled = time.perf_counter(), self._compiling.seconds
+        with self._whole(limited):
             _fit(machine, X, y)
-            seconds = time.perf_counter() - begin
+            seconds = time.perf_counter() - begin - (self._compiling.seconds - compiled)
             score = float(self.scorer(machine, X_new, y_new))
         certificate = getattr(machine, "certificate_", None)
         proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
-        played = {"score": score, "seconds": seconds, "certificate": proof}
-        played |= {"match": time.perf_counter() - begin, "rows": len(y_new)}
+        played = {"score": score, "seconds": seconds, "certificate": proof, "rows": len(y_new)}
+        played["match"] = time.perf_counter() - begin - (self._compiling.seconds - compiled)
         self.journal.add(key, played)
-        return played
+        if limited and "max_time" in machine.get_params():
+            machine.set_params(max_time=None)
+        return played, arena.pipeline(number, machine)
+
+    def _expected(self, standing: Standing, arena: Arena, number: int, before: list[dict]) -> float:
+        """Seconds that a match takes: as long as the last one, on more rows longer."""
+        match = before[-1]["match"] if before else standing.seconds_for(arena.rows) + standing.predicting
+        return match + self._encoding(arena, number)
+
+    def _rows_of(self, arena: Arena) -> str:
+        return "" if arena.rows == self.arena.rows else f", {arena.rows:,} rows"
 
     @contextmanager
     def _whole(self, limited: bool) -> Iterator[None]:
@@ -274,25 +366,21 @@ def _balanced(machine: Any) -> Any:
     return machine.set_params(class_weight="balanced") if "class_weight" in machine.get_params() else machine
 
 
-def _match_and_refit(played: dict) -> float:
-    """Seconds that one more match like this one takes, with the refit and the test."""
-    return played["match"] + afterwards(played["seconds"], played["match"] - played["seconds"])
-
-
 def _mean(table: list[dict]) -> float:
     return float(np.mean([played["score"] for played in table]))
 
 
-def _told(standing: Standing, machine: Any, table: list[dict]) -> Standing:
+def _told(standing: Standing, machine: Any, table: list[dict], rows: int) -> Standing:
     """The standing after the matches in the table."""
     return replace(
-        standing,
+        standing.on(rows, float(np.mean([played["seconds"] for played in table]))),
         machine=machine,
         scores=np.array([played["score"] for played in table]),
-        seconds=float(np.mean([played["seconds"] for played in table])),
         predicting=float(np.mean([played["match"] - played["seconds"] for played in table])),
         certificate=table[-1]["certificate"],
         judged=sum(played["rows"] for played in table),
+        state="playing",
+        remark="",
     )
 
 
@@ -303,12 +391,22 @@ def winner(standings: Sequence[Standing]) -> Standing:
         raise EmpiriskError(f"no machine can learn this table; {standings[0].title}: {standings[0].remark}")
     if not eligible:
         raise EmpiriskError("no machine finished in the time given; raise time, or give fewer machines.")
-    best = max(eligible, key=lambda standing: standing.mean)
+    best = best_of(eligible)
     return min((s for s in eligible if _near(s, best)), key=lambda standing: standing.place)
+
+
+def best_of(standings: Sequence[Standing]) -> Standing:
+    """The best, by the folds that two of them have both played: folds are hard or easy for all machines."""
+
+    def better(one: Standing, other: Standing) -> Standing:
+        common = min(len(one.scores), len(other.scores))
+        return other if other.scores[:common].mean() > one.scores[:common].mean() else one
+
+    return reduce(better, sorted(standings, key=lambda standing: (-len(standing.scores), -standing.mean)))
 
 
 def _near(standing: Standing, best: Standing) -> bool:
     """Folds are hard or easy for all machines: the difference is known better than either mean."""
     common = min(len(standing.scores), len(best.scores))
     behind = replace(best, scores=best.scores[:common] - standing.scores[:common])
-    return standing is best or behind.mean <= behind.error
+    return standing is best or (standing.rows == best.rows and behind.mean <= behind.error)

@@ -1,5 +1,6 @@
 """The whole job: a table in, a tested model and a report out."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,10 +18,12 @@ from empirisk.files.atomic import whole_file
 from empirisk.files.save import save
 from empirisk.fits.fit import listening_to
 from empirisk.league import judge
+from empirisk.league.arena import Arena
 from empirisk.league.clock import Clock, Stopped
-from empirisk.league.contest import Arena, Contest, Standing, sentence, winner
+from empirisk.league.contest import Contest, Standing, sentence, winner
 from empirisk.league.contestants import contestants
 from empirisk.league.presses import Presses
+from empirisk.league.refit import refit
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
 from empirisk.linalg import threads
@@ -149,7 +152,7 @@ def learn(
         listener.understood(found)
         listener.deciding(decides)
         contest = Contest(
-            Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds),
+            Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
             decides.scorer,
             Clock.of(time, begin, process_time() - work, len(found.test)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
@@ -177,20 +180,24 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
     """The final standing of everyone who got to play, best first."""
     standings: dict[str, Standing] = {}
     try:
-        for standing in contest.play(players):
-            standings[standing.name] = standing
-            listener.played(standing)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is to be said of a fit is in the table
+            for standing in contest.play(players):
+                standings[standing.name] = standing
+                listener.played(standing)
     except Stopped as reason:
         listener.stopped(str(reason))
+        for place, player in enumerate(players):
+            unheard = Standing(player.name, player.title, place, state="out", remark=f"{reason} before its turn")
+            standings.setdefault(player.name, unheard)
     return sorted(standings.values(), key=lambda standing: (standing.state != "done", -standing.mean))
 
 
 def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric) -> Learned:
     """Refit the winner on the training part, test it once, and say what is to be said."""
     begin, clock, seed = perf_counter(), contest.clock, contest.seed
-    contest.tell(f"{best.title}, on all {len(found.train):,} rows")
-    with listening_to(contest.presses.second.is_set):  # the first Ctrl-C asks for what is done, and this belongs to it
-        pipeline = found.pipeline(best.machine).fit(found.frame[found.train], found.y[found.train])
+    held_out = len(found.test)
+    pipeline, rows, found = refit(found, contest, best)
     share = 1 / max(len(found.folds) - 1, 1)
     contest.tell("the test")
     tested = judge.test(found, pipeline, metric)
@@ -201,7 +208,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         pipeline,
         found.target,
         {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
-        {"machine": best.title, "settings": repr(best.machine), "rows": len(found.train), "tested": len(found.test)},
+        {"machine": best.title, "settings": repr(best.machine), "rows": rows, "tested": len(found.test)},
     )
     extras = Extras(contest)
     importances = extras.get(
@@ -212,7 +219,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         "the learning curve",
         lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest)),
     )
-    warnings = [*found.warnings, *extras.sentences()]
+    remarks = [*found.warnings, *_on_fewer_rows(found, rows, held_out), *extras.sentences()]
     return Learned(
         name=Path(found.name).stem or "table",
         target=found.target.name,
@@ -221,15 +228,27 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         winner=best.name,
         metric=metric.name,
         test=tested,
-        train_rows=len(found.train),
+        train_rows=rows,
         twins=found.twins,
         sign=metric.sign,
-        warnings=warnings,
+        warnings=remarks,
         differences=_differences(standings, best, share),
         intervals={one.name: judge.interval(one, metric, share) for one in finished},
         importances=importances or [],
         curve=curve,
     )
+
+
+def _on_fewer_rows(found: Plan, rows: int, held_out: int) -> list[str]:
+    """What the time given did not allow for."""
+    sentences = []
+    if rows < len(found.train):
+        sentences.append(
+            f"The model learned from {rows:,} of {len(found.train):,} training rows: give more time for all of them."
+        )
+    if len(found.test) < held_out:
+        sentences.append(f"It was tested on {len(found.test):,} of {held_out:,} rows that were held out, for the time.")
+    return sentences
 
 
 def _differences(standings: Sequence[Standing], best: Standing, share: float) -> dict[str, str]:

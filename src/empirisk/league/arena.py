@@ -1,0 +1,107 @@
+"""Where machines compete: the training part, its folds, and what the encoder makes of each."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from empirisk.settings import settings
+
+#: Rows that judge a machine well enough, where time is short.
+ENOUGH = 5000
+#: Rows of each class that a sample has, if there are as many.
+LEAST_OF_CLASS = 5
+
+
+class Arena:
+    """The training part and its folds; encodings are kept while memory allows.
+
+    Parameters
+    ----------
+    frame, y
+        The training part: columns without the target, and the target as class numbers or numbers.
+    encoder : transformer
+        Fitted anew on the training rows of every fold.
+    folds : list of (train, validation)
+        Row numbers.
+    seed : int
+        Draws the rows of a part.
+
+    Attributes
+    ----------
+    seconds : float
+        The longest that an encoding took.
+    """
+
+    def __init__(self, frame: Any, y: NDArray, encoder: Any, folds: Sequence[tuple[NDArray, NDArray]], seed: int = 0):
+        self.frame, self.y, self.encoder, self.folds, self.seed = frame, y, encoder, list(folds), seed
+        self.seconds = 0.0
+        self._kept: dict[int, tuple] = {}
+        self._bytes = 0
+
+    @property
+    def rows(self) -> int:
+        """Training rows of the first fold."""
+        return len(self.folds[0][0])
+
+    def part(self, rows: int) -> "Arena":
+        """The first fold alone, with so many of its training rows at most, and enough rows that judge."""
+        train, validation = self.folds[0]
+        if rows >= len(train):
+            whole = Arena(self.frame, self.y, self.encoder, self.folds[:1], self.seed)
+            whole._kept = self._kept  # the first fold is the same
+            return whole
+        judges = sample(self.y[validation], ENOUGH, self.seed, validation)
+        fold = sample(self.y[train], rows, self.seed, train), judges
+        return Arena(self.frame, self.y, self.encoder, [fold], self.seed)
+
+    def has(self, number: int) -> bool:
+        """Whether a fold is encoded already."""
+        return number in self._kept
+
+    def fold(self, number: int) -> tuple[Any, NDArray, Any, NDArray]:
+        """Encoded training rows, their targets, encoded validation rows, their targets."""
+        return self._encoded(number)[1:]
+
+    def pipeline(self, number: int, machine: Any) -> Pipeline:
+        """The encoder of a fold, fitted, and a machine that learned from it."""
+        return Pipeline([("table", self._encoded(number)[0]), ("machine", machine)])
+
+    def _encoded(self, number: int) -> tuple[Any, Any, NDArray, Any, NDArray]:
+        if number not in self._kept:
+            begin = time.perf_counter()
+            train, validation = self.folds[number]
+            encoder = clone(self.encoder)
+            # The encoding of training rows may differ: it must not know their own targets.
+            encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
+            self.seconds = max(self.seconds, time.perf_counter() - begin)
+            self._bytes += sum(getattr(X, "nbytes", 0) or X.data.nbytes for X in encoded)
+            parts = encoder, encoded[0], self.y[train], encoded[1], self.y[validation]
+            if self._bytes > settings().memory // 4:
+                return parts
+            self._kept[number] = parts
+        return self._kept[number]
+
+
+def sample(y: NDArray, count: int, seed: int, rows: NDArray) -> NDArray:
+    """So many of the rows at most, drawn with the same seed; of classes each has its share, and a few rows at least.
+
+    >>> sample(np.array(["a", "b"] * 50), 10, 0, np.arange(100)).shape
+    (10,)
+    """
+    if count >= len(rows):
+        return rows
+    order = np.random.default_rng(seed).permutation(len(rows))
+    if y.dtype.kind == "f":
+        return np.sort(rows[order[:count]])
+    _, codes, sizes = np.unique(y[order], return_inverse=True, return_counts=True)
+    # The place of each row among those of its class, in the order drawn.
+    by_class = np.argsort(codes, kind="stable")
+    place = np.empty(len(rows), dtype=np.int64)
+    place[by_class] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    wanted = np.maximum(np.round(sizes * count / len(rows)), LEAST_OF_CLASS)
+    return np.sort(rows[order[place < wanted[codes]]])

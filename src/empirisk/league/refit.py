@@ -1,0 +1,92 @@
+"""The winner on all training rows, or on as many as the time allows; and the test on as many rows as that."""
+
+from dataclasses import replace
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from empirisk.fits.fit import listening_to
+from empirisk.league.arena import sample
+from empirisk.league.clock import ANSWERS, REFIT
+from empirisk.league.contest import Contest, Standing, was_cut
+from empirisk.league.split import Plan
+from empirisk.linalg import threads
+
+#: A refit on fewer rows than this many times those of the last fit is not worth its time.
+WORTH = 1.5
+#: Test rows that are asked for however short the time is.
+LEAST_TESTED = 200
+
+
+class Refit(NamedTuple):
+    """The pipeline, the number of rows it learned from, and the plan with the rows that there is time to test."""
+
+    pipeline: Pipeline
+    rows: int
+    plan: Plan
+
+
+def refit(plan: Plan, contest: Contest, best: Standing) -> Refit:
+    """Fit the winner again on all training rows; where time is short, on as many as it allows, perhaps on none."""
+    with listening_to(contest.presses.second.is_set):  # the first Ctrl-C asks for what is done, and this belongs to it
+        if not contest.clock.limited:
+            contest.tell(f"{best.title}, on all {len(plan.train):,} rows")
+            return Refit(_fitted(plan, best, plan.train), len(plan.train), plan)
+        return _in_time(_tested_in_time(plan, contest, best), contest, best)
+
+
+def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
+    """Fits on more and more rows, each as many as the time that is left allows by the pace of the last."""
+    everyone, testing = len(plan.train), _testing(len(plan.test), contest, best)
+    ready, pace = contest.fitted.get(best.name), best
+    # Of a match that is in the journal only, nothing is fitted: that is done first, whatever it takes.
+    rows = best.rows if ready is None else _affordable(everyone, contest, pace, testing)
+    while ready is None or rows >= min(WORTH * pace.rows, everyone) > pace.rows:
+        contest.tell(f"{best.title}, on {'all ' if rows == everyone else ''}{rows:,} rows")
+        chosen = sample(plan.y[plan.train], rows, contest.seed, plan.train)
+        begin, hurried = perf_counter(), ready is not None
+        try:
+            with threads.stopping(lambda hurried=hurried: hurried and contest.clock.rest <= testing):
+                ready = _fitted(plan, best, chosen, contest.clock.rest - testing if hurried else np.inf)
+        except threads.Stopped:
+            break
+        pace = pace.on(len(chosen), perf_counter() - begin)
+        rows = _affordable(everyone, contest, pace, testing)
+    assert ready is not None
+    return Refit(ready, pace.rows, plan)
+
+
+def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
+    """Rows on which there is time for a fit."""
+    most = REFIT * pace.seconds_for(everyone) + contest.encoding(everyone)
+    return min(everyone, int(everyone * (contest.clock.rest - testing) / max(most, 1e-9)))
+
+
+def _fitted(plan: Plan, best: Standing, rows: NDArray, seconds: float = np.inf) -> Pipeline:
+    """The pipeline on some rows; one that needs more than so many seconds is given up."""
+    pipeline = plan.pipeline(best.machine)
+    timed = np.isfinite(seconds) and "max_time" in pipeline[-1].get_params()
+    if timed:
+        pipeline[-1].set_params(max_time=max(seconds, 0.01))
+    pipeline.fit(plan.frame[rows], plan.y[rows])
+    if timed:
+        if was_cut(pipeline[-1]):
+            raise threads.Stopped
+        pipeline[-1].set_params(max_time=None)
+    return pipeline
+
+
+def _testing(rows: int, contest: Contest, best: Standing) -> float:
+    """Seconds that the answers to so many rows take."""
+    judges = best.judged / max(len(best.scores), 1)
+    return rows * (ANSWERS * best.predicting / max(judges, 1.0) + contest.encoding(1))
+
+
+def _tested_in_time(plan: Plan, contest: Contest, best: Standing) -> Plan:
+    """The plan with as many test rows as half of the time that is left allows."""
+    allowed = contest.clock.rest / 2 / max(_testing(1, contest, best), 1e-12)
+    count = max(int(min(allowed, len(plan.test))), LEAST_TESTED)
+    return replace(plan, test=sample(plan.y[plan.test], count, contest.seed, plan.test))
