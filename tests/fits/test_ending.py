@@ -215,7 +215,7 @@ def test_a_choice_of_C_with_no_time_at_all_takes_the_first_value():
     with pytest.warns(ConvergenceWarning) as told:
         machine = er.SVM(C="cv", Cs=4, max_time=1e-6).fit(X, np.sign(X[:, 0]))
     assert "from 1 of 4 values by 1 of 5 folds" in str(told[0].message)
-    assert machine.choice_.Cs[0] == machine.C_
+    assert machine.choice_.values[0] == machine.C_
     assert machine.stopped_ == Status.TIME
 
 
