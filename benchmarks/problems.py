@@ -1,5 +1,6 @@
 """Data and objectives of the linear benchmarks, all on our scale: R(w) + C * sum loss."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-# Real data sits beside the repository, where somebody has put it there.
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+# Real data sits beside the repository, where somebody has put it there, or in the folder EMPIRISK_DATA.
+DATA = Path(os.environ.get("EMPIRISK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
 @dataclass(frozen=True)
