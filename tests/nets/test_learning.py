@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 import empirisk as er
 from empirisk.fits.fit import Limits, Run
@@ -157,6 +157,58 @@ def test_every_output_may_have_a_loss_of_its_own():
     right = np.sign(problems[0].predict(fits[0].point)) == classes.y
     assert right.mean() > 0.9
     assert np.abs(problems[1].predict(fits[1].point) - X[:, 2]).mean() < 0.2
+
+
+@pytest.mark.row("W5")
+def test_several_labels_and_a_loss_for_each_target_on_one_network():
+    X, _ = rows(120)
+    labels = np.column_stack([X[:, 0] * X[:, 1] > 0, X[:, 2] > 0]).astype(int)
+    machine = er.LogisticRegression(C=100.0, features=small(layers=[12], epochs=1500, rate=0.01)).fit(X, labels)
+    assert machine.coef_.shape == (2, 12)
+    assert machine.score(X, labels) > 0.9
+    targets = np.column_stack([np.abs(X[:, 0]), X[:, 1]])
+    losses = ["squared", "absolute"]
+    numbers = er.Regressor(losses, C=100.0, features=small(layers=[12], epochs=1500, rate=0.01)).fit(X, targets)
+    assert numbers.score(X, targets) > 0.8
+    phi = numbers.features_.transform(X)
+    for number, loss in enumerate(losses):  # each head is the best for the loss of its target
+        best = er.Regressor(loss, C=100.0).fit(phi, targets[:, number])
+        np.testing.assert_allclose(numbers.predict(X)[:, number], best.predict(phi), atol=1e-3)
+
+
+# --- choosing C -------------------------------------------------------------------------------------------------------
+
+
+def test_cross_validation_fits_the_network_again_for_every_value():
+    X, y = rows(60)
+    weights = 1.0 + np.arange(60) % 2
+    machine = er.LogisticRegression(C="cv", Cs=[0.1, 10.0], cv=2, features=small(epochs=200, rate=0.05))
+    chosen = clone(machine).fit(X, y, sample_weight=weights)
+    table = np.zeros((2, 2))
+    for fold, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
+        for place, C in enumerate((0.1, 10.0)):
+            alone = clone(machine).set_params(C=C).fit(X[train], y[train], sample_weight=weights[train])
+            lost = er.losses.Logistic().value(2.0 * y[test] - 1, alone.decision_function(X[test]))
+            table[fold, place] = np.average(lost, weights=weights[test])
+    np.testing.assert_allclose(chosen.choice_.losses, table, rtol=1e-5)
+    assert chosen.C_ == chosen.choice_.C
+    whole = clone(machine).set_params(C=chosen.C_).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(whole.coef_, chosen.coef_)
+
+
+def test_cross_validation_shares_the_time_out():
+    X, y = rows(60)
+    machine = er.LogisticRegression(C="cv", Cs=[0.1, 10.0], cv=2, features=small(epochs=10**6), max_time=3.0)
+    with pytest.warns(ConvergenceWarning, match="max_time") as told:
+        machine.fit(X, y)
+    assert len(told) == 1
+    assert machine.features_.n_steps_ > 50
+
+
+def test_leave_one_out_has_no_closed_form_for_a_network():
+    X, y = rows(20)
+    with pytest.raises(er.errors.EmpiriskError, match="a network learns; use C='cv'"):
+        er.Ridge(C="loo", features=small()).fit(X, y)
 
 
 # --- rows as a set ----------------------------------------------------------------------------------------------------

@@ -40,8 +40,9 @@ def _applies(machine: Any, data: Data) -> bool:
         return False
     if data.weights is not None and data.weights.min() == 0:
         return False
-    loss, penalty = losses.find(machine.loss), penalties.find(machine.penalty)
-    return loss.quadratic and penalty.ridge and is_given(machine.C) and np.isfinite(machine.C)
+    given = machine.loss if isinstance(machine.loss, (list, tuple)) else [machine.loss]
+    quadratic = all(losses.find(loss).quadratic for loss in given)
+    return quadratic and penalties.find(machine.penalty).ridge and is_given(machine.C) and np.isfinite(machine.C)
 
 
 def is_fixed(kernel: Kernel) -> bool:

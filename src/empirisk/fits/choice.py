@@ -2,14 +2,15 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
@@ -19,15 +20,20 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import Fit, Run, interruptible
 from empirisk.fits.leave_one_out import decompose
+from empirisk.linalg.design import design_of
 from empirisk.linalg.threads import Stopped, stopping
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
+#: Of each value in turn: the fits of the problems, and the sum of the losses of the held-out rows.
+Judged = Iterator[tuple[list[Fit], float]]
 WAYS = ("loo", "cv")
 RULES = ("best", "1se")
 SCORING_TOL = 1e-4
 #: The share of ``max_time`` in which C is chosen.
 JUDGING_SHARE = 0.5
+#: Seconds that features get to learn where none are left.
+SHORTEST = 0.01
 
 
 @dataclass(frozen=True)
@@ -77,9 +83,12 @@ def check_rule(rule: Any) -> None:
         raise EmpiriskError(f"rule={rule!r} must be 'best' or '1se'.")
 
 
-def choose_C(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
+def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
     """The choice that the machine's parameters ask for."""
     check_way(machine.C, machine.rule)
+    learned = hasattr(machine.features, "transform") and hasattr(machine.features, "learn_with")
+    if machine.C == "loo" and learned:
+        raise Unsuitable("C='loo' needs features that stay as they are, and a network learns; use C='cv'.")
     if machine.C == "loo":
         try:
             with interruptible() as interrupted, stopping(lambda: interrupted() or time.perf_counter() >= run.deadline):
@@ -91,7 +100,8 @@ def choose_C(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Cho
                 f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
                 "give a number as C, or use fewer rows."
             ) from None
-    return _cross_validate(machine, problems, y, run)
+    judged = partial(_learning_again, machine, X, y, run) if learned else partial(_along_a_path, run)
+    return _cross_validate(machine, problems, y, judged)
 
 
 def grid(Cs: Any, smallest: float, largest: float) -> Array:
@@ -121,10 +131,11 @@ def choice_of(values: Array, losses: Array, weights: Array, rule: str, simplest:
 
 def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     first = problems[0]
-    if not (first.loss.quadratic and first.penalty.ridge):
+    steep = [problem.loss for problem in problems if not problem.loss.quadratic]
+    if steep or not first.penalty.ridge:
         raise Unsuitable(
-            f"C='loo' has a closed form for the squared loss with the l2 penalty only, not for {first.loss!r} with "
-            f"{first.penalty!r}; use C='cv'."
+            "C='loo' has a closed form for the squared loss with the l2 penalty only, not for "
+            f"{(steep or [first.loss])[0]!r} with {first.penalty!r}; use C='cv'."
         )
     if any(problem.design is not first.design for problem in problems):
         raise Unsuitable("C='loo' needs every machine to use the same rows; use multiclass='one_vs_rest' or C='cv'.")
@@ -142,28 +153,59 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     return choice_of(values, losses, first.weights, rule)
 
 
-def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
+def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, judged: Callable[..., Judged]) -> Choice:
     splits = _folds(machine, y)
     values = grid(machine.Cs, *natural_range(problems))
     table = np.full((len(splits), len(values)), np.nan)
     sizes = np.zeros(len(splits))
     for number, (train, test) in enumerate(splits):
-        inside = [_part(problem, train) for problem in problems]
-        outside = [_part(problem, test, train) for problem in problems]
-        sizes[number] = sum(part.weights.sum() for part in outside)
-        for column, fits in enumerate(along(inside, values, _judging(run), max(run.limits.tol, SCORING_TOL))):
+        sizes[number] = sum(problem.weights[_standing_in(problem, test)].sum() for problem in problems)
+        to_come = (len(splits) - number) * len(values)
+        for column, (fits, lost) in enumerate(judged(problems, train, test, values, to_come)):
             if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
                 raise KeyboardInterrupt  # without a C there is no fit to keep
             cut = any(fit.certificate.status == Status.TIME for fit in fits)
             if cut and (number or column):
                 return _pick_in_haste(machine, values, table, sizes)
-            lost = sum(
-                part.with_C(1.0).loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True)
-            )
             table[number, column] = lost / sizes[number]
             if cut:  # not even the first value of the first fold: it is all there is
                 return _pick_in_haste(machine, values, table, sizes)
     return choice_of(values, table, sizes / sizes.mean(), machine.rule)
+
+
+def _along_a_path(
+    run: Run, problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int
+) -> Judged:
+    """The fits of one fold for each value, begun where the last ones ended, and the losses of its held-out rows."""
+    inside = [_part(problem, train) for problem in problems]
+    outside = [_part(problem, test, train).with_C(1.0) for problem in problems]
+    for fits in along(inside, values, _judging(run), max(run.limits.tol, SCORING_TOL)):
+        yield fits, sum(part.loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True))
+
+
+def _learning_again(
+    machine: Any, X: Any, y: NDArray, run: Run,
+    problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int,
+) -> Judged:  # fmt: skip
+    """The same where the features learn with the machine: they begin again for each value, on the rows of the fold."""
+    for number, C in enumerate(values):
+        # They are shown all rows, but the problems point to those of the fold alone.
+        features = machine._seeded(clone(machine.features)).fit(X, y)
+        inside = [_part(problem, train).with_C(float(C)) for problem in problems]
+        now = time.perf_counter()
+        share = (_judging(run).deadline - now) / (to_come - number)
+        limits = replace(run.limits, max_time=max(share, SHORTEST) if np.isfinite(share) else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit on all rows will tell
+            alone = replace(run, progress=None, limits=limits, begin=now)
+            learned, fits = alone.learn(inside, features)
+        phi, lost = design_of(features.transform(X)), 0.0
+        for problem, found, fit in zip(problems, learned, fits, strict=True):
+            kept = _standing_in(problem, test)
+            rows = kept if problem.rows is None else problem.rows[kept]
+            judged = replace(problem, design=phi.rows(rows), y=problem.y[kept], weights=problem.weights[kept], C=1.0)
+            lost += judged.loss_sum(judged.predict(Point(fit.point.w, found.constants(fit.point))))
+        yield fits, lost
 
 
 def _judging(run: Run) -> Run:
@@ -194,7 +236,7 @@ def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
 
     Without a seed the folds are those of seed 0, as in `evaluate`: the same data gives the same C.
     """
-    stratified, cv = is_classifier(machine), machine.cv
+    stratified, cv = is_classifier(machine) and np.ndim(y) == 1, machine.cv
     if stratified:
         classes, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:

@@ -52,17 +52,17 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     max_iter: int | None
     max_time: float | None
 
-    def _parts(self) -> tuple[Loss, Penalty]:
-        """The loss and the penalty as objects that suit the task."""
-        loss, penalty = losses.find(self.loss), penalties.find(self.penalty)
+    def _suitable_loss(self, given: Any) -> Loss:
+        """A loss as an object that suits the task."""
+        loss = losses.find(given)
         if self.task not in loss.tasks:
             suitable = sorted(name for name, cls in losses.NAMES.items() if self.task in cls.tasks and cls.convex)
-            raise Unsuitable(f"loss={self.loss!r} is not a {self.task} loss; choose one of {suitable}.")
+            raise Unsuitable(f"loss={given!r} is not a {self.task} loss; choose one of {suitable}.")
         if not loss.convex:
-            raise Unsuitable(f"loss={self.loss!r} counts errors and cannot be minimised; use 'hinge' or 'logistic'.")
+            raise Unsuitable(f"loss={given!r} counts errors and cannot be minimised; use 'hinge' or 'logistic'.")
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise EmpiriskError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
-        return loss, penalty
+        return loss
 
     def _problems(
         self, loss: Loss, design: Design, targets: list[Array], weights: Array, classes: int = 0
@@ -132,7 +132,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         with interruptible() as interrupted:
             run = Run(self.solver, self._limits(), reporter.progress, interrupted)
             if not choice.is_given(self.C):
-                self.choice_ = choice.choose_C(self, problems, y, run)
+                self.choice_ = choice.choose_C(self, X, problems, y, run)
                 C = self.choice_.chosen
                 problems = [problem.with_C(C) for problem in problems]
             if reporter.progress is None:  # callbacks are shown the rows as they are

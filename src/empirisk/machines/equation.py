@@ -1,10 +1,12 @@
 """The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
@@ -12,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from empirisk import losses, state
 from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, generator
 from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
 from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
@@ -19,6 +22,8 @@ from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
+#: The scheme of a classifier whose rows have any number of several labels, each learned by itself.
+LABELS = "labels"
 
 
 def _has_probabilities(machine: "Classifier") -> bool:
@@ -36,7 +41,8 @@ def _has_probabilities(machine: "Classifier") -> bool:
 def _codes_fit(its: Mapping[str, Any]) -> str | None:
     """What is wrong in the coding matrix of a loaded classifier: how many machines each scheme has."""
     outputs, classes = its["codes_"].shape
-    wanted = {"binary": 1, "one_vs_rest": classes, "joint": classes, "one_vs_one": classes * (classes - 1) // 2}
+    wanted = {"binary": 1, "one_vs_one": classes * (classes - 1) // 2}
+    wanted |= dict.fromkeys(("one_vs_rest", "joint", LABELS), classes)
     if outputs != wanted.get(its["scheme_"], outputs) or classes < 2 or (its["scheme_"] == "binary" and classes != 2):
         return "codes_ has not the rows that scheme_ asks for"
     return None
@@ -44,6 +50,9 @@ def _codes_fit(its: Mapping[str, Any]) -> str | None:
 
 class Classifier(ClassifierMixin, Machine):
     """The equation for classes:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
+
+    A y of several columns of 0 and 1 holds labels of which a row may have any number: one function is learned for each,
+    on shared features. `predict` then gives such columns, and `predict_proba` the probability of every label.
 
     Parameters
     ----------
@@ -111,7 +120,7 @@ class Classifier(ClassifierMixin, Machine):
     _state = state.State(
         _codes_fit,
         classes_=state.labels("classes"),
-        scheme_=state.text("joint", *SCHEMES),
+        scheme_=state.text("joint", LABELS, *SCHEMES),
         codes_=state.array("f8", "outputs", "classes", low=-1, high=1),
         coef_=state.array("f", "outputs", "mapped"),
         dual_coef_=state.array("f", "outputs", "support"),
@@ -164,8 +173,8 @@ class Classifier(ClassifierMixin, Machine):
         ----------
         X : array or sparse matrix, n x d
             The rows.
-        y : array of n
-            Labels of any type.
+        y : array of n, or n x labels
+            Classes of any type; or 0 and 1, a column for each of several labels.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
@@ -173,14 +182,36 @@ class Classifier(ClassifierMixin, Machine):
         return self
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
-        loss, _ = self._parts()
-        design, y = self._fit_map(X, y, sample_weight)
+        loss = self._suitable_loss(self.loss)
+        y = y.toarray() if sparse.issparse(y) else y
+        several = np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
+        design, y = self._fit_map(X, y, sample_weight, multi_output=several)
         weights = check_weights(sample_weight, len(y))
+        if several:
+            return self._problems(loss, design, self._label_targets(loss, y, weights), weights), y
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
         weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
         loss, targets = self._code(loss, codes, len(self.classes_))
         classes = len(self.classes_) if loss.joint else 0
         return self._problems(loss, design, targets, weights, classes), y
+
+    def _label_targets(self, loss: Loss, labels: NDArray, weights: Array) -> list[Array]:
+        """-1 or +1 for every row, of each label."""
+        if loss.joint or self.multiclass not in ("auto", "one_vs_rest"):
+            raise Unsuitable(
+                f"y has {labels.shape[1]} columns, which are labels learned one by one, but {loss!r} with "
+                f"multiclass={self.multiclass!r} tells classes of one column apart; use loss='logistic', multiclass='auto'."
+            )
+        if self.class_weight is not None:
+            raise Unsuitable("class_weight has no meaning for y of several columns; use sample_weight.")
+        if not np.isin(labels, (0, 1)).all():
+            raise EmpiriskError("y of several columns must hold 0 and 1 only: whether a row has the label of the column.")
+        for number, column in enumerate(labels.T):
+            if len(np.unique(column[weights > 0])) < 2:
+                raise EmpiriskError(f"y is the same for all rows in column {number}; leave this label out.")
+        self.scheme_, self.classes_ = LABELS, np.arange(labels.shape[1])
+        self.codes_ = 2.0 * np.eye(labels.shape[1]) - 1.0
+        return list(np.ascontiguousarray(2.0 * labels.T - 1.0))
 
     def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
         """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN for none."""
@@ -194,23 +225,27 @@ class Classifier(ClassifierMixin, Machine):
         return loss, [np.where(row == 0, np.nan, row)[codes] for row in self.codes_]
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
+        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""
         f = self._scores(X)
         if self.scheme_ == "binary":
             return f[:, 0]
+        if self.scheme_ == LABELS:
+            return f
         if self.scheme_ == "joint":
             return f[:, 1] - f[:, 0] if f.shape[1] == 2 else f
         return read(self.scheme_, self.codes_, f, losses.find(self.loss))
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row; f = 0 is the positive class."""
-        return winners(self.decision_function(X), self.classes_)
+        """The class of each row, or 0 and 1 for each label; f = 0 is the positive class."""
+        f = self.decision_function(X)
+        return (f >= 0).astype(int) if self.scheme_ == LABELS else winners(f, self.classes_)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes, where the loss implies them.
 
-        Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised.
+        Two classes: the p for which f minimises the expected loss. Softmax: its own. One-vs-rest: normalised. Several
+        labels: the probability of each.
         """
         loss = losses.find(self.loss)
         f = self._scores(X)
@@ -219,12 +254,23 @@ class Classifier(ClassifierMixin, Machine):
         if self.scheme_ == "binary":
             return np.column_stack([loss.link(-f[:, 0]), loss.link(f[:, 0])])
         p = loss.link(f)
+        if self.scheme_ == LABELS:
+            return p
         return p / p.sum(axis=1, keepdims=True)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        loss = losses.NAMES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        one_by_one = self.multiclass in ("auto", "one_vs_rest") and not getattr(loss, "joint", False)
+        # Whoever reads the tag asks for probabilities too.
+        asked = one_by_one and getattr(loss, "probabilistic", False)
+        tags.classifier_tags.multi_label = bool(asked) and self.class_weight is None
+        return tags
 
 
 def _targets_fit(its: Mapping[str, Any]) -> str | None:
@@ -237,13 +283,13 @@ def _targets_fit(its: Mapping[str, Any]) -> str | None:
 class Regressor(RegressorMixin, MultiOutputMixin, Machine):
     """The equation for numbers:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
 
-    Several targets are fitted column by column.
+    Several targets are fitted column by column, on shared features.
 
     Parameters
     ----------
-    loss : str or Loss
+    loss : str, Loss, or list of them
         A regression loss: "squared", "absolute", "epsilon_insensitive", "power", "squared_absolute", or an object
-        of `empirisk.losses`.
+        of `empirisk.losses`; a list holds one for each of several targets.
     features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv
         As for `Classifier`.
 
@@ -273,7 +319,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
 
     def __init__(
         self,
-        loss: str | Loss = "squared",
+        loss: str | Loss | Sequence[str | Loss] = "squared",
         features: Any = None,
         penalty: str | Penalty = "l2",
         C: float | str = 1.0,
@@ -320,14 +366,23 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
         return self
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
-        loss, _ = self._parts()
+        given = self._losses()
         design, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
         for target in targets:
             check_size("y", target)
-        return self._problems(loss, design, targets, weights), y
+        if len(given) not in (1, len(targets)):
+            raise EmpiriskError(f"loss holds {len(given)} losses, but y has {len(targets)} columns; give one for each.")
+        problems = self._problems(given[0], design, targets, weights)
+        each = given if len(given) > 1 else given * len(targets)
+        return [replace(problem, loss=loss) for problem, loss in zip(problems, each, strict=True)], y
+
+    def _losses(self) -> list[Loss]:
+        """The loss of all targets, or of each."""
+        several = isinstance(self.loss, (list, tuple)) and len(self.loss) > 0
+        return [self._suitable_loss(loss) for loss in (self.loss if several else [self.loss])]
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """As for every machine, without the axis of the targets where y has one dimension."""
