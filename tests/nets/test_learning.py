@@ -1,6 +1,7 @@
 """Networks learn with the machine: the equation, its gradient, the certified head, limits, and the same bits."""
 
 import os
+import re
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
@@ -262,6 +264,62 @@ def test_the_history_tells_of_every_look():
     assert history["objective"][-1] < history["objective"][0]
     assert features.history_names_ == ["0.bias", "0.weight", "head.bias", "head.weight"]
     assert (np.diff(history["drift"][:, [1, 3]], axis=0) != 0).all()
+
+
+class Listener:
+    """Keeps what it is told of epochs and iterations, and asks to stop the training after some epochs."""
+
+    def __init__(self, epochs=10**6):
+        self.epochs, self.told, self.seen = epochs, [], []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        if context.task_name == "training":
+            self.rounds = context.max_subtasks
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator, X, y):
+        if context.task_name in ("epoch", "iteration"):
+            self.told.append(context.task_name)
+            self.seen.append(fitted_estimator.decision_function(X))
+        return self.told.count("epoch") >= self.epochs and context.task_name == "epoch"
+
+
+@pytest.mark.parametrize("machine", [er.LogisticRegression(C=10.0), er.SVM(C=10.0)], ids=repr)
+def test_callbacks_see_the_machine_at_every_epoch_and_may_stop_the_training(machine):
+    X, y = rows()
+    y = y + (X[:, 2] > 0)  # three classes
+    network, listener = small(epochs=200, look_every=50), Listener()
+    machine.set_params(features=network).set_callbacks(listener).fit(X, y)
+    assert listener.rounds == listener.told.count("epoch") == 4
+    assert listener.told[3:5] == ["epoch", "iteration"]
+    # After two epochs it is the machine of half as many steps, but for its head, which is as trained.
+    half = er.LogisticRegression(C=10.0) if isinstance(machine, er.LogisticRegression) else er.SVM(C=10.0)
+    stopping = Listener(2)
+    half.set_params(features=network).set_callbacks(stopping).fit(X, y)
+    assert half.features_.stopped_ == "callback"
+    assert half.features_.n_steps_ == 100
+    np.testing.assert_array_equal(stopping.seen[1], listener.seen[1])
+    # The last iteration of the head is what the machine is.
+    np.testing.assert_allclose(listener.seen[-1], machine.decision_function(X), atol=1e-3)
+
+
+def test_the_progress_bar_counts_epochs(capsys):
+    X, y = rows()
+    er.Ridge(features=small(epochs=200, look_every=50)).set_callbacks(ProgressBar()).fit(X, y)
+    assert "training" in capsys.readouterr().out
+
+
+def test_verbose_tells_the_time_left(capsys):
+    X, y = rows()
+    er.Ridge(features=small(epochs=200, look_every=50, validation=0.2, verbose=True)).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert re.fullmatch(r"step 50 of 200: objective [\d.e+]+, held out [\d.e+]+, \d+ s left", lines[0])
 
 
 def test_the_batch_objective_is_the_objective():

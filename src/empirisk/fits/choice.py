@@ -197,7 +197,7 @@ def _learning_again(
         limits = replace(run.limits, max_time=max(share, SHORTEST) if np.isfinite(share) else None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit on all rows will tell
-            alone = replace(run, progress=None, limits=limits, begin=now)
+            alone = replace(run, progress=None, learning=None, limits=limits, begin=now)
             learned, fits = alone.learn(inside, features)
         phi, lost = design_of(features.transform(X)), 0.0
         for problem, found, fit in zip(problems, learned, fits, strict=True):

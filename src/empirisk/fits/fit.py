@@ -196,15 +196,19 @@ class Run:
     limits : Limits
         When to end.
     progress : callable, optional
-        progress(number of the problem) gives what is called as (iteration, point) and returns True to stop.
+        progress(number of the problem, problem) gives what is called as (iteration, point) and returns True to stop.
     interrupted : callable, optional
         Tells whether the user asked to stop; by default each call listens for Ctrl-C itself.
+    learning : callable, optional
+        Called by a map that learns as learning(rounds in all, state) after each round, where state() gives the map, the
+        problems on it and their points; returns True to stop.
     """
 
     solver: str | Solver
     limits: Limits
-    progress: Callable[[int], Progress] | None = None
+    progress: Callable[[int, Problem], Progress] | None = None
     interrupted: Callable[[], bool] | None = None
+    learning: Callable[[int, Callable[[], tuple]], bool] | None = None
     begin: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self):
@@ -250,7 +254,7 @@ class Run:
             watch = watching(
                 tol=_aim(problem, tol),
                 max_iter=self.limits.max_iter or min(chosen.limit(problem), AGAIN if attempts else np.inf),
-                progress=None if self.progress is None else self.progress(number),
+                progress=None if self.progress is None else self.progress(number, problem),
             )
             with np.errstate(over="ignore", under="ignore"):
                 point = _solve(chosen, problem, watch, start)

@@ -127,10 +127,10 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, X, problems: list[Problem], y: NDArray) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
-        reporter = Reporter(self, X, y, problems, lambda points: self._coefficients(problems, points))
+        reporter = Reporter(self, X, y, problems, self._coefficients)
         C = problems[0].C
         with interruptible() as interrupted:
-            run = Run(self.solver, self._limits(), reporter.progress, interrupted)
+            run = Run(self.solver, self._limits(), reporter.progress, interrupted, learning=reporter.learning)
             if not choice.is_given(self.C):
                 self.choice_ = choice.choose_C(self, X, problems, y, run)
                 C = self.choice_.chosen

@@ -2,7 +2,9 @@
 
 import hashlib
 import warnings
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -52,10 +54,10 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
     )
     data = canonical(network.shaped(rows), *_columns(problems, len(rows)))
     learned = network.frozen_names() != set(network.weights_)
-    best = _train(network, objective, data, run) if learned else None
+    tell = None if run.learning is None else partial(_tell, network, rows, problems, run.learning)
+    best = _train(network, objective, data, run, tell) if learned else None
     if best is not None:
-        network.weights_ = {name: value for name, value in best.weights.items() if name not in (HEAD, BIAS)}
-        network.state_ = best.state
+        network.weights_, network.state_ = _without_head(best), best.state
         network.history_ = {name: np.asarray(values) for name, values in best.history.items()}
         network.history_names_ = sorted(set(best.weights) - network.frozen_names())
         network.n_steps_, network.stopped_ = best.steps, best.stopped
@@ -157,7 +159,7 @@ def _course(network: Any, rows: int) -> Course:
                   patience, network.seed_)  # fmt: skip
 
 
-def _train(network: Any, objective: Objective, data: Data, run: Any) -> Trained:
+def _train(network: Any, objective: Objective, data: Data, run: Any, tell: Any) -> Trained:
     """Training from the first weights that look best after a share of the steps, where several are drawn."""
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
@@ -171,7 +173,7 @@ def _train(network: Any, objective: Objective, data: Data, run: Any) -> Trained:
         best = int(np.argmin(reached))
     training = _training(
         network, objective, course, data, best,
-        stop=stop, held_out=held_out, report=_report(network, course),
+        stop=stop, held_out=held_out, report=_report(network, course, tell),
         checkpoint=_checkpoint(network, objective, course, data, best),
     )  # fmt: skip
     return training.run()
@@ -191,16 +193,34 @@ def _reached(trained: Trained, objective: Objective, data: Data) -> float:
     return total if np.isfinite(total) else np.inf
 
 
-def _report(network: Any, course: Course) -> Any:
-    """Tells the user, if asked, how far the training is and how long it will take."""
+def _report(network: Any, course: Course, tell: Any = None) -> Any:
+    """Tells the user, if asked, how far the training is and how long it will take; and callbacks, which may stop it."""
+    rounds = -(-course.steps // course.look)
 
-    def report(step: int, entry: dict[str, Any]) -> None:
+    def report(step: int, entry: dict[str, Any], trained: Trained) -> bool:
         if network.verbose:
             left = entry["seconds"] / step * (course.steps - step)
             held_out = f", held out {entry['validation_objective']:.6g}" if "validation_objective" in entry else ""
             print(f"step {step} of {course.steps}: objective {entry['objective']:.6g}{held_out}, {left:.0f} s left")
+        return tell is not None and tell(rounds, trained)
 
     return report
+
+
+def _tell(network: Any, rows: NDArray, problems: list[Problem], learning: Any, rounds: int, trained: Trained) -> bool:
+    """Show callbacks the machine as it stands in the training."""
+
+    def state() -> tuple[Any, list[Problem], list[Point]]:
+        now = copy(network)
+        now.weights_, now.state_ = _without_head(trained), trained.state
+        on_phi = _on(through(now.plan(), now.weights_, now.state_, now.shaped(rows)), problems)
+        return now, on_phi, _heads(trained, on_phi)
+
+    return learning(rounds, state)
+
+
+def _without_head(trained: Trained) -> dict[str, NDArray]:
+    return {name: value for name, value in trained.weights.items() if name not in (HEAD, BIAS)}
 
 
 def _split(network: Any, data: Data) -> tuple[Data, Data | None]:

@@ -161,7 +161,7 @@ class Training:
     stop : callable
         Says why to stop now; empty to go on.
     report : callable
-        Told of every look.
+        Told of every look: the step, what was found, and the weights; True to stop.
     checkpoint : Checkpoint or None
         Where the training is kept, so that it can go on after a crash.
     """
@@ -179,7 +179,7 @@ class Training:
         frozen: frozenset[str] = frozenset(),
         masks: dict[str, NDArray] | None = None,
         stop: Callable[[], str] = lambda: "",
-        report: Callable[[int, dict[str, Any]], None] = lambda step, entry: None,
+        report: Callable[[int, dict[str, Any], Trained], bool] = lambda step, entry, trained: False,
         checkpoint: Checkpoint | None = None,
     ):
         self.objective, self.rule, self.course, self.held_out = objective, rule, course, held_out
@@ -279,8 +279,8 @@ class Training:
             entry["validation_objective"] = loss_sum(self.objective, weights, state, self.held_out) / share
         for name, value in entry.items():
             self.trained.history.setdefault(name, []).append(value)
-        self._report(step, entry)
-        ended = self._judge(step, entry.get("validation_objective"), weights, state)
+        told = self._report(step, entry, self.trained)
+        ended = self._judge(step, entry.get("validation_objective"), weights, state) or ("callback" if told else "")
         if self._checkpoint is not None:
             self._checkpoint.write(step, self._carry, self._best, self.trained.history)
         return ended

@@ -214,7 +214,7 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
     problems, starts = hard_margins(found, run)
     ways = [[problem.origin()] for problem in problems]
 
-    def watched(number: int) -> Progress:
+    def watched(number: int, problem: Problem) -> Progress:
         def note(iteration: int, point: Point) -> bool:
             if iteration == 1:  # where a first solver gives up, the next one starts anew
                 ways[number] = ways[number][:1]
