@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
@@ -21,7 +22,7 @@ class EarlyStopping(Solver):
     Parameters
     ----------
     solver : str or Solver
-        The solver that goes step by step, on explicit features.
+        The solver that goes step by step.
     validation_fraction : float
         The share of the rows held out.
     patience : int
@@ -52,8 +53,6 @@ class EarlyStopping(Solver):
         self.random_state = random_state
 
     def refusal(self, problem: Problem) -> str:
-        if problem.design.implicit:
-            return "it needs explicit features, since rows are held out"
         return self._inner().refusal(problem)
 
     @property
@@ -66,18 +65,28 @@ class EarlyStopping(Solver):
         part = replace(
             problem, design=problem.design.rows(rows), y=problem.y[rows], weights=problem.weights[rows], rows=None
         )
-        judge = Judge(problem, held_out, self.patience)
+        judge = Judge(problem, held_out, self.patience, rows)
+        judge.best = part.origin()
+        behind_a_kernel = problem.design.implicit  # w then has an entry for each row
+        if behind_a_kernel and start is not None:
+            start = Point(start.w[rows], start.b)
         inner = replace(watch, shared={}, history={}, progress=None)
 
         def look(iteration: int, point: Point) -> bool:
             judge.note(Point(np.array(point.w), np.array(point.b)), np.inf, inner)  # some solvers go on in place
             told = watch.progress is not None and watch.progress(iteration, point)
-            return told or bool(inner.status)
+            return told or inner.status == Status.EARLY
 
         inner.progress = look
         self._inner().solve(part, inner, start)
         watch.history, watch.iterations, watch.status = inner.history, inner.iterations, inner.status
-        return judge.best
+        if watch.status in ("", Status.CONVERGED, Status.STALLED):  # the optimum of a part is not that of all rows
+            watch.status = Status.EARLY
+        if not behind_a_kernel:
+            return judge.best
+        w = np.zeros(problem.width)
+        w[rows] = judge.best.w
+        return Point(w, judge.best.b)
 
     def _inner(self) -> Solver:
         from empirisk.solvers import find  # the table of solvers knows this one too

@@ -211,12 +211,16 @@ class Training:
 
 
 class Judge:
-    """Keeps the best point: by the objective, or by the loss of held-out rows."""
+    """Keeps the best point: by the objective, or by the loss of held-out rows.
 
-    def __init__(self, problem: Problem, held_out: Indices, patience: int):
+    Where ``trained`` is given, the points have been found on those rows alone.
+    """
+
+    def __init__(self, problem: Problem, held_out: Indices, patience: int, trained: Indices | None = None):
         self.part = None
         if len(held_out):
-            design, weights = problem.design.rows(held_out), problem.weights[held_out]
+            whole, weights = problem.design, problem.weights[held_out]
+            design = whole.rows(held_out) if trained is None else whole.seen_from(held_out, trained)
             self.part = replace(problem, design=design, y=problem.y[held_out], weights=weights, C=1.0, rows=None)
         self.patience, self.waited = patience, 0
         self.best, self.lowest = problem.origin(), np.inf
