@@ -1,5 +1,6 @@
 """Autoencoders: a network that is trained to rebuild its input from a few numbers."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -83,7 +84,9 @@ def _value_and_slopes(objective: Rebuilding, weights: Weights, x: Any, scale: An
     return jax.value_and_grad(value)(weights)
 
 
-def polished(objective: Rebuilding, weights: dict[str, NDArray], x: NDArray, scale: NDArray) -> dict[str, NDArray]:
+def polished(
+    objective: Rebuilding, weights: dict[str, NDArray], x: NDArray, scale: NDArray, stop: Callable[[], str]
+) -> dict[str, NDArray]:
     """The weights after some rounds of a quasi-Newton method on all rows in double precision: to the last digits."""
     names = sorted(weights)
     ends = np.cumsum([weights[name].size for name in names])
@@ -96,10 +99,14 @@ def polished(objective: Rebuilding, weights: dict[str, NDArray], x: NDArray, sca
         value, slopes = _value_and_slopes(objective, unpacked(flat), x, scale)
         return float(value), np.concatenate([np.asarray(slopes[name]).ravel() for name in names])
 
+    def ask(flat: NDArray) -> None:
+        if stop():
+            raise StopIteration  # what has been reached is the result
+
     start = np.concatenate([weights[name].ravel() for name in names]).astype(np.float64)
     with on_device(), jax.enable_x64(True):
         x, scale = x.astype(np.float64), scale.astype(np.float64)
         # The objective is flat where weights trade places between layers: it ends by the gradient.
         options = {"maxiter": POLISH, "maxfun": 2 * POLISH, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-8}
-        found = minimize(at, start, jac=True, method="L-BFGS-B", options=options)
+        found = minimize(at, start, jac=True, method="L-BFGS-B", options=options, callback=ask)
     return {name: value.astype(np.float32) for name, value in unpacked(found.x).items()}

@@ -91,7 +91,7 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     trained = training.run()
     _warn(trained)
     if held_out is None and trained.stopped == "all steps" and len(data.x) <= SMALL:
-        trained.weights = polished(objective, trained.weights, data.x, data.scale)
+        trained.weights = polished(objective, trained.weights, data.x, data.scale, stop)
     halves = objective.halves(trained.weights)
     network.weights_, network.decoder_ = ({k: np.ascontiguousarray(v) for k, v in half.items()} for half in halves)
     network.history_ = {name: np.asarray(values) for name, values in trained.history.items()}

@@ -14,7 +14,7 @@ from empirisk import state
 from empirisk.contract.arguments import check_number
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import Limits, Run
+from empirisk.fits.fit import Limits, Run, interruptible
 from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
 from empirisk.nets.learning import learn, rebuild
@@ -294,8 +294,9 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         True
         """
         rows = self.__dict__.pop("_rows")
-        run = Run("auto", Limits(0.0, None, None)) if run is None else run
-        rebuild(self, rows, check_weights(sample_weight, len(rows)), whole("n_components", n_components), run)
+        with interruptible() as interrupted:
+            run = Run("auto", Limits(0.0, None, None), interrupted=interrupted) if run is None else run
+            rebuild(self, rows, check_weights(sample_weight, len(rows)), whole("n_components", n_components), run)
         return self
 
     @available_if(_rebuilds)

@@ -40,6 +40,8 @@ FOR_PRODUCTS = 32
 FIRST = 16
 #: What is smaller than this part of the terms that it was subtracted from is nothing.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
+#: Codes that differ by less than this share of their size are the same: networks are stored in single precision.
+SAME_CODES = 1e-6
 #: Rows whose mean stands for a point that has no pre-image, and the ridge that their weights are found with.
 NEIGHBOURS, RIDGE = 10, 1e-9
 #: No pre-image looks at more rows than this.
@@ -159,7 +161,13 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if not isinstance(self.n_components, Integral):
             raise EmpiriskError(f"n_components={self.n_components!r} must be a whole number, the size of the codes.")
         self.features_.learn_to_rebuild(int(self.n_components), weights)
-        return design_of(self._mapped(X))
+        codes = self._mapped(X)
+        if len(codes) > 1 and np.ptp(codes, axis=0).max() <= SAME_CODES * np.abs(codes).max():
+            raise EmpiriskError(
+                "The network gives the same codes for all rows: they are equal, or too few for the penalty on its "
+                "weights; lower its decay."
+            )
+        return design_of(codes)
 
     # --- arguments ----------------------------------------------------------------------------------------------------
 
