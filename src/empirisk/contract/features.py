@@ -1,6 +1,7 @@
 """The slot ``features=``: data through the feature map or behind the kernel, validated on the way in."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
-from empirisk.kernels.items import size
+from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
 from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.maps.sums import kernel_sums
@@ -135,8 +136,9 @@ class MapsFeatures:
         else:
             array, y = X, validate_data(self, X="no_validation", y=y, **target)
         counting = X if kernel.takes == "gram" or sample_weight is None else _with_weight(X, sample_weight, len(y))
-        self.features_ = clone(kernel).fit(counting)
-        items = self.features_.prepare(array)
+        with validated() if kernel.takes in TABLES else nullcontext():
+            self.features_ = clone(kernel).fit(counting)
+            items = self.features_.prepare(array)
         check_consistent_length(array, y)
         require_positive(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
@@ -154,9 +156,11 @@ class MapsFeatures:
     def _items(self, X) -> Any:
         """Validated samples in the form that the fitted kernel computes from."""
         kernel = self.features_
-        if kernel.takes in TABLES:
-            X = validate_data(self, X, accept_sparse=FORMATS if kernel.sparse else False, dtype=FLOATS, reset=False)
-        return kernel.prepare(X)
+        if kernel.takes not in TABLES:
+            return kernel.prepare(X)
+        with validated():
+            formats = FORMATS if kernel.sparse else False
+            return kernel.prepare(validate_data(self, X, accept_sparse=formats, dtype=FLOATS, reset=False))
 
     def _products(self, X) -> Array:
         """<w, phi(x)> for every row and output."""
@@ -171,7 +175,9 @@ class MapsFeatures:
         kernel = self.features_
         if len(weights) == 0:  # w = 0 has no support
             return np.zeros((size(items), weights.shape[1]))
-        return kernel_sums(kernel, kernel.prepare(self.support_vectors_), weights, items, among=False)[1]
+        with validated():
+            support = kernel.prepare(self.support_vectors_)
+        return kernel_sums(kernel, support, weights, items, among=False)[1]
 
     def linear_part(self) -> Array | None:
         """w of the linear part of a kernel such as ``Gaussian() + Linear()``: one row per output, or None without one.

@@ -1,6 +1,8 @@
 """Prepared items: what blocks of a kernel are computed from. All have a length and can be indexed by rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,20 @@ class Objects:
         return iter(self.values)
 
 
+#: Whether the rows at hand have been validated, so that tables need not be searched for NaN again.
+_validated: ContextVar[bool] = ContextVar("validated", default=False)
+
+
+@contextmanager
+def validated() -> Iterator[None]:
+    """Rows that kernels get in here are known to be finite: whoever says so has looked."""
+    before = _validated.set(True)
+    try:
+        yield
+    finally:
+        _validated.reset(before)
+
+
 def as_matrix(X: Any, allow_sparse: bool = True, name: str = "X") -> Any:
     """X as a finite 2-d array or CSR matrix: float32 is kept, all else becomes float64; no needless copy."""
     if sparse.issparse(X):
@@ -90,7 +106,8 @@ def as_matrix(X: Any, allow_sparse: bool = True, name: str = "X") -> Any:
             )
     if 0 in matrix.shape:
         raise EmpiriskError(f"{name} has shape {matrix.shape}; give at least one row and one column.")
-    require_finite(values, name)
+    if not _validated.get():
+        require_finite(values, name)
     return matrix
 
 

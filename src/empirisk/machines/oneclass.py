@@ -13,6 +13,7 @@ from empirisk import kernels, losses, penalties, scales, state
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.kernels.base import Kernel
+from empirisk.kernels.items import validated
 from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
 from empirisk.machines.base import Machine
@@ -157,7 +158,8 @@ def _behind_a_kernel(design: Any) -> Design:
     if design.implicit:
         return design
     kernel = kernels.Linear()
-    return GramDesign(kernel, in_double(kernel.prepare(design.X)), design.X)
+    with validated():
+        return GramDesign(kernel, in_double(kernel.prepare(design.X)), design.X)
 
 
 def _slack(problem: Problem, point: Point) -> float:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -51,15 +52,16 @@ class Polynomial(TransformerMixin, BaseEstimator):
         """Note the columns and list the monomials."""
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
         expansion = PolynomialFeatures(self.degree, interaction_only=self.interaction_only, include_bias=False)
-        self.expansion_ = expansion.fit(X)
+        with config_context(assume_finite=True):
+            self.expansion_ = expansion.fit(X)
         return self
 
     def transform(self, X: ArrayLike) -> Any:
         """The monomials of each row."""
         check_is_fitted(self)
-        return self.expansion_.transform(
-            validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
-        )
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
+        with config_context(assume_finite=True):
+            return self.expansion_.transform(X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names such as ``x0 x1`` and ``x0^2``."""

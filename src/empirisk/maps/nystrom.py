@@ -81,11 +81,10 @@ class Nystrom(StreamedMap):
         """Choose the landmarks and factor their Gram matrix."""
         require_whole(self.rank, "rank", 1)
         self.kernel_ = clone(kernels.find(self.kernel))
-        rows = self._validated(X, reset=True)
-        items = self.kernel_.fit(X).prepare(rows)
+        rows, items = self._items(X, reset=True)
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.landmarks_ = self._choose(rows, items, random)
-        core = np.asarray(self.kernel_.between(self.kernel_.prepare(self.landmarks_)))
+        core = np.asarray(self.kernel_.between(self.basis()))
         values, vectors = np.linalg.eigh(core.astype(np.float64))
         kept = values > len(core) * np.finfo(core.dtype).eps * max(values[-1], 0.0)
         self.projection_ = vectors[:, kept] / np.sqrt(values[kept])
@@ -103,9 +102,13 @@ class Nystrom(StreamedMap):
         chances = None if self.landmarks == "uniform" else leverage(self.kernel_, items, rank, random)
         return _safe_indexing(X, np.sort(random.choice(size(items), rank, replace=False, p=chances)))
 
-    def raw(self, items: Any) -> NDArray:
+    def basis(self) -> Any:
+        """The landmarks, ready for the kernel."""
+        return self.kernel_.prepare(self.landmarks_)
+
+    def raw(self, items: Any, basis: Any) -> NDArray:
         """k(x, z) to every landmark."""
-        return self.kernel_.between(items, self.kernel_.prepare(self.landmarks_))
+        return self.kernel_.between(items, basis)
 
     @property
     def width(self) -> int:

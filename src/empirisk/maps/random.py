@@ -85,17 +85,20 @@ class RandomFourier(StreamedMap):
                 "maps.Nystrom, which takes every kernel."
             )
         self.kernel_ = clone(kernel)
-        rows = self._validated(X, reset=True)
-        items = self.kernel_.fit(X).prepare(rows)
+        _, items = self._items(X, reset=True)
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         draws = law(self.kernel_, (items.shape[1], int(self.rank) // 2), random)
         self.frequencies_ = (draws / getattr(self.kernel_, "width_", self.kernel_.width)).astype(items.dtype)
         self.error_ = self._measure(items, random)
         return self
 
-    def raw(self, items: Any) -> NDArray:
+    def basis(self) -> NDArray:
+        """The frequencies."""
+        return self.frequencies_
+
+    def raw(self, items: Any, basis: NDArray) -> NDArray:
         """The waves of every row."""
-        angles = np.asarray(items @ self.frequencies_)
+        angles = np.asarray(items @ basis)
         out = np.empty((angles.shape[0], 2 * angles.shape[1]), angles.dtype)
         np.cos(angles, out=out[:, ::2])
         np.sin(angles, out=out[:, 1::2])

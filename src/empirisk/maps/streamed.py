@@ -1,26 +1,27 @@
 """Maps with many columns for many rows: phi(X) is made block by block and never kept where it would not fit."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import size, take
+from empirisk.kernels.items import size, take, validated
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
-BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 25  # features made at a time: they stay in the cache of the last level
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
-SAMPLE = 500
-ROWS_AT_ONCE = 512
+SAMPLE = 500  # rows whose Gram matrix is compared with the exact one, in a fraction of a second
+ROWS_AT_ONCE = 512  # for one thread: fixed, so that the sums are the same for any number of them
 
 
 class StreamedMap(TransformerMixin, BaseEstimator):
@@ -43,7 +44,11 @@ class StreamedMap(TransformerMixin, BaseEstimator):
     projection_: Array | None
     n_features_in_: int
 
-    def raw(self, items: Any) -> NDArray:
+    def basis(self) -> Any:
+        """What raw features are computed with, made once for many blocks of items."""
+        raise NotImplementedError
+
+    def raw(self, items: Any, basis: Any) -> NDArray:
         """The raw features of prepared items."""
         raise NotImplementedError
 
@@ -52,12 +57,17 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         """The number of raw features."""
         raise NotImplementedError
 
-    def _validated(self, X: Any, reset: bool) -> Any:
-        """X, checked if it holds vectors."""
-        if self.kernel_.takes != "vectors":
-            return X
-        formats = FORMATS if self.kernel_.sparse else False
-        return validate_data(self, X, accept_sparse=formats, dtype=FLOATS, reset=reset)
+    def _items(self, X: Any, reset: bool = False) -> tuple[Any, Any]:
+        """X, checked if it holds vectors, and ready for the kernel, which with ``reset`` is fitted to it first."""
+        vectors = self.kernel_.takes == "vectors"
+        rows = X
+        if vectors:
+            formats = FORMATS if self.kernel_.sparse else False
+            rows = validate_data(self, X, accept_sparse=formats, dtype=FLOATS, reset=reset)
+        with validated() if vectors else nullcontext():
+            if reset:
+                self.kernel_.fit(X)  # names of columns stand in X alone
+            return rows, self.kernel_.prepare(rows)
 
     def _measure(self, items: Any, random: np.random.Generator) -> float:
         """The relative error of the Gram matrix of some of the items."""
@@ -65,7 +75,7 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)))
         chosen = take(items, np.sort(random.choice(rows, count, replace=False)))
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
-        phi = np.asarray(self._projected(self.raw(chosen)), dtype=np.float64)
+        phi = np.asarray(self._projected(self.raw(chosen, self.basis())), dtype=np.float64)
         return float(np.linalg.norm(exact - phi @ phi.T) / max(np.linalg.norm(exact), np.finfo(float).tiny))
 
     def _projected(self, raw: NDArray) -> NDArray:
@@ -74,10 +84,10 @@ class StreamedMap(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray:
         """phi(x) of each row."""
         check_is_fitted(self)
-        items = self.kernel_.prepare(self._validated(X, reset=False))
+        (_, items), basis = self._items(X), self.basis()
         out: NDArray | None = None
         for rows in row_blocks(size(items), self.width):
-            block = self._projected(self.raw(take(items, rows)))
+            block = self._projected(self.raw(take(items, rows), basis))
             out = np.empty((size(items), block.shape[1]), block.dtype) if out is None else out
             out[rows] = block
         return np.empty((0, self.width)) if out is None else out
@@ -91,13 +101,12 @@ class StreamedMap(TransformerMixin, BaseEstimator):
     def products(self, X: Any, w: Array) -> Array:
         """phi(X) w, without keeping phi(X)."""
         check_is_fitted(self)
-        return StreamedDesign(self, self.kernel_.prepare(self._validated(X, reset=False))).dot(w)
+        return StreamedDesign(self, self._items(X)[1]).dot(w)
 
     def streamed(self, X: Any) -> "StreamedDesign | None":
         """What stands for phi(X) where it is too large to be kept; None where it is not."""
-        items = self.kernel_.prepare(self._validated(X, reset=False))
-        wide = 8 * size(items) * self.width > settings().memory // 4
-        return StreamedDesign(self, items) if wide else None
+        wide = 8 * _num_samples(X) * self.width > settings().memory // 4
+        return StreamedDesign(self, self._items(X)[1]) if wide else None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "error_")
@@ -114,6 +123,7 @@ class StreamedDesign(Design):
 
     def __init__(self, features: StreamedMap, items: Any, shift: Array | None = None):
         self._features, self._items, self._shift = features, items, shift
+        self._basis = features.basis()
         projection = features.projection_
         self._projection = None if projection is None else projection.astype(np.float64, copy=False)
         self.shape = (size(items), features.width if projection is None else projection.shape[1])
@@ -133,7 +143,7 @@ class StreamedDesign(Design):
 
     def _blocks(self):
         for rows in row_blocks(self.shape[0], self._features.width):
-            yield rows, self._features.raw(take(self._items, rows)).astype(np.float64, copy=False)
+            yield rows, self._features.raw(take(self._items, rows), self._basis).astype(np.float64, copy=False)
 
     def _inward(self, w: Array) -> Array:
         return w if self._projection is None else self._projection @ w

@@ -63,6 +63,7 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
         # Files of before 0.2 have no list of columns: their members see all of them.
         features_=state.optional(state.several(state.array("i8", None, low=0, below="columns"), "members")),
         feature_importances_=state.optional(state.array("f8", "columns", finite=False)),
+        stopped_=state.optional(state.text()),  # files of version 0.1 have none
         oob_error_=state.number(finite=False),
         oob_score_=state.number(finite=False),
     )
@@ -149,6 +150,8 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
                 if watch.end(lambda fitted=fitted: fitted) or clock():
                     members.close()
                     break
+        whole = len(self.estimators_) == self.n_estimators
+        self.stopped_ = "n_estimators" if whole else clock.reason or "callback"
         self._judge(answers / np.maximum(seen, 1)[:, None], seen > 0, y, weights)
         self._importances(importances)
         watch.close()
@@ -264,6 +267,8 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
     ----------
     estimators_ : list
         The members.
+    stopped_ : str
+        Why it ended: "n_estimators", "max_time", "interrupted" or "callback".
     features_ : list of arrays
         The columns that each member sees.
     classes_ : array

@@ -15,6 +15,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
+from empirisk.kernels.items import validated
 from empirisk.machines.multiclass import elected, untied
 from empirisk.machines.neighbors.loops import add_votes, shares
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
@@ -88,7 +89,8 @@ class Neighbors(MapsFeatures, BaseEstimator):
         if self.norms_ is None:
             return EuclideanSearch(self.rows_).find(X, count)
         kernel = self.features_
-        search = KernelSearch(kernel, kernel.prepare(self.rows_), self.norms_)
+        with validated():
+            search = KernelSearch(kernel, kernel.prepare(self.rows_), self.norms_)
         return search.find(X, count, np.asarray(kernel.norms(X), dtype=np.float64) if exactly else None)
 
     def _length(self, k: float) -> int:

@@ -30,8 +30,8 @@ class DoublyStochastic(Solver):
         beta <- (1 - rate l2 / S) beta,   beta_I <- beta_I - rate n / |I| s_I / S loss'(y_I, f_I),   S = sum_i s_i,
 
     an unbiased gradient in the space of the kernel. The rate falls with the steps t as rate / (1 + rate l2 t / (2 S)),
-    as strong convexity allows, and as the root of t too where the loss has corners or columns are left out. An average in
-    which later steps count more is returned, for every loss with slopes. An iteration is an epoch.
+    as strong convexity allows, and as the root of t too where the loss has corners or columns are left out. An average
+    in which later steps count more is returned, for every loss with slopes. An iteration is an epoch.
 
     Parameters
     ----------
