@@ -18,6 +18,18 @@ FIRST = {
     "forest": "er.ForestClassifier()",
     "boosting": "er.BoostingClassifier()",
     "AdaBoost": "er.AdaBoostClassifier()",
+    "k-means": "er.KMeans()",
+    "mini-batches": "er.KMeans(batch_size=100)",
+    "kernel k-means": "er.KMeans(features=er.kernels.Gaussian(2.0))",
+    "hierarchical": "er.Hierarchical()",
+    "mixture": "er.GaussianMixture(3)",
+    "density": "er.GaussianDensity()",
+    "PCA": "er.PCA()",
+    "kernel PCA": "er.PCA(2, er.kernels.Gaussian(2.0))",
+    "dictionary": "er.Dictionary(20)",
+    "pursuit": "er.Dictionary(20, 'ksvd', 'omp')",
+    "contrastive metric": "er.ContrastiveMetric()",
+    "large-margin metric": "er.LargeMarginMetric()",
 }
 
 PROGRAM = """
@@ -35,7 +47,9 @@ else:
     before, used = time.perf_counter(), time.process_time()
     machine.fit(X, y)
     fitted, spent = time.perf_counter(), time.process_time()
-    machine.predict(X)
+    for answer in ("predict", "transform"):
+        if hasattr(machine, answer):
+            getattr(machine, answer)(X)
     predicted = time.perf_counter()
     machine.fit(X, y)
     again = time.perf_counter()
@@ -48,7 +62,7 @@ def first(name: str, machine: str) -> None:
     """Print one line for a machine."""
     with tempfile.TemporaryDirectory() as cache:
         place = os.environ | {"NUMBA_CACHE_DIR": cache}
-        program = [sys.executable, "-c", PROGRAM.format(machine=machine)]
+        program = [sys.executable, "-W", "ignore", "-c", PROGRAM.format(machine=machine)]
         found = subprocess.run(program, env=place, capture_output=True, text=True, check=False)
     print(f"{name:<20} | {found.stdout.strip() or found.stderr.strip().splitlines()[-1]}", flush=True)
 

@@ -5,8 +5,6 @@ with all centres at once; where float32 cannot tell the nearest centre, the dist
 in float64, so that the labels are those of exact arithmetic. Every thread does its whole share in compiled code.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -124,8 +122,8 @@ def assign(data, means, state, work, span):
 def approach(points, candidates, weights, closest, span, out, totals):
     """Squared distances to the nearest of the centres so far and each candidate, and their weighted totals.
 
-    ``closest`` holds the distances so far. A last line in ``totals`` counts the weight of rows apart from all. Distances
-    come from differences, so that those of equal rows are zero.
+    ``closest`` holds the distances so far. A last line in ``totals`` counts the weight of rows apart from all.
+    Distances come from differences, so that those of equal rows are zero.
     """
     for first in range(span[0], span[1], FEW):
         last = min(first + FEW, span[1])

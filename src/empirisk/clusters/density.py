@@ -36,7 +36,8 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
     quantile : float
         The share of the training rows to be called anomalies, in [0, 1).
     floor : float
-        Least variance in any direction, as a share of the columns' own variances; 0 for none.
+        Least variance in any direction, as a share of the columns' own variances; 0 for none: then a full covariance
+        needs more rows than columns.
 
     Attributes
     ----------
@@ -88,11 +89,8 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
         check_number("floor", self.floor, 0)
         X, weights = check_rows(self, X, sample_weight)
-        total = weights.sum()
-        self.mean_ = weights @ X / total
-        least = least_variances(X, weights, self.floor)
-        scatter = (X - self.mean_).T @ ((weights / total)[:, None] * (X - self.mean_))
-        self.covariance_ = form.covariance(scatter, least)
+        self.mean_, scatter = mean_and_scatter(X, weights)
+        self.covariance_ = form.covariance(scatter, least_variances(X, weights, self.floor))
         self.offset_ = lower_quantile(self._log_density(X), weights, self.quantile)
         return self
 
@@ -157,7 +155,8 @@ class Full(Form):
             if eigh(scatter / np.outer(root, root), eigvals_only=True)[0] < SINGULAR * len(root):
                 raise EmpiriskError(
                     f"The full covariance of {len(root)} columns is singular: there are too few distinct rows, or "
-                    "columns that depend on each other; use covariance_type='diagonal', or a floor above 0."
+                    "columns that depend on each other; use covariance_type='diagonal', or a floor above 0, such as "
+                    "floor=1e-6."
                 )
             return scatter
         root = np.sqrt(least)
@@ -238,6 +237,14 @@ def check_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[NDArray, Arr
             f"{'it' if len(constant) == 1 else f'the columns {constant.tolist()}'}."
         )
     return X, weights
+
+
+def mean_and_scatter(X: NDArray, weights: Array) -> tuple[Array, Array]:
+    """The weighted mean of the rows, and their covariance by maximum likelihood."""
+    share = weights / weights.sum()
+    mean = share @ X
+    centred = (X - mean).astype(np.float64)
+    return mean, centred.T @ (share[:, None] * centred)
 
 
 def least_variances(X: NDArray, weights: Array, floor: float) -> Array:

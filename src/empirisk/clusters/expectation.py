@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.clusters.dense_rows import shares_of
-from empirisk.clusters.density import FORMS, LOG_TWO_PI, least_variances, log_densities
+from empirisk.clusters.density import FORMS, LOG_TWO_PI, least_variances, log_densities, mean_and_scatter
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -187,10 +187,7 @@ class Moments:
         return self._made(np.array(totals), np.array(means), scatters)
 
     def _scatter(self, inside: Any) -> tuple[Array, Array]:
-        share = self.weights[inside] / self.weights[inside].sum()
-        mean = share @ self.X[inside]
-        centred = (self.X[inside] - mean).astype(np.float64)
-        return mean, centred.T @ (share[:, None] * centred)
+        return mean_and_scatter(self.X[inside], self.weights[inside])
 
     def collapsed(self, mixture: Mixture) -> int | None:
         """A component that has lost its rows: fewer than one, or all variances at the floor; None if all are well."""

@@ -1,5 +1,6 @@
 """Hierarchical clustering: the two nearest clusters are merged, again and again."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,23 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
 from empirisk.clusters.kmeans import KMeans
-from empirisk.contract.arguments import check_count, check_number
-from empirisk.contract.clock import Watch
+from empirisk.clusters.lloyd import EQUAL_KEYS, TooFew
+from empirisk.clusters.rows import keys
+from empirisk.contract.arguments import check_count, check_number, check_time
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.features import MapsFeatures
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
+from empirisk.fits.fit import interruptible
 from empirisk.kernels.distances import robust_centre
 from empirisk.kernels.tiles import DENSE_ENOUGH, dense, density, products, squared_norms
+from empirisk.linalg.threads import Stopped, stopping
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
@@ -28,6 +34,8 @@ Array = NDArray[np.float64]
 LINKAGES = ("single", "complete", "average", "ward")
 CLOSE = 1e-3  # pairs nearer than this share of their squared norms are measured by differences: 13 digits are kept
 MERGES = 512  # between two looks at Ctrl-C and the callbacks
+QUICK = 2048  # rows whose distances take no time
+CELLS = 256  # cells that stand for the rows where there is no time for all distances
 SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 
 
@@ -54,6 +62,9 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         rise most.
     cells : int or None
         For long data: link the means of so many clusters of k-means instead of the rows.
+    max_time : float or None
+        Seconds after which no more merges are looked for: the clusters of that moment are joined all at one height, the
+        largest distance between any two. Where not even the distances are there, cells of k-means are linked.
     random_state : int, RandomState or None
         Decides the start of k-means, where there are cells.
 
@@ -67,6 +78,10 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         The number of clusters in ``labels_``.
     leaves_ : array of n
         The leaf that each row belongs to: itself, or its cell.
+    history_ : dict
+        ``merges`` that were known, and ``height``, the largest of them, after every piece of the work.
+    stopped_ : str
+        Why it ended: "converged", "max_time", "interrupted" or "callback".
 
     Examples
     --------
@@ -83,6 +98,8 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         labels_=state.array("i", "rows", low=-1),
         leaves_=state.array("i", "rows", low=-1),
         n_clusters_=state.whole(1),
+        history_=state.optional(state.mapping(state.array("f8", None))),
+        stopped_=state.optional(state.text()),
     )
 
     def __init__(
@@ -94,6 +111,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         n_clusters: int | None = None,
         distance_limit: float | None = None,
         cells: int | None = None,
+        max_time: float | None = None,
         random_state: Any = None,
     ):
         self.linkage = linkage
@@ -102,6 +120,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         self.n_clusters = n_clusters
         self.distance_limit = distance_limit
         self.cells = cells
+        self.max_time = max_time
         self.random_state = random_state
 
     @with_callbacks
@@ -127,17 +146,19 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
                 f"Hierarchical needs more than one sample of positive weight, but X has n_samples={len(counting)}."
             )
         self.leaves_ = np.full(len(ones), -1)
-        if self.cells is None:
-            sizes, squares = weights[counting], _squares_between(design.rows(counting))
-            self.leaves_[counting] = np.arange(len(counting))
-        else:
-            sizes, squares = self._link_cells(X, weights, counting)
-        watch = Watch(self, len(sizes), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
-        self.linkage_ = _sorted(_merge_all(squares, sizes, self.linkage, self.squared, watch))
+        watch = Watch(self, len(counting), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible() as interrupted:
+            clock = Clock(self.max_time, interrupted)
+            sizes, squares = self._distances(X, design, weights, counting, clock)
+            merging = Merging(squares, sizes, self.linkage, self.squared)
+            self.history_ = merging.run(clock, watch)
+        self.linkage_ = _sorted(merging.merges)
         count = self._wanted()
         self.labels_ = self.cut(height=self.distance_limit) if count is None else self.cut(count)
         self.n_clusters_ = int(self.labels_.max()) + 1
+        self.stopped_ = clock.reason or "converged"
         watch.close()
+        warn_if_unfinished(self, self.stopped_, f"{int(self.history_['merges'][-1])} merges")
         return self
 
     def _check(self) -> None:
@@ -145,16 +166,41 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             raise EmpiriskError(f"linkage={self.linkage!r} is not known; choose one of {list(LINKAGES)}.")
         check_count("n_clusters", self.n_clusters, optional=True)
         check_count("cells", self.cells, low=2, optional=True)
+        check_time(self.max_time)
         if self.distance_limit is not None:
             check_number("distance_limit", self.distance_limit, 0)
         if self.n_clusters is not None and self.distance_limit is not None:
             raise EmpiriskError("n_clusters and distance_limit both say where to cut; give one of them.")
         self._require_fixed_features()
 
-    def _link_cells(self, X: Any, weights: Array, counting: NDArray[np.intp]) -> tuple[Array, Array]:
+    def _distances(
+        self, X: Any, design: Any, weights: Array, counting: NDArray[np.intp], clock: Clock
+    ) -> tuple[Array, Array]:
+        """The weights of the leaves, and their squared distances."""
+        if self.cells is not None:
+            found = self._link_cells(X, weights, counting, self.cells, {"max_time": clock.left()})
+            clock()
+            return found
+        try:
+            with stopping(clock if len(counting) > QUICK else lambda: False):
+                sizes, squares = weights[counting], _squares_between(design.rows(counting))
+        except Stopped:
+            along = np.sort(keys(design)[counting])
+            distinct = 1 + np.count_nonzero(np.diff(along) > EQUAL_KEYS * np.abs(along).max())
+            one_look = {"init": "random", "max_iter": 1, "shifts": 0}
+            return self._link_cells(X, weights, counting, min(CELLS, distinct), one_look)
+        self.leaves_[counting] = np.arange(len(counting))
+        return sizes, squares
+
+    def _link_cells(
+        self, X: Any, weights: Array, counting: NDArray[np.intp], cells: int, options: dict[str, Any]
+    ) -> tuple[Array, Array]:
         """The weights of the cells of k-means, and the squared distances of their means."""
-        cells = int(self.cells or 0)
-        machine = KMeans(cells, self.features, n_init=1, random_state=self.random_state).fit(X, sample_weight=weights)
+        machine = KMeans(cells, self.features, n_init=1, random_state=self.random_state, **options)
+        with warnings.catch_warnings():
+            # The tree says itself that it was stopped; and cells need not be those of the last round.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            machine.fit(X, sample_weight=weights)
         self.leaves_[counting] = machine.labels_[counting]
         sizes = np.bincount(machine.labels_[counting], weights[counting], minlength=cells).astype(np.float64)
         if machine.squares_of_means_ is None:
@@ -171,8 +217,9 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             rises = np.diff(self.linkage_[:, 2], prepend=0.0)
             # Before the last merge there are two clusters: at least so many are told apart.
             return leaves - int(rises.argmax()) if len(rises) > 1 and rises.any() else 1
-        if self.n_clusters > leaves:
-            raise EmpiriskError(f"n_clusters={self.n_clusters} exceeds the {leaves} leaves that are linked.")
+        distinct = leaves - np.count_nonzero(self.linkage_[:, 2] == 0)
+        if self.n_clusters > distinct:
+            raise TooFew(self.n_clusters, distinct)
         return self.n_clusters
 
     def cut(self, n_clusters: int | None = None, *, height: float | None = None) -> NDArray:
@@ -328,31 +375,70 @@ def merge(D, dead, sizes, names, path, method, most, merges):
     return done
 
 
-def _merge_all(squares: Array, sizes: Array, linkage: str, squared: bool, watch: Watch) -> Array:
-    """All merges in the order in which they were found: two leaves, one of each cluster, and their distance."""
-    D = np.ascontiguousarray(squares)
-    if linkage == "ward":
-        D *= 2 * sizes[:, None] * sizes / (sizes[:, None] + sizes)
-    elif not squared:
-        np.sqrt(D, out=D)
-    np.fill_diagonal(D, np.inf)
-    leaves = len(sizes)
-    merges, done = np.empty((leaves - 1, 3)), 0
-    names, sizes, dead = np.arange(leaves), sizes.astype(np.float64), np.zeros(leaves)
-    path = np.zeros(leaves + 2, np.intp)
-    while done < leaves - 1:
-        watch.begin("merges")
-        alive = leaves - done
-        if alive > SMALLEST and 2 * alive <= len(D):
-            # Half of the clusters are gone: a smaller matrix is read faster. A chain can begin again anywhere.
-            kept = np.flatnonzero(dead == 0)
-            D, names, sizes, dead = D[np.ix_(kept, kept)], names[kept], sizes[kept], dead[kept]
-            path[-1] = 0
-        done += merge(D, dead, sizes, names, path, LINKAGES.index(linkage), MERGES, merges[done:])
-        watch.end(dict)
-    if linkage == "ward" and not squared:
-        np.sqrt(merges[:, 2], out=merges[:, 2])
-    return merges
+class Merging:
+    """The merges in the order in which they are found: two leaves, one of each cluster, and their distance.
+
+    Parameters
+    ----------
+    squares : array
+        Squared distances of the leaves, which are overwritten.
+    sizes : array
+        Their weights.
+    linkage, squared
+        As of `Hierarchical`.
+    """
+
+    def __init__(self, squares: Array, sizes: Array, linkage: str, squared: bool):
+        D = np.ascontiguousarray(squares)
+        if linkage == "ward":
+            D *= 2 * sizes[:, None] * sizes / (sizes[:, None] + sizes)
+        elif not squared:
+            np.sqrt(D, out=D)
+        np.fill_diagonal(D, np.inf)
+        self._D, self._method, self._roots = D, LINKAGES.index(linkage), linkage == "ward" and not squared
+        leaves = len(sizes)
+        self.merges, self._done = np.empty((leaves - 1, 3)), 0
+        self._names, self._sizes, self._dead = np.arange(leaves), sizes.astype(np.float64), np.zeros(leaves)
+        self._path = np.zeros(leaves + 2, np.intp)
+
+    def run(self, clock: Clock, watch: Watch) -> dict[str, Array]:
+        """Find all merges, or as many as there is time for; returns how it went."""
+        known, heights = [], []
+        while self._done < len(self.merges):
+            watch.begin("merges")
+            self._make_smaller()
+            work = self._D, self._dead, self._sizes, self._names, self._path
+            self._done += merge(*work, self._method, MERGES, self.merges[self._done :])
+            known.append(float(self._done))
+            heights.append(float(self.merges[: self._done, 2].max()))
+            stopped = watch.end()
+            if self._done < len(self.merges) and (stopped or clock()):
+                clock.reason = clock.reason or "callback"
+                self._join_the_rest()
+                break
+        if self._roots:
+            np.sqrt(self.merges[:, 2], out=self.merges[:, 2])
+            heights = list(np.sqrt(heights))
+        return {"merges": np.array(known), "height": np.array(heights)}
+
+    def _make_smaller(self) -> None:
+        """Half of the clusters are gone: a smaller matrix is read faster. A chain can begin again anywhere."""
+        alive = len(self.merges) + 1 - self._done
+        if alive <= SMALLEST or 2 * alive > len(self._D):
+            return
+        kept = np.flatnonzero(self._dead == 0)
+        self._D = self._D[np.ix_(kept, kept)]
+        self._names, self._sizes, self._dead = self._names[kept], self._sizes[kept], self._dead[kept]
+        self._path[-1] = 0
+
+    def _join_the_rest(self) -> None:
+        """The clusters there are, all at the largest distance."""
+        alive = np.flatnonzero(self._dead == 0)
+        between = self._D[np.ix_(alive, alive)]
+        height = max(between[np.isfinite(between)].max(), self.merges[: self._done, 2].max())
+        names = self._names[alive]
+        self.merges[self._done :, 0], self.merges[self._done :, 1] = names[:-1], names[1:]
+        self.merges[self._done :, 2] = height
 
 
 def _sorted(merges: Array) -> Array:

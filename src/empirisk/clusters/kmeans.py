@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from empirisk import state
 from empirisk.clusters.batches import Batches
-from empirisk.clusters.lloyd import Run, best_run, draw_rows, fill_empty, random_labels, shift_means, split, too_few
+from empirisk.clusters.lloyd import Run, TooFew, best_run, draw_rows, fill_empty, random_labels, shift_means, split
 from empirisk.clusters.product_rows import ROUNDING
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_time
@@ -123,7 +123,7 @@ class KMeans(
 
     def __init__(
         self,
-        n_clusters: int = 3,
+        n_clusters: int = 8,
         features: Any = None,
         *,
         init: str | ArrayLike = "k-means++",
@@ -163,7 +163,7 @@ class KMeans(
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
         if len(counting) < self.n_clusters:
-            raise too_few(self.n_clusters, len(counting))
+            raise TooFew(self.n_clusters, len(counting))
         self._require_meaning(design)
         rounds = (self.n_init + self.shifts) * self.max_iter
         watch = Watch(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
@@ -172,7 +172,7 @@ class KMeans(
             along = keys(design)
             order = counting[np.argsort(along[counting], kind="stable")]
             fit = self._fit_rounds if self.batch_size is None else self._fit_batches
-            fit(design, weights, order, self._starts(design.shape[1], along), clock, watch)
+            fit(design, weights, order, self._starts(design.shape[1], along, clock), clock, watch)
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
@@ -206,7 +206,7 @@ class KMeans(
 
     # --- starts -------------------------------------------------------------------------------------------------------
 
-    def _starts(self, width: int, along: Array) -> Starts:
+    def _starts(self, width: int, along: Array, stop: Callable[[], bool]) -> Starts:
         """What puts the means of each restart in their first places."""
         clusters = self.n_clusters
         if not isinstance(self.init, str):
@@ -220,7 +220,7 @@ class KMeans(
             elif self.init == "box":
                 run.start_at(random.uniform(*run.box(), size=(clusters, run.width)))
             else:
-                run.start_at_rows(draw_rows(run, clusters, random, greedy=self.init == "k-means++"))
+                run.start_at_rows(draw_rows(run, clusters, random, self.init == "k-means++", stop))
 
         # Each restart has a generator of its own: which thread it runs on does not matter.
         generators = generator(self.random_state).spawn(self.n_init)
@@ -326,7 +326,7 @@ class KMeans(
         along = keys(design)
         order = np.argsort(along, kind="stable")
         rows = rows_of(design, np.ones(len(order)), order).begin()
-        self._starts(design.shape[1], along)[0](rows)
+        self._starts(design.shape[1], along, lambda: False)[0](rows)
         steps, back = [], np.argsort(order)
         for _ in range(self.max_iter):
             changes = rows.assign()

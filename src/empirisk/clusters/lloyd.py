@@ -65,7 +65,7 @@ def fill_empty(rows: Any) -> None:
         squares = rows.own_squares()
         worst = int(squares.argmax())
         if not squares[worst] > 0:
-            raise too_few(len(rows.filled), int(rows.filled.sum()))
+            raise TooFew(len(rows.filled), int(rows.filled.sum()))
         rows.relabel(worst, int(np.flatnonzero(~rows.filled)[0]))
 
 
@@ -146,11 +146,13 @@ def _shifted(rows: Any) -> NDArray[np.int32] | None:
 # --- starts ---------------------------------------------------------------------------------------------------------
 
 
-def draw_rows(rows: Any, clusters: int, random: np.random.Generator, greedy: bool) -> NDArray[np.intp]:
+def draw_rows(
+    rows: Any, clusters: int, random: np.random.Generator, greedy: bool, stop: Callable[[], bool]
+) -> NDArray[np.intp]:
     """Rows to start from: drawn alike, or by their squared distance to those drawn before (k-means++).
 
     The greedy form draws a few candidates for each and keeps the one that leaves the least. Rows equal to one that
-    is drawn are not drawn again.
+    is drawn are not drawn again. Once it must stop, all that are missing are drawn at once.
     """
     trials = 2 + int(np.log(clusters)) if greedy else 1
     closest, memory = np.full(rows.count, np.inf, rows.floats), np.empty((trials, rows.count), rows.floats)
@@ -167,12 +169,16 @@ def draw_rows(rows: Any, clusters: int, random: np.random.Generator, greedy: boo
         shares = totals[:, 0 if greedy else 1, best]
         if shares.sum() > 0:
             amounts = rows.weights * (closest if greedy else closest > 0)
+            missing = clusters - len(chosen)
+            if missing > 1 and stop() and np.count_nonzero(amounts) > missing:
+                rest = random.choice(rows.count, missing, replace=False, p=amounts / amounts.sum())
+                return np.concatenate([chosen, rest])
             candidates = _draw(rows, amounts, shares, random.random(trials))
         else:
             # float32 sees no difference any more; float64 may.
             left = rows.exact_squares(np.array(chosen))
             if not left.max() > 0:
-                raise too_few(clusters, len(chosen))
+                raise TooFew(clusters, len(chosen))
             candidates = left.argmax()[None]
 
 
@@ -200,7 +206,7 @@ def random_labels(keys: Array, clusters: int, random: np.random.Generator) -> ND
     numbers = np.cumsum(steps) - 1
     distinct = int(numbers[-1]) + 1
     if distinct < clusters:
-        raise too_few(clusters, distinct)
+        raise TooFew(clusters, distinct)
     return random.permutation(np.arange(distinct) % clusters)[numbers].astype(np.int32)
 
 
@@ -224,13 +230,16 @@ def split(rows: Any, clusters: int) -> None:
             centres[cluster] = rows.centres[cluster] - step
             centres.append(rows.centres[cluster] + step)
         if len(centres) == len(rows.centres):
-            raise too_few(clusters, len(centres))
+            raise TooFew(clusters, len(centres))
         rows.start_at(np.array(centres))
 
 
-def too_few(clusters: int, distinct: int) -> EmpiriskError:
-    """What to say where there are fewer distinct rows than clusters."""
-    return EmpiriskError(
-        f"n_clusters={clusters} exceeds the {distinct} distinct rows of X that have a positive weight; ask for at most "
-        f"{distinct}."
-    )
+class TooFew(EmpiriskError):
+    """There are fewer distinct rows than clusters."""
+
+    def __init__(self, clusters: int, distinct: int, name: str = "n_clusters"):
+        super().__init__(
+            f"{name}={clusters} exceeds the {distinct} distinct rows of X that have a positive weight; ask for at most "
+            f"{distinct}."
+        )
+        self.distinct = distinct

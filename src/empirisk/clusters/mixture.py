@@ -22,7 +22,7 @@ from empirisk.clusters.density import (
     wrong_covariance,
 )
 from empirisk.clusters.expectation import Mixture, Moments
-from empirisk.clusters.lloyd import draw_rows, fill_empty
+from empirisk.clusters.lloyd import TooFew, draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
@@ -30,7 +30,7 @@ from empirisk.contract.inputs import generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
-from empirisk.linalg.design import design_of
+from empirisk.linalg.design import Design, design_of
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,8 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     max_iter : int
         Most rounds of a restart.
     floor : float
-        Least variance in any direction, as a share of the columns' own variances.
+        Least variance in any direction, as a share of the columns' own variances. It also holds where rows have none in
+        some direction, since they are fewer than the columns, say.
     quantile : float
         The share of the training rows that `anomalies` marks, in [0, 1).
     max_time : float or None
@@ -171,7 +172,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self._check()
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
-            raise _too_few(self.n_components, len(rows))
+            raise TooFew(self.n_components, len(rows), "n_components")
         order = np.argsort(keys(design_of(rows)), kind="stable")
         moments = Moments(rows[order], weights[order], self.covariance_type, self.floor)
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 else 1
@@ -182,7 +183,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             for random in generator(self.random_state).spawn(restarts):
                 if best is not None and clock():
                     break
-                run = _Run(self, moments, self._start(moments, random))
+                run = _Run(self, moments, self._start(moments, random, clock))
                 run.rounds_until(clock, watch)
                 if best is None or run.likelihood > best.likelihood + 1e-10 * abs(best.likelihood):
                     best = run
@@ -205,7 +206,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if isinstance(self.init, str) and self.init not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give means.")
 
-    def _start(self, moments: Moments, random: np.random.Generator) -> Mixture:
+    def _start(self, moments: Moments, random: np.random.Generator, clock: Clock) -> Mixture:
         """Components from the cells around the first means."""
         count = self.n_components
         design = design_of(moments.X)
@@ -214,14 +215,23 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             if centres.shape != (count, design.shape[1]) or not np.isfinite(centres).all():
                 raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
         else:
-            rows = rows_of(design, moments.weights, np.arange(design.shape[0])).begin()
-            rows.start_at_rows(draw_rows(rows, count, random, greedy=self.init == "k-means"))
-            for _ in range(START_ROUNDS if self.init == "k-means" else 0):
-                rows.assign()
-                rows.move()
-                fill_empty(rows)
-            centres = rows.centres
+            try:
+                centres = self._start_centres(design, moments.weights, random, clock)
+            except TooFew as error:
+                raise TooFew(count, error.distinct, "n_components") from None
         return moments.of_cells(nearest(design, centres)[0], centres)
+
+    def _start_centres(self, design: Design, weights: Array, random: np.random.Generator, clock: Clock) -> Array:
+        """Rows drawn at random, or the means of a few rounds of k-means from there."""
+        rows = rows_of(design, weights, np.arange(design.shape[0])).begin()
+        rows.start_at_rows(draw_rows(rows, self.n_components, random, self.init == "k-means", clock))
+        for _ in range(START_ROUNDS if self.init == "k-means" else 0):
+            if clock():
+                break
+            rows.assign()
+            rows.move()
+            fill_empty(rows)
+        return rows.centres
 
     def _keep(self, run: "_Run", clock: Clock) -> None:
         for name, value in run.mixture.attributes(self.covariance_type).items():
@@ -340,7 +350,3 @@ class _Run:
             moved = self._moments.round(moved)[1]
         better = self._moments.round(moved)[0] > self._moments.round(mixture)[0]
         return moved if better else mixture
-
-
-def _too_few(components: int, rows: int) -> EmpiriskError:
-    return EmpiriskError(f"n_components={components} exceeds the {rows} rows of X that have a positive weight.")

@@ -64,7 +64,7 @@ class ProductRows:
         return np.where(squares <= ROUNDING * both, 0.0, squares)
 
     def squares_to(self, chosen: NDArray[np.intp], closest: Array, out: Array) -> Array:
-        """Writes squared distances to the nearest of the centres so far and each row chosen; totals as of `approach`."""
+        """Writes squared distances to the nearest of the centres so far and each row chosen; totals as `approach`."""
         np.minimum(self._squares(chosen), closest, out=out)
         parts = [(out[:, slice(*span)], self.weights[slice(*span)]) for span in self.shares]
         return np.array([[squares @ weights, (squares > 0) @ weights] for squares, weights in parts])

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+#: Seconds that are no time, but a number that `max_time` may have.
+NO_TIME = 1e-9
+
 
 class Clock:
     """Says when a fit must end: the user pressed Ctrl-C, or the time is up."""
@@ -17,6 +20,10 @@ class Clock:
         self._deadline = np.inf if max_time is None else self.start + max_time
         self._interrupted = interrupted
         self.reason = ""
+
+    def left(self) -> float | None:
+        """The seconds that are left for a fit inside this one; None for any number of them."""
+        return None if np.isinf(self._deadline) else max(self._deadline - time.perf_counter(), NO_TIME)
 
     def __call__(self) -> bool:
         """Whether to stop; `reason` then says why."""

@@ -22,9 +22,9 @@ SHARES = 4
 SHARE_OF_WORK = 1e6
 #: Weights of which at most one in so many is not zero are multiplied column by column.
 SPARSE = 16
-#: Rows of a wide matrix count for no more than this when its normal matrix is summed, and of a long one for less: blocks
-#: of 512 rows at least, and of 2048 where that leaves enough of them, so that adding up the d x d sums costs little
-#: beside the products.
+#: Rows of a wide matrix count for no more than this when its normal matrix is summed, and of a long one for less:
+#: blocks of 512 rows at least, and of 2048 where that leaves enough of them, so that adding up the d x d sums costs
+#: little beside the products.
 GRAM_ROW_BYTES, LEAST_GRAM_ROW_BYTES = 2048, 512
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.threads import Stopped, single_threaded_blas
 
 Array = NDArray[np.float64]
 #: Columns that are multiplied at a time: one pass over the data serves all of them, and equal eigenvalues are told
@@ -21,10 +21,17 @@ ROUNDING = 1e-15
 RESTARTS = 60
 
 
-def leading(multiply: Callable[[Array], Array], size: int, count: int) -> tuple[Array, Array]:
+def _go_on(values: Array) -> bool:
+    return False
+
+
+def leading(
+    multiply: Callable[[Array], Array], size: int, count: int, tell: Callable[[Array], bool] = _go_on
+) -> tuple[Array, Array]:
     """The largest ``count`` eigenvalues, decreasing, and their eigenvectors as columns.
 
-    The start is random with a seed of its own, so that equal matrices give equal bits.
+    The start is random with a seed of its own, so that equal matrices give equal bits. Where work is stopped, the best
+    pairs so far are the result.
 
     Parameters
     ----------
@@ -34,6 +41,8 @@ def leading(multiply: Callable[[Array], Array], size: int, count: int) -> tuple[
         The number of rows of A.
     count : int
         How many pairs; with those that the method adds, few beside the size.
+    tell : callable
+        Hears the values after each restart; True if it is to be the last.
 
     Examples
     --------
@@ -56,15 +65,23 @@ def leading(multiply: Callable[[Array], Array], size: int, count: int) -> tuple[
             # A product of n terms has a rounding that grows with their number.
             bounds = np.maximum(TOLERANCE * np.abs(values[:kept]), np.sqrt(size) * ROUNDING * abs(values[0]))
             found = np.linalg.norm(residuals, axis=0) <= bounds
-            if found[:count].all():
+            if found[:count].all() or tell(np.maximum(values[:count], 0.0)):
                 break
-            extra = residuals[:, np.argsort(found, kind="stable")[:BLOCK]]
-            for _ in range(DEPTH):
-                Q = _orthonormal(extra, V)
-                extra = multiply(Q)
-                V, AV = np.hstack([V, Q]), np.hstack([AV, extra])
+            try:
+                V, AV = _extended(multiply, V, AV, residuals[:, np.argsort(found, kind="stable")[:BLOCK]])
+            except Stopped:
+                break
             values, S = _ritz(V, AV)
         return np.maximum(values[:count], 0.0), V[:, :count]
+
+
+def _extended(multiply: Callable[[Array], Array], V: Array, AV: Array, extra: Array) -> tuple[Array, Array]:
+    """The space with some blocks of a Krylov space more, and its image."""
+    for _ in range(DEPTH):
+        Q = _orthonormal(extra, V)
+        extra = multiply(Q)
+        V, AV = np.hstack([V, Q]), np.hstack([AV, extra])
+    return V, AV
 
 
 def _orthonormal(block: Array, basis: Array) -> Array:

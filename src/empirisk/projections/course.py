@@ -67,8 +67,8 @@ class Course:
             return True
         return self.stops()
 
-    def close(self, attributes: dict[str, Any]) -> None:
-        """Keep the model and its history, and say so where the fit did not get to its end."""
+    def close(self, attributes: dict[str, Any], frames: int = 5) -> None:
+        """Keep the model and its history; say so, ``frames`` up, where the fit did not get to its end."""
         estimator = self._estimator
         for name, value in attributes.items():
             setattr(estimator, name, value)
@@ -81,7 +81,7 @@ class Course:
                 f"{type(estimator).__name__} was stopped ({self.reason}) after {estimator.n_iter_} rounds, before its "
                 f"objective settled; the model is usable as it is, {REMEDIES[self.reason]} for a better one.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=frames,
             )
 
 

@@ -149,7 +149,11 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
     def _take_turns(self, atoms: "Atoms", course: Course) -> None:
         """Atoms for the codes, codes for the atoms, until the objective settles."""
         improve = atoms.improve_atoms if self.method == "alternating" else atoms.improve_one_by_one
-        value = atoms.objective()
+        try:
+            with stopping(course.stops):
+                value = atoms.find_codes()
+        except Stopped:
+            return
         course.note(value)
         for _ in range(self.max_iter):
             kept = atoms.atoms.copy()
@@ -264,17 +268,12 @@ class Atoms:
         self._design, self._weights, self._way, self.atoms = design, weights, way, atoms
         self._squares = design.squared_rows()
         self._codes: Any = None
-        self.find_codes()
 
     def find_codes(self) -> float:
         """Codes for the atoms, none of them worse than before; returns the objective."""
         products = products_of(self._design, self.atoms, self._squares)
         self._codes = self._way.codes(products, self._codes)
         self._costs = self._way.costs(self._codes, products.errors(self._codes))
-        return self.objective()
-
-    def objective(self) -> float:
-        """The objective at the last codes."""
         return float(self._weights @ self._costs)
 
     def fitted(self, dtype: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Learned metrics: linear maps P such that |P x - P z| is small for rows that are alike and large for others."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.threads import Stopped, stopping
 from empirisk.machines.neighbors.loops import shares as neighbour_shares
 from empirisk.machines.neighbors.search import EuclideanSearch
 from empirisk.projections.course import Course, descend
@@ -96,8 +99,13 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
             raise EmpiriskError(f"n_components={self.n_components} is more than X allows, {most}; give fewer, or None.")
         return principal(design, weights, int(self.n_components))[1]
 
-    def _learn(self, design: Any, weights: Array, loss: Any, data: dict[str, Any], strength: float = 0.0) -> None:
-        """Go down from the Euclidean metric; columns are scaled on the way, which changes the way alone."""
+    def _learn(
+        self, design: Any, weights: Array, make: Callable[[], Any], data: dict[str, Any], strength: float = 0.0
+    ) -> None:
+        """Go down from the Euclidean metric; columns are scaled on the way, which changes the way alone.
+
+        ``make`` gives the loss and sets the margin; where there is no time for that, the metric stays Euclidean.
+        """
         mean = design.tdot(weights) / weights.sum()
         centred = design.shifted(mean)
         start = self._start(centred, weights)
@@ -116,10 +124,16 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
         def fitted(free: Array) -> dict[str, Any]:
             return {"components_": metric(free).astype(design.X.dtype, copy=False)}
 
+        free = (start / scale).ravel()
         with interruptible() as interrupted:
             course = Course(self, data, interrupted)
-            free = descend(objective, (start / scale).ravel(), course, fitted)
-        course.close(fitted(free))
+            try:
+                with stopping(course.stops):
+                    loss = make()
+                free = descend(objective, free, course, fitted)
+            except Stopped:
+                self.margin_ = self._margin(0.0)
+        course.close(fitted(free), frames=6)
 
     @property
     def _n_features_out(self) -> int:
@@ -239,11 +253,11 @@ class ContrastiveMetric(Metric):
             matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, ensure_min_samples=2)
             weights = check_weights(sample_weight, matrix.shape[0])
             design = design_of(matrix)
-            loss = self._listed(design, weights, similar, dissimilar)
+            make = partial(self._listed, design, weights, similar, dissimilar)
         else:
             design, weights, codes = self._by_target(X, y, sample_weight)
-            loss = self._by_class(design, weights, codes)
-        self._learn(design, weights, loss, data, float(self.strength))
+            make = partial(self._by_class, design, weights, codes)
+        self._learn(design, weights, make, data, float(self.strength))
         return self
 
     def _by_class(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ClassPairs:
@@ -371,8 +385,8 @@ class LargeMarginMetric(Metric):
             raise EmpiriskError(f"form={self.form!r} must be one of {FORMS}.")
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         design, weights, codes = self._by_target(X, y, sample_weight)
-        loss = (self._triplets if self.form == "triplets" else self._pairs)(design, weights, codes)
-        self._learn(design, weights, loss, data)
+        make = self._triplets if self.form == "triplets" else self._pairs
+        self._learn(design, weights, partial(make, design, weights, codes), data)
         return self
 
     def _triplets(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> Triplets:

@@ -1,5 +1,6 @@
 """Principal components: the directions in which the data spread most, explicit or behind a kernel."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -9,19 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from empirisk import state
+from empirisk.contract.arguments import check_time
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.features import FLOATS, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.fits.fit import interruptible
 from empirisk.kernels.items import take
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.leading import leading
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.leading import RESTARTS, leading
+from empirisk.linalg.threads import Stopped, patiently, single_threaded_blas, stopping
 from empirisk.maps.sums import kernel_sums
 from empirisk.settings import require, settings
 
@@ -44,11 +49,13 @@ ROUNDING = 8 * float(np.finfo(np.float64).eps)
 SAME_CODES = 1e-6
 #: Rows whose mean stands for a point that has no pre-image, and the ridge that their weights are found with.
 NEIGHBOURS, RIDGE = 10, 1e-9
+#: Rows that stand for all where there is no time for more.
+SAMPLE = 400
 #: No pre-image looks at more rows than this.
 MOST_NEIGHBOURS = 200
 
 
-class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal component analysis: orthonormal directions u that keep most of the variance,
 
         maximise  sum_i c_i <u, phi(x_i) - m>^2,   m = sum_i c_i phi(x_i) / sum_i c_i.
@@ -67,6 +74,8 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Whether the mean m is subtracted; without it the directions are the singular vectors of the rows themselves.
     whiten : bool
         Whether the coordinates are divided by their standard deviations.
+    max_time : float or None
+        Seconds after which the directions so far are kept; before there are any, those of a few rows.
 
     Attributes
     ----------
@@ -82,6 +91,9 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         m; zeros without ``center``; only where phi is explicit.
     n_components_ : int
         The number of directions.
+    n_iter_, history_, stopped_ : int, dict, str
+        Rounds of the search for directions, one where all are found at once; ``share``, the part of the variance that
+        those of each round keep; and why it ended: "converged", "max_time", "interrupted" or "callback".
 
     Examples
     --------
@@ -108,6 +120,9 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         explained_variance_=state.array("f8", "width", low=0),
         explained_variance_ratio_=state.array("f8", "width", low=0),
         singular_values_=state.array("f8", "width", low=0),
+        n_iter_=state.optional(state.whole()),
+        history_=state.optional(state.mapping(state.array("f8", None))),
+        stopped_=state.optional(state.text()),
     )
 
     def __init__(
@@ -116,12 +131,16 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         features: Any = None,
         center: bool = True,
         whiten: bool = False,
+        *,
+        max_time: float | None = None,
     ):
         self.n_components = n_components
         self.features = features
         self.center = center
         self.whiten = whiten
+        self.max_time = max_time
 
+    @with_callbacks
     @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "PCA":
         """Find the directions.
@@ -148,13 +167,45 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         design = whole if len(rows) == whole.shape[0] else whole.rows(rows)
         freedom = self._freedom(weights, len(ones))
         wanted = self._wanted(min(design.shape))
-        fit = self._fit_implicit if design.implicit else self._fit_explicit
-        spread, total = fit(design, rows, weights, wanted)
+        watch = Watch(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible() as interrupted:
+            search = Search(watch, Clock(self.max_time, interrupted))
+            try:
+                with stopping(search.clock):
+                    spread, total = self._find(design, rows, weights, wanted, search)
+            except Stopped:
+                spread, total = self._find_in_sample(design, rows, weights, wanted, search)
         self.singular_values_ = np.sqrt(spread)
         self.explained_variance_ = spread / freedom
         self.explained_variance_ratio_ = spread / total
         self.n_components_ = len(spread)
+        if not (search.shares and search.clock.reason):
+            search.note(self.explained_variance_ratio_)
+        self.n_iter_, self.history_ = len(search.shares), {"share": np.array(search.shares)}
+        self.stopped_ = search.clock.reason or "converged"
+        watch.close()
+        warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
+
+    def _find(
+        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+    ) -> tuple[Array, float]:
+        """Keep the directions; returns their squared singular values, and the sum of all."""
+        fit = self._fit_implicit if design.implicit else self._fit_explicit
+        return fit(design, rows, weights, wanted, search)
+
+    def _find_in_sample(
+        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+    ) -> tuple[Array, float]:
+        """The directions of rows at equal distances, in the place of all."""
+        count = max(SAMPLE, 0 if isinstance(wanted, float) else wanted)
+        some = np.unique(np.linspace(0, len(rows) - 1, min(count, len(rows))).astype(np.intp))
+        part = design.rows(some)
+        if part.implicit:  # its products alone, not those of all rows
+            part.matrix = np.asarray(design.block(some, some), dtype=np.float64)
+        spread, total = self._find(part, rows[some], weights[some], wanted, search)
+        scale = float(weights.sum() / weights[some].sum())
+        return scale * spread, scale * total
 
     def _autoencoded(self, X: Any, weights: Array) -> Design:
         """Codes of a network that has learned to rebuild the rows from as many numbers as directions are wanted."""
@@ -172,6 +223,7 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     # --- arguments ----------------------------------------------------------------------------------------------------
 
     def _check_flags(self) -> None:
+        check_time(self.max_time)
         for name in ("center", "whiten"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise EmpiriskError(f"{name}={getattr(self, name)!r} must be True or False.")
@@ -207,9 +259,11 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     # --- explicit features --------------------------------------------------------------------------------------------
 
-    def _fit_explicit(self, design: Design, rows: NDArray, weights: Array, wanted: int | float) -> tuple[Array, float]:
+    def _fit_explicit(
+        self, design: Design, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+    ) -> tuple[Array, float]:
         mean = design.tdot(weights) / weights.sum() if self.center else np.zeros(design.shape[1])
-        spread, components, total = principal(design.shifted(mean), weights, wanted)
+        spread, components, total = principal(design.shifted(mean), weights, wanted, search.told)
         dtype = getattr(getattr(design, "X", None), "dtype", np.float64)
         self.components_ = (components * signs(components.T)[:, None]).astype(dtype, copy=False)
         self.mean_ = mean.astype(dtype, copy=False)
@@ -217,11 +271,13 @@ class PCA(MapsFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     # --- behind a kernel ----------------------------------------------------------------------------------------------
 
-    def _fit_implicit(self, design: Any, rows: NDArray, weights: Array, wanted: int | float) -> tuple[Array, float]:
+    def _fit_implicit(
+        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+    ) -> tuple[Array, float]:
         shares = weights / weights.sum() if self.center else np.zeros(len(weights))
         gram = CentredGram(design, shares, np.sqrt(weights))
         total = _variance(float(weights @ gram.diagonal), ROUNDING * float(weights @ design.diagonal))
-        spread, vectors = decompose(gram, len(weights), wanted, total)
+        spread, vectors = decompose(gram, len(weights), wanted, total, tell=search.told)
         # What is left of a direction without variance is rounding.
         kept = spread > len(weights) * np.finfo(np.float64).eps * spread[0]
         spread, vectors = spread[kept], vectors[:, kept]
@@ -360,6 +416,34 @@ def barycentre(block: Array, crossed: Array, square: float) -> Array:
     return weights / weights.sum()
 
 
+class Search:
+    """The course of the search for directions: what it has found round by round, and whether it must end.
+
+    Parameters
+    ----------
+    watch : Watch
+        Tells the callbacks.
+    clock : Clock
+        Knows of Ctrl-C and of the time.
+    """
+
+    def __init__(self, watch: Watch, clock: Clock):
+        self._watch, self.clock = watch, clock
+        self.shares: list[float] = []
+
+    def told(self, shares: Array) -> bool:
+        """A round has found directions with these shares of the variance; whether it is to be the last."""
+        if self.note(shares):
+            self.clock.reason = "callback"
+        return bool(self.clock.reason) or self.clock()
+
+    def note(self, shares: Array) -> bool:
+        """Keep the sum of the shares; whether a callback says stop."""
+        self.shares.append(float(shares.sum()))
+        self._watch.begin("round")
+        return self._watch.end()
+
+
 # --- eigenpairs -------------------------------------------------------------------------------------------------------
 
 
@@ -453,7 +537,13 @@ class CentredGram:
         return self.root[:, None] * (V - self._shares @ V)
 
 
-def principal(design: Design, weights: Array, wanted: int | float) -> tuple[Array, Array, float]:
+def _go_on(shares: Array) -> bool:
+    return False
+
+
+def principal(
+    design: Design, weights: Array, wanted: int | float, tell: Callable[[Array], bool] = _go_on
+) -> tuple[Array, Array, float]:
     """The squared singular values of C^1/2 A, decreasing, its right singular vectors as rows, and their whole sum.
 
     By the decomposition itself where that takes no time; else by the smaller of A'CA and its n x n twin, whole or by a
@@ -475,11 +565,11 @@ def principal(design: Design, weights: Array, wanted: int | float) -> tuple[Arra
     matrix = form.matrix() if _takes_matrix(form, length, _first_count(wanted)) else None
     # The trace, where it is at hand, saves a pass over the data.
     total = _variance(float(weights @ design.squared_rows() if matrix is None else np.trace(matrix)), rounding)
-    spread, vectors = decompose(form, length, wanted, total, matrix)
+    spread, vectors = decompose(form, length, wanted, total, matrix, tell)
     if columns <= rows:
         return spread, vectors.T, total
     # In order of decreasing values the factor Q keeps the directions, and it fills in where there is no variance left.
-    with single_threaded_blas():
+    with single_threaded_blas(), stopping(lambda: False):  # what was found is worth one pass more
         right = linalg.qr(design.tdot(np.sqrt(weights)[:, None] * vectors), mode="economic", check_finite=False)[0]
     return spread, right.T, total
 
@@ -507,29 +597,46 @@ def _takes_matrix(form: Any, length: int, count: int) -> bool:
 
 
 def decompose(
-    form: Any, length: int, wanted: int | float, total: float, matrix: Array | None = None
+    form: Any,
+    length: int,
+    wanted: int | float,
+    total: float,
+    matrix: Array | None = None,
+    tell: Callable[[Array], bool] = _go_on,
 ) -> tuple[Array, Array]:
-    """The largest eigenvalues of a form, decreasing, and their vectors as columns: a number of them, or a share."""
-    count = _first_count(wanted)
+    """The largest eigenvalues of a form, decreasing, and their vectors as columns: a number of them, or a share.
+
+    ``tell`` hears of every round, and may end the search with what there is.
+    """
+    count, ended = _first_count(wanted), False
+
+    def told(values: Array) -> bool:
+        nonlocal ended
+        ended = tell(values / total)
+        return ended
+
     while not _takes_all(length, count):
         multiply = form.multiply
         if _takes_matrix(form, length, count):
             matrix = form.matrix() if matrix is None else matrix
             multiply = partial(_product, matrix)
-        values, vectors = leading(multiply, length, count)
-        if not isinstance(wanted, float) or values.sum() >= wanted * total:
+        values, vectors = leading(multiply, length, count, told)
+        if not isinstance(wanted, float) or values.sum() >= wanted * total or ended:
             values = _cut(values, wanted, total)
             return values, vectors[:, : len(values)]
         count *= 2
+    whole = form.matrix() if matrix is None else matrix
     few = isinstance(wanted, int) and 4 * wanted < length
+    find = partial(
+        linalg.eigh,
+        whole,
+        subset_by_index=[length - wanted, length - 1] if few else None,
+        driver="evr" if few else "evd",
+        overwrite_a=True,
+        check_finite=False,
+    )
     with single_threaded_blas():
-        values, vectors = linalg.eigh(
-            form.matrix() if matrix is None else matrix,
-            subset_by_index=[length - wanted, length - 1] if few else None,
-            driver="evr" if few else "evd",
-            overwrite_a=True,
-            check_finite=False,
-        )
+        values, vectors = patiently(find, length)
     values = _cut(np.maximum(values[::-1], 0.0), wanted, total)
     return values, vectors[:, ::-1][:, : len(values)]
 

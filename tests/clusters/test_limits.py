@@ -1,0 +1,218 @@
+"""What all machines without a target, and the metrics, have in common: limits, Ctrl-C, callbacks, plain refusals."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 6)) + 4 * rng.integers(0, 3, 400)[:, None]
+Y = (X[:, 0] > 4).astype(int)
+GAUSSIAN = er.kernels.Gaussian(3.0)
+
+MACHINES = {
+    "k-means": er.KMeans(5, init="random", random_state=0),
+    "mini-batches": er.KMeans(5, batch_size=50, random_state=0),
+    "kernel k-means": er.KMeans(5, GAUSSIAN, init="random", random_state=0),
+    "hierarchical": er.Hierarchical(),
+    "kernel hierarchical": er.Hierarchical("complete", GAUSSIAN),
+    "mixture": er.GaussianMixture(3, init="random", tol=0, random_state=0),
+    "pca": er.PCA(3),
+    "kernel pca": er.PCA(3, GAUSSIAN),
+    "dictionary": er.Dictionary(4, coding="omp", nonzeros=2, tol=0, random_state=0),
+    "contrastive metric": er.ContrastiveMetric(tol=0),
+    "large-margin metric": er.LargeMarginMetric(tol=0),
+}
+DENSITY = {"density": er.GaussianDensity()}
+
+
+@pytest.fixture(autouse=True)
+def long_data(monkeypatch):
+    """As if the rows were many: restarts one after the other, merges in pieces, directions in many rounds."""
+    monkeypatch.setattr("empirisk.clusters.lloyd.SMALL", 0)
+    monkeypatch.setattr("empirisk.clusters.hierarchical.MERGES", 20)
+    monkeypatch.setattr("empirisk.projections.pca.SMALL", 0)
+    monkeypatch.setattr("empirisk.projections.pca.LEAST", 5)
+    monkeypatch.setattr("empirisk.projections.pca.FOR_PAIRS", 0)
+    monkeypatch.setattr("empirisk.linalg.leading.BLOCK", 1)
+    monkeypatch.setattr("empirisk.linalg.leading.DEPTH", 1)
+
+
+class Watcher:
+    """Counts the pieces of a fit, and stops it or presses Ctrl-C after some."""
+
+    def __init__(self, after, press=False):
+        self.pieces, self.after, self.press = 0, after, press
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is None:
+            return False
+        self.pieces += 1
+        if self.press and self.pieces == self.after:
+            signal.raise_signal(signal.SIGINT)
+        return not self.press and self.pieces >= self.after
+
+
+def usable(machine):
+    """Whether a fitted machine answers, with finite numbers, and says how it went."""
+    assert machine.history_
+    assert all(len(values) for values in machine.history_.values())
+    answers = [
+        getattr(machine, name)(X) for name in ("predict", "transform", "score_samples") if hasattr(machine, name)
+    ]
+    answers += [machine.labels_] if hasattr(machine, "labels_") else []
+    return bool(answers) and all(len(found) == len(X) and np.isfinite(found).all() for found in answers)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_callback_follows_a_fit_and_stops_it(name):
+    watcher = Watcher(2)
+    machine = clone(MACHINES[name]).set_callbacks(watcher).fit(X, Y)
+    assert (machine.stopped_, watcher.pieces) == ("callback", 2)
+    assert usable(machine)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_ctrl_c_keeps_what_is_there(name):
+    machine = clone(MACHINES[name]).set_callbacks(Watcher(2, press=True))
+    with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+        machine.fit(X, Y)
+    assert caught[0].filename == __file__
+    assert machine.stopped_ == "interrupted"
+    assert usable(machine)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_time_ends_a_fit(name):
+    machine = clone(MACHINES[name]).set_params(max_time=1e-9)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        machine.fit(X, Y)
+    assert machine.stopped_ == "max_time"
+    if name not in ("dictionary", *METRICS):  # these are stopped before a first value
+        assert usable(machine)
+    else:
+        assert np.isfinite(machine.transform(X)).all()
+    with pytest.raises(EmpiriskError, match="max_time=-1"):
+        clone(machine).set_params(max_time=-1).fit(X, Y)
+
+
+def test_directions_in_no_time_are_those_of_some_rows():
+    """Scaled to all rows: with few columns and many rows they are all but the true ones."""
+    rows = np.random.default_rng(1).normal(size=(20_000, 4)) * [5.0, 3.0, 1.0, 0.5]
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        quick = er.PCA(2, max_time=1e-9).fit(rows)
+    slow = er.PCA(2).fit(rows)
+    np.testing.assert_allclose(quick.explained_variance_, slow.explained_variance_, rtol=0.2)
+    assert (np.abs(np.sum(quick.components_ * slow.components_, axis=1)) > 0.98).all()
+
+
+def test_a_tree_in_no_time_links_cells_where_there_are_many_rows(monkeypatch):
+    monkeypatch.setattr("empirisk.clusters.hierarchical.QUICK", 100)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        machine = er.Hierarchical(n_clusters=3, max_time=1e-9, random_state=0).fit(X)
+    assert len(machine.linkage_) == 255
+    assert len(np.unique(machine.labels_)) == 3
+    repeated = np.repeat(X[:5], 80, axis=0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        assert len(er.Hierarchical(max_time=1e-9, random_state=0).fit(repeated).linkage_) == 4
+
+
+def test_merges_that_were_found_in_time_are_those_of_the_whole_tree():
+    watcher = Watcher(5)
+    part = er.Hierarchical("average").set_callbacks(watcher).fit(X)
+    whole = er.Hierarchical("average").fit(X)
+    known = int(part.history_["merges"][-1])
+    assert known == 100
+    found = part.linkage_[part.linkage_[:, 2] < part.linkage_[-1, 2], 2]
+    assert len(found) >= known - 1
+    assert all(np.isclose(whole.linkage_[:, 2], height, rtol=1e-12).any() for height in found)
+    assert (np.diff(part.linkage_[:, 2]) >= 0).all()
+
+
+def test_starts_of_k_means_look_at_the_clock():
+    rows = np.random.default_rng(0).normal(size=(30_000, 8))
+    start = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        machine = er.KMeans(500, max_iter=1, max_time=1e-9, random_state=0).fit(rows)
+    assert len(np.unique(machine.labels_)) == 500
+    assert machine.history_["inertia"].shape == (1,)
+    assert time.perf_counter() > start
+
+
+# --- plain refusals: what is wrong, and which machines it is wrong for ------------------------------------------------
+
+EQUAL = np.repeat([[0.0, 1.0, 0.0, 2.0, 0.0, 0.5], [1.0, 0.0, 5.0, 1.0, 1.0, 1.5]], 20, axis=0)
+CONSTANT = np.column_stack([X[:, :5], np.full(len(X), 3.0)])
+HALVES = np.arange(len(X)) % 2
+EVERY = [*MACHINES, *DENSITY]
+DENSITIES = ("mixture", "density")
+METRICS = ("contrastive metric", "large-margin metric")
+
+CASES = {
+    "nan": (np.where(np.arange(6) == 2, np.nan, X), {}, dict.fromkeys(EVERY, "NaN")),
+    "infinite": (np.where(np.arange(6) == 2, np.inf, X), {}, dict.fromkeys(EVERY, "infinity")),
+    "negative weights": (X, {"sample_weight": -np.ones(len(X))}, dict.fromkeys(EVERY, "sample_weight.*negative")),
+    "no weights": (X, {"sample_weight": np.zeros(len(X))}, dict.fromkeys(EVERY, "sample_weight")),
+    "one row": (
+        X[:1],
+        {},
+        dict.fromkeys(EVERY, "one sample|n_samples=1|1 distinct rows|one class|at least two|1 sample")
+        | {"dictionary": None},
+    ),
+    "equal rows": (
+        EQUAL,
+        {},
+        dict.fromkeys(EVERY)
+        | dict.fromkeys(["k-means", "mini-batches", "kernel k-means"], "n_clusters=5 exceeds the 2 distinct rows")
+        | {"mixture": "n_components=3 exceeds the 2 distinct rows"},
+    ),
+    "fewer rows than columns": (X[:4], {}, dict.fromkeys(EVERY)
+        | dict.fromkeys(["k-means", "mini-batches", "kernel k-means"], "n_clusters=5 exceeds the 4 distinct rows")),
+    "constant column": (CONSTANT, {}, dict.fromkeys(EVERY) | dict.fromkeys(DENSITIES, "Column 5 of X is constant")),
+    "nothing varies": (
+        np.ones((40, 6)),
+        {},
+        dict.fromkeys(EVERY, "distinct|constant|equal")
+        | dict.fromkeys(["dictionary", *METRICS, "hierarchical", "kernel hierarchical"]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("case", CASES)
+def test_rows_that_mean_nothing_are_refused_in_a_sentence_and_others_are_taken(case, name):
+    rows, weights, refusals = CASES[case]
+    machine = clone((MACHINES | DENSITY)[name]).fit(X, Y)
+    before = dict(vars(machine))
+    target = HALVES[: len(rows)]
+    if refusals[name] is None:
+        machine.fit(rows, target, **weights)
+        return
+    with pytest.raises(ValueError, match=refusals[name]) as caught:
+        machine.fit(rows, target, **weights)
+    assert str(caught.value).count("\n") <= 12  # scikit-learn's own sentence about NaN is the longest
+    after = dict(vars(machine))
+    assert after.keys() == before.keys()
+    assert all(after[key] is before[key] for key in before)
+
+
+@pytest.mark.parametrize("linkage", ["single", "average"])
+def test_a_tree_of_equal_rows_cannot_be_cut_into_more_clusters(linkage):
+    with pytest.raises(EmpiriskError, match="n_clusters=3 exceeds the 2 distinct rows"):
+        er.Hierarchical(linkage, n_clusters=3).fit(EQUAL)
