@@ -132,3 +132,9 @@ def test_what_is_said_of_a_learning_curve_agrees_with_it():
     rising = said("accuracy", [0.9 + folds] * 2, [0.86 + 10 * folds, 0.88 - 30 * folds], 0.5)
     assert rising.startswith("undecided")
     assert "not help" not in rising
+
+
+def test_no_chance_is_none():
+    errors = np.random.default_rng(0).normal(size=5000)
+    assert "with probability less than 0.0001 %: hardly luck" in paired_luck(errors, 50 * errors, "rmse")
+    assert "with probability less than 0.0001 %: hardly luck" in str(er.theory.luck(10, 20_000, 0.7))

@@ -166,10 +166,10 @@ class Contest:
             rows *= GROWTH
 
     def _best(self, order: list[tuple[int, Contestant]]) -> list[tuple[int, Contestant]]:
-        """The better half of those that can play, best first, and those that were too slow to tell."""
+        """The better half of those that can play, best first, and the early ones that were only being compiled."""
         able = [pair for pair in order if self._of(*pair).state != "out"]
         ranked = sorted((pair for pair in able if len(self._of(*pair).scores)), key=lambda pair: -self._of(*pair).mean)
-        unknown = [pair for pair in able if not len(self._of(*pair).scores)]
+        unknown = [pair for pair in able if pair[1].early and not len(self._of(*pair).scores)]
         return ranked[: max(FEWEST, len(ranked) // 2)] + unknown
 
     def _best_first(self, everyone: list[tuple[int, Contestant]]) -> list[tuple[int, Contestant]]:

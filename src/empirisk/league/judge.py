@@ -20,7 +20,7 @@ from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan
 from empirisk.settings import settings
-from empirisk.theory.bound import percent
+from empirisk.theory.bound import chance
 from empirisk.theory.luck import SURPRISE, luck
 
 CONFIDENCE = 0.95
@@ -120,9 +120,9 @@ def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:
     if gains.mean() <= 0:
         return f"{sentence} That is no less, so it shows nothing."
     error = gains.std(ddof=1) / np.sqrt(rows) if rows > 1 else np.inf
-    chance = float(student.sf(gains.mean() / max(error, 1e-300), max(rows - 1, 1)))
-    verdict = "hardly luck" if chance <= SURPRISE else "it could be luck"
-    return f"{sentence} Chance alone does that with probability {percent(chance)}: {verdict}."
+    probability = float(student.sf(gains.mean() / max(error, 1e-300), max(rows - 1, 1)))
+    verdict = "hardly luck" if probability <= SURPRISE else "it could be luck"
+    return f"{sentence} Chance alone does that with probability {chance(probability)}: {verdict}."
 
 
 def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, float]:

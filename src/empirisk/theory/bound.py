@@ -54,6 +54,15 @@ def percent(rate: float) -> str:
     return "less than 0.0001 %" if 0 < rate < 1e-6 else f"{100 * rate:.3g} %"
 
 
+def chance(probability: float) -> str:
+    """The probability of what can happen: never none, even where it is too small for a float.
+
+    >>> chance(0.0), chance(0.02)
+    ('less than 0.0001 %', '2 %')
+    """
+    return percent(max(probability, sys.float_info.min))
+
+
 def _number(value: Any) -> float:
     """The value as a float, infinite for a whole number beyond all floats; NaN where it is no number."""
     if isinstance(value, int) and abs(value) > sys.float_info.max:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import beta, binom, norm
 
 from empirisk.errors import EmpiriskError
-from empirisk.theory.bound import Bound, check_counts, check_open, check_rate, percent
+from empirisk.theory.bound import Bound, chance, check_counts, check_open, check_rate, percent
 
 #: Below this probability nobody believes in luck.
 SURPRISE = 0.05
@@ -45,7 +45,7 @@ def luck(errors: int, n: int, rate: float = 0.5) -> Bound:
     verdict = "it could be luck" if value > SURPRISE else "hardly luck"
     verdict = "that is no fewer than expected, so it shows nothing" if vacuous else verdict
     sentence = f"With a true error rate of {percent(rate)}, at most {errors} errors in {n} happen with probability "
-    return Bound(value, vacuous, f"{sentence}{percent(value)}: {verdict}.")
+    return Bound(value, vacuous, f"{sentence}{chance(value)}: {verdict}.")
 
 
 def error_bound(errors: int, n: int, confidence: float = 0.95) -> Bound:
