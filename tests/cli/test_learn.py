@@ -177,4 +177,4 @@ def test_every_step_is_told():
     er.learn("iris", machines=["centroid"], folds=2, listener=Heard())
     assert Heard.steps[0] == "reading the table"
     assert "Nearest centroid, fold 2 of 2" in Heard.steps
-    assert Heard.steps[-4:] == ["the test", "importances", "the learning curve", "drawing and writing"]
+    assert Heard.steps[-5:] == ["the test", "importances", "effects", "the learning curve", "drawing and writing"]

@@ -59,7 +59,7 @@ def test_what_fails_is_named(monkeypatch, tmp_path):
         raise TypeError("no such thing")
 
     monkeypatch.setattr(judge, "importances", broken)
-    monkeypatch.setattr(plots, "confusion", broken)
+    monkeypatch.setattr(plots, "to_svg", broken)
     found = er.learn(table(), "y", machines=["centroid"], out=tmp_path / "it")
     assert "Importances could not be made: TypeError: no such thing" in found.warnings
     page = report.page(found)

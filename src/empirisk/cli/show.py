@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from empirisk.cli.models import load_model
+from empirisk.report.terms import equation
 from empirisk.tables.columns import UNUSED
 from empirisk.tables.model import TableModel
-
-TERMS = 8  # of an equation that are shown
 
 
 def command(
@@ -57,24 +55,6 @@ def describe(model: TableModel) -> dict[str, Any]:
             for c in model.schema.columns
         ],
     }
-
-
-def equation(model: TableModel) -> str:
-    """The largest terms of a linear machine on encoded columns; nothing for other machines."""
-    weights = getattr(model.machine, "coef_", None)
-    encoder = model.pipeline[0]
-    names = getattr(encoder, "names_", None)
-    if weights is None or names is None or np.ndim(weights) > 2:
-        return ""
-    weights = np.atleast_2d(weights)
-    if weights.shape != (1, len(names)):
-        return ""
-    largest = np.argsort(-np.abs(weights[0]), kind="stable")[:TERMS]
-    terms = [f"{weights[0, k]:+.4g} [{names[k]}]" for k in largest if weights[0, k] != 0]
-    more = int(np.count_nonzero(weights)) - len(terms)
-    constant = float(np.ravel(getattr(model.machine, "intercept_", 0.0))[0])
-    rest = f" and {more} smaller terms" if more > 0 else ""
-    return f"f = {constant:.4g} {' '.join(terms)}{rest}; numbers are centred and scaled"
 
 
 def _short(values: list[str]) -> str:

@@ -22,6 +22,9 @@ from empirisk.league.arena import Arena
 from empirisk.league.clock import Clock, Stopped
 from empirisk.league.contest import Contest, Standing, sentence, winner
 from empirisk.league.contestants import contestants
+from empirisk.league.effects import SECONDS as EFFECT_SECONDS
+from empirisk.league.effects import effects
+from empirisk.league.origin import Origin
 from empirisk.league.presses import Presses
 from empirisk.league.refit import refit
 from empirisk.league.result import Learned
@@ -139,6 +142,7 @@ def learn(
     >>> found.model.predict(er.tables.read("iris").head(2))
     array(['setosa', 'setosa'], dtype='<U10')
     """
+    given = dict(locals())
     begin, work = perf_counter(), process_time()
     listener = listener or Listener()
     _check(folds, time, seed)
@@ -169,7 +173,7 @@ def learn(
             listener.chosen(best)
             learned = _finish(found, contest, standings, best, decides)
             listener.doing("drawing and writing")
-            learned = replace(learned, seconds=perf_counter() - begin)
+            learned = replace(learned, seconds=perf_counter() - begin, origin=Origin.of(learn, given))
             if paths is not None:
                 _write(learned, paths, presses)
     listener.done(learned)
@@ -215,6 +219,10 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         "importances",
         lambda: judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest)),
     )
+    leading = _leading(importances, found)
+    seen = leading and extras.get(
+        "effects", lambda: effects(found, pipeline, leading, seed, min(EFFECT_SECONDS, LOOKING * clock.rest))
+    )
     curve = extras.get(
         "the learning curve",
         lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest)),
@@ -235,7 +243,9 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         differences=_differences(standings, best, share),
         intervals={one.name: judge.interval(one, metric, share) for one in finished},
         importances=importances or [],
+        effects=seen or [],
         curve=curve,
+        plan=found,
     )
 
 
@@ -249,6 +259,14 @@ def _on_fewer_rows(found: Plan, rows: int, held_out: int) -> list[str]:
     if len(found.test) < held_out:
         sentences.append(f"It was tested on {len(found.test):,} of {held_out:,} rows that were held out, for the time.")
     return sentences
+
+
+def _leading(importances: list | None, found: Plan) -> list[str]:
+    """The columns that matter most, as far as that is known; texts are too many to be tried one by one."""
+    texts = set(found.schema.of_kind("text"))
+    known = [name for name, fall, _ in importances or [] if fall > 0]
+    names = known if importances else [column.name for column in found.schema.used]
+    return [name for name in names if name not in texts]
 
 
 def _differences(standings: Sequence[Standing], best: Standing, share: float) -> dict[str, str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from empirisk.evaluation.intervals import Score
 from empirisk.league.contest import Standing
-from empirisk.report.words import number
+from empirisk.report.words import error_of, number
 from empirisk.report.words import plain as plain_name
 
 
@@ -68,8 +68,14 @@ class Learned:
         For each contestant, how it compares with the winner, in words.
     importances : list of (column, mean, deviation)
         How much the metric falls when a column is shuffled, on the test part.
+    effects : list of Effect
+        What the model makes of the leading columns.
     curve : LearningCurve or None
         Scores of the winner over the number of rows.
+    plan : Plan
+        What was learned from: rows, columns, and which of them only judged.
+    origin : Origin
+        What it takes to make the result again.
     twins : int
         Test rows that equal a training row in every column.
     seconds : float
@@ -89,7 +95,10 @@ class Learned:
     differences: dict[str, str] = field(default_factory=dict)
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     importances: list[tuple[str, float, float]] = field(default_factory=list)
+    effects: list[Any] = field(default_factory=list)
     curve: Any = None
+    plan: Any = None
+    origin: Any = None
     twins: int = 0
     seconds: float = 0.0
 
@@ -135,11 +144,11 @@ class Learned:
         low, high = first.interval
         rows = f"{len(self.test.truth):,} rows {'that were held out' if self.twins else 'it had never seen'}"
         if self.classes is None:
-            error = float(np.mean(np.abs(self.test.truth - self.test.predictions)))
-            plain = float(np.mean(np.abs(self.test.truth - np.mean(self.test.truth))))
+            name, size = error_of(self.metric)
+            error, plain = size(self.test.truth, self.test.predictions), size(self.test.truth, self.test.truth.mean())
             return (
-                f"On {rows}, the model's predictions of {self.target} are off by "
-                f"{number(error)} on average; always predicting the mean would be off by {number(plain)}."
+                f"On {rows}, the model's predictions of {self.target} are off by {number(error)} ({name}); "
+                f"always predicting the mean would be off by {number(plain)}."
             )
         hits = float(np.mean(self.test.truth == self.test.predictions))
         _, counts = np.unique(self.test.truth, return_counts=True)

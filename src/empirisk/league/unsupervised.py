@@ -18,6 +18,7 @@ from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
 from empirisk.errors import EmpiriskError
 from empirisk.files.save import save
+from empirisk.league.origin import Origin
 from empirisk.projections.pca import PCA
 from empirisk.report import unsupervised as report
 from empirisk.settings import config
@@ -76,6 +77,8 @@ class Described:
         How many rows there are.
     seconds : float
         How long it took.
+    origin : Origin
+        What it takes to make the result again.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Described:
     strange: list[tuple[int, float]]
     frame: pl.DataFrame
     seconds: float
+    origin: Origin
 
     def summary(self) -> str:
         """The finding in a sentence."""
@@ -130,7 +134,7 @@ def describe(
     >>> len(found.clusters), found.directions[0].share > 0.7
     (2, True)
     """
-    begin = perf_counter()
+    given, begin = dict(locals()), perf_counter()
     frame = tables.read(data)
     schema = tables.understand(frame, without=list(drop), types=types)
     if frame.height < LEAST_ROWS:
@@ -160,6 +164,7 @@ def describe(
         strange=strange,
         frame=frame,
         seconds=perf_counter() - begin,
+        origin=Origin.of(describe, given, "--no-target"),
     )
     if out is not None:
         report.write(described, f"{out}.report.html", f"{Path(out).name}.model")

@@ -353,6 +353,7 @@ def _label(axes: Axes, counts: np.ndarray, shares: np.ndarray, names: list[str])
 
 
 CUTS = ("uniform", "quantile")
+COUNTED, APART = 0.15, 0.07  # height of the tallest bar of rows, and least room between their numbers
 
 
 def calibration(
@@ -367,7 +368,8 @@ def calibration(
 ) -> Figure:
     """Draw how often the class came true against how probable it was said to be; the diagonal is perfect.
 
-    Bars are 95 % intervals (Clopper-Pearson) of each bin's rate: a point is off only if its bar misses the diagonal.
+    Whiskers are 95 % intervals (Clopper-Pearson) of each bin's rate: a point is off only if its whisker misses the
+    diagonal. For one class, pale bars along the bottom and numbers above the axes count the rows of each bin.
 
     Parameters
     ----------
@@ -405,7 +407,9 @@ def calibration(
         raise EmpiriskError("probabilities must lie between 0 and 1; use er.plots.roc for scores of another kind.")
     axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
     for number, one in enumerate(curves):
-        said, came, low, high = binned(one, bins, cut)
+        said, came, low, high, rows = binned(one, bins, cut)
+        if len(curves) == 1:
+            _count(axes, said, rows)
         error = float(np.average((one.scores - one.belongs) ** 2, weights=one.weights))
         axes.plot(
             said,
@@ -421,13 +425,24 @@ def calibration(
         axes.errorbar(said, came, yerr=reach, fmt="none", ecolor=shade, elinewidth=0.9, capsize=2.5)
     axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="perfect")
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    style.dress(axes, "Calibration", "predicted probability", "share that came true")
+    style.dress(axes, "Calibration", "predicted probability", "share that came true", room=16.0)
     style.legend(axes)
     return style.root(axes)
 
 
-def binned(one: Scored, bins: int, cut: str) -> tuple[Array, Array, Array, Array]:
-    """For each bin with rows: mean probability, rate, and the interval of the rate."""
+def _count(axes: Axes, places: Array, rows: Array) -> None:
+    """Rows of each bin: bars that leave the points in sight, and numbers above the axes where they do not overlap."""
+    heights = COUNTED * rows / rows.max()
+    axes.bar(places, heights, width=0.03, color=style.PALETTE[8], alpha=0.35, linewidth=0, zorder=1)
+    last = -np.inf
+    for place, count in zip(places, rows, strict=True):
+        if place - last >= APART:
+            axes.text(place, 1.03, f"{count:,.6g}", fontsize=7, ha="center", va="bottom", color=style.SOFT)
+            last = place
+
+
+def binned(one: Scored, bins: int, cut: str) -> tuple[Array, Array, Array, Array, Array]:
+    """For each bin with rows: mean probability, rate, the interval of the rate, and the rows."""
     places = np.linspace(0, 1, bins + 1)
     edges = places if cut == "uniform" else np.unique(np.quantile(one.scores, places))
     numbers = np.clip(np.searchsorted(edges[1:-1], one.scores, side="right"), 0, bins - 1)
@@ -435,9 +450,9 @@ def binned(one: Scored, bins: int, cut: str) -> tuple[Array, Array, Array, Array
     used = counts > 0
     hits = np.bincount(numbers, weights=one.weights * one.belongs, minlength=bins)[used]
     said = np.bincount(numbers, weights=one.weights * one.scores, minlength=bins)[used] / counts[used]
-    rows = counts[used]
+    rows = counts[used].astype(np.float64)
     low, high = np.transpose([clopper_pearson(hit, row, 0.95) for hit, row in zip(hits, rows, strict=True)])
-    return said, hits / rows, low, high
+    return said, hits / rows, low, high, rows
 
 
 def residuals(
@@ -474,7 +489,9 @@ def residuals(
     left = known - said
     first, second = style.panels(axes, 2, (8.6, 4.0))
     shown = style.padded(np.concatenate([known, said]), 0.05)
-    first.scatter(known, said, s=_size(len(known)), color=style.PALETTE[0], alpha=0.65, linewidths=0, zorder=2)
+    some = style.some(len(known))
+    look: dict[str, Any] = {"color": style.PALETTE[0], "alpha": 0.65, "linewidths": 0, "zorder": 2}
+    first.scatter(known[some], said[some], s=_size(len(some)), **look)
     first.plot(shown, shown, "-", color=style.INK, lw=1.0, zorder=3)
     first.set(xlim=shown, ylim=shown, aspect="equal")
     error = float(np.sqrt(np.average(left**2, weights=weights)))

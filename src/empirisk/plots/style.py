@@ -1,7 +1,10 @@
 """The look of the views: colours, markers, axes and legends, set on each drawing and never on Matplotlib as a whole."""
 
 import textwrap
-from collections.abc import Iterable
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,6 +43,8 @@ DASHES: tuple[Any, ...] = (
 INK, SOFT, FAINT = "0.2", "0.45", "0.88"
 SIZE = (6.4, 4.4)
 TITLE, LABEL, SMALL = 11, 10, 8.5
+#: Points of a cloud: more of them only hide each other.
+MOST_POINTS = 3000
 
 
 def colour(number: int) -> str:
@@ -76,6 +81,29 @@ def plain(name: Any, most: int = 24) -> str:
     # Matplotlib reads $...$ as mathematics, and hides what begins with an underscore from legends.
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
+
+
+def wide_letters(text: str) -> int:
+    """How many letters are as wide as they are high, such as Chinese ones."""
+    return sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+
+
+def roomy(text: str) -> str:
+    """Text that ends at its place, with the room for wide letters that Matplotlib's font, which lacks them, forgets."""
+    return " " * round(1.4 * wide_letters(text)) + text
+
+
+@contextmanager
+def any_script() -> Iterator[None]:
+    """Letters that Matplotlib's own font lacks are no cause for a warning: the reader of an SVG has fonts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        yield
+
+
+def some(count: int) -> np.ndarray:
+    """The numbers of the rows that are drawn as points: all, or a sample that is always the same."""
+    return np.sort(np.random.default_rng(0).permutation(count)[:MOST_POINTS])
 
 
 def sentence(text: str) -> str:

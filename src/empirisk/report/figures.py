@@ -1,73 +1,235 @@
-"""The pictures of the report, each with a sentence that says what to see."""
+"""The pictures of the report: one size, one font, room for names in any script, light enough for a mail."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
 
-from matplotlib.figure import Figure as Drawing
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from numpy.typing import NDArray
 
 from empirisk import plots
-from empirisk.report.words import plain
+from empirisk.plots import style
+from empirisk.report.blocks import Figure
 
-MOST_CLASSES = 30
-
-
-class Figure(NamedTuple):
-    """A picture and its caption."""
-
-    svg: str
-    caption: str
-
-
-def of_test(learned: Any) -> Iterator[Figure]:
-    """How the predictions on the test part look."""
-    test, classes = learned.test, learned.classes
-    if classes is None:
-        yield _drawn(
-            lambda: plots.residuals(test.truth, test.predictions), "Predictions against the truth, and their errors."
-        )
-        return
-    if len(classes) <= MOST_CLASSES:
-        yield _drawn(
-            lambda: plots.confusion(test.truth, test.predictions, classes=list(classes)),
-            "Rows are the truth, columns what the model said; the diagonal is right.",
-        )
-    graded = test.probabilities if test.probabilities is not None else test.decisions
-    if len(classes) == 2 and graded is not None:
-        scores = graded[:, 1] if graded.ndim == 2 else graded
-        positive = classes[1]
-        yield _drawn(
-            lambda: plots.roc(test.truth, scores, positive=positive),
-            f"How many of {positive} are found at the price of how many false alarms.",
-        )
-        yield _drawn(
-            lambda: plots.precision_recall(test.truth, scores, positive=positive),
-            f"How many of those called {positive} are right, over how many are found.",
-        )
-        if test.probabilities is not None:
-            yield _drawn(
-                lambda: plots.calibration(test.truth, scores, positive=positive),
-                "Whether 80 % means 80 %: points on the diagonal keep their word.",
-            )
+#: Inches: two stand side by side on a desk, and one can be read on a phone.
+SIZE = (4.8, 3.3)
+#: Points of a cloud beyond which it is drawn as dots and not as shapes.
+CLOUD = 300
+DOTS = 150  # to the inch: sharp on the screens of phones
+MOST_LINES = 6  # classes that are told apart
+NAME = 18  # letters of a name beside an axis
+BINS = 30
+FEW = 10  # whole numbers that are named one by one along an axis
+#: Black, the greys of `plots.style`, white and the first colour, in the words of the style sheet.
+FOLLOWING = {
+    "#000000": "var(--ink)",
+    to_hex(style.INK): "var(--ink)",
+    to_hex(style.SOFT): "var(--soft)",
+    to_hex(style.FAINT): "var(--line)",
+    "#ffffff": "var(--paper)",
+    style.PALETTE[0].lower(): "var(--mark)",
+}
 
 
-def of_machine(learned: Any) -> Iterator[Figure]:
-    """What the machine looks at, and whether more rows would help."""
-    if learned.importances:
-        names, means, deviations = zip(*learned.importances, strict=True)
-        yield _drawn(
-            lambda: plots.importance(list(means), list(deviations), names=list(names), most=15),
-            f"How much the {plain(learned.metric)} on the test part suffers when a column is shuffled.",
-        )
-    if learned.curve is not None:
-        yield _drawn(
-            lambda: plots.learning_curve(learned.curve),
-            "Scores of the machine chosen as it is given more and more rows.",
-        )
+def canvas() -> Axes:
+    """Where a picture is drawn."""
+    return style.canvas(None, SIZE)
 
 
-def _drawn(draw: Callable[[], Drawing], caption: str) -> Figure:
-    """The picture; one that cannot be drawn is named instead, for no result is lost for the sake of a picture."""
+def picture(title: str, caption: str, draw: Callable[[Axes], Any]) -> Figure:
+    """A picture; one that cannot be drawn is named instead, for no result is lost for the sake of a picture."""
+
+    def drawn() -> str:
+        axes = canvas()
+        draw(axes)
+        return finished(axes)
+
+    return guarded(title, caption, drawn)
+
+
+def guarded(title: str, caption: str, drawn: Callable[[], str], *, wide: bool = False) -> Figure:
+    """A picture that may fail."""
     try:
-        return Figure(plots.to_svg(draw()), caption)
+        with style.any_script():
+            return Figure(drawn(), title, caption, wide)
     except Exception as problem:  # noqa: BLE001
-        return Figure("", f"{caption} This picture could not be drawn ({type(problem).__name__}: {problem}).")
+        return Figure("", title, f"This picture could not be drawn ({type(problem).__name__}: {problem}).")
+
+
+def finished(axes: Axes) -> str:
+    """The picture as it stands in the page, which names it above and gives it a ground."""
+    figure = style.root(axes)
+    figure.patch.set_alpha(0)
+    for one in figure.axes:
+        one.patch.set_alpha(0)
+        one.set_title("", loc="left")
+        for cloud in one.collections:
+            cloud.set_rasterized(len(np.asarray(cloud.get_offsets())) > CLOUD)
+    legend = axes.get_legend()
+    if legend is not None:
+        handles, labels = axes.get_legend_handles_labels()
+        legend.remove()
+        across = 1 if max(map(len, labels)) > NAME + 8 else 2
+        figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=style.SMALL, frameon=False)
+    figure.set_dpi(DOTS)
+    # Other colours than these stand on a light and on a dark page.
+    return re.sub("|".join(FOLLOWING), lambda grey: FOLLOWING[grey[0]], plots.to_svg(figure))
+
+
+def tree(machine: Any, encoder: Any) -> str:
+    """The tree, with the names of the table's columns and with its numbers as they were before they were scaled."""
+    nodes = machine.nodes_
+    scaled = (nodes.feature >= 0) & (nodes.feature < len(encoder.numbers_.scale))
+    column = nodes.feature[scaled]
+    threshold = nodes.threshold.copy()
+    threshold[scaled] = threshold[scaled] * encoder.numbers_.scale[column] + encoder.numbers_.mean[column]
+    spoken = copy(machine)
+    spoken.nodes_ = replace(nodes, threshold=threshold)
+    spoken.columns_ = replace(machine.columns_, names=tuple(encoder.names_))
+    figure = plots.tree(spoken, max_depth=4)
+    figure.patch.set_alpha(0)
+    return plots.to_svg(figure)
+
+
+def effect(axes: Axes, found: Any, what: str, limits: tuple[float, float]) -> None:
+    """The average prediction over the values of a column, between limits that all columns share."""
+    words = found.kind in ("category", "boolean")
+    places = np.arange(len(found.values)) if words else found.values
+    for k, name in enumerate(found.outputs):
+        look: dict[str, Any] = {"color": style.colour(k), "label": style.plain(name, NAME)}
+        if words:
+            shift = places + 0.12 * (k - (len(found.outputs) - 1) / 2)
+            reach = [found.mean[k] - found.low[k], found.high[k] - found.mean[k]]
+            axes.errorbar(found.mean[k], shift, xerr=reach, fmt=style.marker(k), ms=5, elinewidth=1.4, **look)
+        else:
+            axes.fill_between(places, found.low[k], found.high[k], color=style.colour(k), alpha=0.2, linewidth=0)
+            axes.plot(places, found.mean[k], linestyle=style.dashes(k), lw=1.8, marker=style.marker(k), ms=3.5, **look)
+    if words:
+        names = [("no", "yes")[int(value)] for value in found.values] if found.kind == "boolean" else found.values
+        name_levels(axes, names)
+        axes.set_xlim(limits)
+        style.dress(axes, "", style.plain(what, 40), "")
+    else:
+        axes.set_ylim(limits)
+        style.dress(axes, "", style.plain(found.column, 40), style.plain(what, 30))
+        if found.kind == "date":
+            dated(axes)
+        elif len(places) <= FEW and all(value == round(value) for value in places):
+            axes.set_xticks(places)
+    if len(found.outputs) > 1:
+        style.legend(axes)
+
+
+def name_levels(axes: Axes, names: Sequence[Any]) -> None:
+    """Words along the vertical axis, the first on top."""
+    axes.set_yticks(np.arange(len(names)), [style.roomy(style.plain(name, NAME)) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+def dated(axes: Axes) -> None:
+    """Short dates along the horizontal axis."""
+    locator = AutoDateLocator(maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def histogram(axes: Axes, values: NDArray, name: str) -> None:
+    """How often numbers occur."""
+    axes.hist(values, bins=bins(values), color=style.PALETTE[4], edgecolor="white", linewidth=0.5)
+    style.dress(axes, "", style.plain(name, 40), "rows")
+
+
+def bins(values: NDArray) -> list[float]:
+    """Edges of a histogram that a few far values do not spoil: beyond them, the outer bins have no end."""
+    low, high = np.quantile(values, [0.005, 0.995])
+    inner = values[(values >= low) & (values <= high)]
+    whole = bool((inner == np.round(inner)).all()) and np.ptp(inner) < BINS
+    if whole:
+        return (np.arange(inner.min(), inner.max() + 2) - 0.5).tolist()
+    return np.linspace(*style.padded(inner, 0.0), BINS + 1).tolist()
+
+
+def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequence[Any], name: str) -> None:
+    """How a column differs between classes: their histograms, or their shares among each word."""
+    if kind == "category":
+        levels = frequent(values)
+        shares = np.array([[np.mean(y[values == level] == label) for level in levels] for label in classes])
+        left = np.zeros(len(levels))
+        for k, label in enumerate(classes):
+            look: dict[str, Any] = {"color": style.colour(k), "edgecolor": "white", "linewidth": 0.5}
+            axes.barh(np.arange(len(levels)), shares[k], left=left, label=style.plain(label, NAME), **look)
+            left += shares[k]
+        name_levels(axes, levels)
+        style.dress(axes, "", f"share of its rows, {style.plain(name)}", "", grid=False)
+    else:
+        edges = bins(values) if kind != "boolean" else [-0.5, 0.5, 1.5]
+        for k, label in enumerate(classes):
+            part = values[y == label]
+            shares = np.histogram(part, edges)[0] / max(len(part), 1)
+            look: dict[str, Any] = {"color": style.colour(k), "linestyle": style.dashes(k), "lw": 1.7}
+            axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **look)
+            if len(edges) <= FEW + 1:
+                style.whole_numbers(axes)
+        style.dress(axes, "", style.plain(name, 40), "share of the class")
+    style.legend(axes)
+
+
+def by_number(axes: Axes, values: NDArray, kind: str, y: NDArray, name: str, target: str) -> None:
+    """How a number goes with a column: a cloud, or the middle half of it among each word."""
+    if kind == "category":
+        levels = frequent(values)
+        looks: dict[str, Any] = {"showfliers": False, "widths": 0.6, "medianprops": {"color": style.INK}}
+        axes.boxplot([y[values == level] for level in levels], vert=False, positions=range(len(levels)), **looks)
+        name_levels(axes, levels)
+        style.dress(axes, "", style.plain(target, 40), "")
+        return
+    some = style.some(len(y))
+    axes.scatter(values[some], y[some], s=9, color=style.PALETTE[0], alpha=0.5, linewidths=0)
+    style.dress(axes, "", style.plain(name, 40), style.plain(target, 30))
+    if kind == "date":
+        dated(axes)
+
+
+def together(axes: Axes, across: NDArray, up: NDArray, y: NDArray, classes: Sequence[Any], names: list[str]) -> None:
+    """Two columns at once, coloured by the target."""
+    some = style.some(len(y))
+    across, up, y = across[some], up[some], y[some]
+    if len(classes):
+        for k, label in enumerate(classes):
+            rows = y == label
+            look: dict[str, Any] = {
+                "color": style.colour(k),
+                "marker": style.marker(k),
+                "label": style.plain(label, NAME),
+            }
+            axes.scatter(across[rows], up[rows], s=10, alpha=0.6, linewidths=0, **look)
+        style.legend(axes)
+    else:
+        low, high = np.quantile(y, [0.02, 0.98])
+        drawn = axes.scatter(across, up, s=9, c=y, cmap="viridis", vmin=low, vmax=high, linewidths=0)
+        bar = axes.figure.colorbar(drawn, ax=axes)
+        bar.set_label(style.plain(names[2], 30), fontsize=style.LABEL)
+        bar.ax.tick_params(labelsize=style.SMALL)
+        bar.solids.set_rasterized(True)  # type: ignore[union-attr]
+    for set_limits, values in ((axes.set_xlim, across), (axes.set_ylim, up)):
+        set_limits(style.padded(np.quantile(values, [0.005, 0.995])))
+    style.dress(axes, "", style.plain(names[0], 40), style.plain(names[1], 30))
+
+
+def frequent(values: NDArray, most: int = 8) -> list[Any]:
+    """The most frequent words."""
+    words, counts = np.unique(values[values != None], return_counts=True)  # noqa: E711 - entry by entry
+    return words[np.argsort(-counts, kind="stable")[:most]].tolist()
+
+
+def spark(counts: NDArray) -> str:
+    """A histogram the size of a word."""
+    top = max(float(np.max(counts)), 1.0)
+    bars = "".join(f"M{k} 20v-{20 * value / top:.1f}h.9V20z" for k, value in enumerate(counts))
+    look = 'class="spark" preserveAspectRatio="none" aria-hidden="true"'
+    return f'<svg {look} viewBox="0 0 {len(counts)} 20"><path d="{bars}"/></svg>'

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from empirisk import __version__
 from empirisk.files.atomic import whole_file
-from empirisk.report import figures, words
+from empirisk.report import data, machine, verdict
+from empirisk.report.blocks import Code, Head, Section, Table, Text, render, sections
+from empirisk.report.words import code, number, plain
 
 
 def page(learned: Any, model_file: str = "table.model") -> str:
@@ -26,26 +25,55 @@ def page(learned: Any, model_file: str = "table.model") -> str:
     >>> "Nearest centroid" in page(found)
     True
     """
-    environment = Environment(loader=PackageLoader("empirisk.report", "."), autoescape=True, undefined=StrictUndefined)
-    return environment.get_template("template.html").render(
-        title=f"{learned.name}: {learned.target}",
-        summary=learned.summary(),
-        cards=words.cards(learned),
-        warnings=learned.warnings,
-        league=words.league(learned),
-        metric=words.plain(learned.metric),
-        rows=words.rows(learned),
-        test=words.test(learned),
-        scores=words.scores(learned),
-        test_figures=list(figures.of_test(learned)),
-        machine=words.machine(learned),
-        equation=words.equation(learned),
-        machine_figures=list(figures.of_machine(learned)),
-        data=words.data(learned),
-        columns=words.columns(learned),
-        code=words.code(model_file),
-        footer=f"Written by Empirisk {__version__} in {learned.seconds:.0f} seconds.",
+    made, lost = sections(
+        {
+            "How good it is": lambda: verdict.test(learned),
+            "What it learned": lambda: machine.learned_what(learned),
+            "Where it errs": lambda: verdict.errors(learned),
+            "The data": lambda: data.data(learned),
+            "The league": lambda: machine.league(learned),
+            "The machine": lambda: machine.machine(learned),
+            "How to use it": lambda: use(learned.origin, learned.seconds, model_file),
+        }
     )
+    return render(
+        title=f"{learned.name}: {learned.target}",
+        byline=byline(learned.origin),
+        summary=learned.summary(),
+        cards=cards(learned),
+        warnings=[*learned.warnings, *lost],
+        sections=made,
+    )
+
+
+def byline(origin: Any) -> str:
+    """Whose report this is."""
+    return f"{origin.moment:%-d %B %Y}, from {origin.source}, by Empirisk {origin.versions['empirisk']}"
+
+
+def cards(learned: Any) -> list[tuple[str, str]]:
+    """The few numbers that come first."""
+    first = learned.test.scores[0]
+    low, high = first.interval
+    return [
+        (number(first.value), f"{plain(first.name)} on the test part"),
+        (f"{number(low)} to {number(high)}", "its 95 % interval"),
+        (learned.champion.title, "the machine chosen"),
+        (f"{learned.train_rows:,} + {len(learned.test.truth):,}", "rows to learn from + to test on"),
+    ]
+
+
+def use(origin: Any, seconds: float, model_file: str, what: str = "") -> Section:
+    """The lines that load the model, and what it takes to make it again."""
+    rows = [
+        ["Source", origin.source],
+        ["Command", origin.command],
+        ["Seed", str(origin.seed)],
+        ["Begun", f"{origin.moment:%-d %B %Y, %H:%M} UTC, {seconds:.0f} seconds"],
+        ["Versions", ", ".join(f"{name} {version}" for name, version in origin.versions.items())],
+    ]
+    made = Table("How it was made", [Head(""), Head("")], rows)
+    return Section("use", "How to use it", [*([Text(what)] if what else []), Code(code(model_file)), made])
 
 
 def write(learned: Any, path: str | Path, model_file: str = "table.model") -> Path:

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.axes import Axes
 
-from empirisk import __version__
 from empirisk.plots import style
-from empirisk.plots.svg import to_svg
-from empirisk.report import words
-from empirisk.report.page import write_text
+from empirisk.report.blocks import Cell, Figures, Head, Section, Table, Text, render, sections
+from empirisk.report.figures import picture
+from empirisk.report.page import byline, use, write_text
+from empirisk.report.words import count, shown
 
 __all__ = ["page", "write"]
 
@@ -19,36 +19,22 @@ SHOWN = 8  # columns of the rows that fit nowhere
 
 def page(described: Any, model_file: str = "table.model") -> str:
     """What was found in a table without a target, as one HTML page that needs no network."""
-    environment = Environment(loader=PackageLoader("empirisk.report", "."), autoescape=True, undefined=StrictUndefined)
-    columns = described.frame.columns[:SHOWN]
-    return environment.get_template("unsupervised.html").render(
+    does = "It gives each row of a table with these columns the number of its cluster."
+    made, lost = sections(
+        {
+            "Clusters": lambda: clusters(described),
+            "Main directions": lambda: directions(described),
+            "Rows that fit nowhere": lambda: strange(described),
+            "How to use it": lambda: use(described.origin, described.seconds, model_file, does),
+        }
+    )
+    return render(
         title=f"{described.name}: what it holds",
+        byline=byline(described.origin),
         summary=described.summary(),
-        clusters=[
-            {
-                "number": cluster.number,
-                "size": cluster.size,
-                "share": f"{cluster.share:.0%}",
-                "apart": _words(cluster.apart, "above", "below"),
-            }
-            for cluster in described.clusters
-        ],
-        directions=[
-            {"number": k + 1, "share": f"{found.share:.0%}", "made_of": _words(found.made_of, "up", "down")}
-            for k, found in enumerate(described.directions)
-        ],
-        columns=columns,
-        strange=[
-            {
-                "number": row + 1,
-                "share": f"{share:.1%}",
-                "values": [_shown(described.frame[name][row]) for name in columns],
-            }
-            for row, share in described.strange
-        ],
-        picture=_picture(described),
-        code=words.code(model_file),
-        footer=f"Written by Empirisk {__version__} in {described.seconds:.0f} seconds.",
+        cards=[],
+        warnings=lost,
+        sections=made,
     )
 
 
@@ -57,26 +43,69 @@ def write(described: Any, path: str | Path, model_file: str = "table.model") -> 
     return write_text(page(described, model_file), path)
 
 
+def clusters(described: Any) -> Section:
+    """How many rows each cluster has, and what tells it apart."""
+    text = (
+        "What tells a cluster apart: the columns in which its mean is farthest from that of all rows, "
+        "in standard deviations."
+    )
+    rows = [
+        [
+            str(one.number),
+            Cell(f"{one.size:,}", one.size, bar=one.share),
+            f"{one.share:.0%}",
+            _words(one.apart, "above", "below"),
+        ]
+        for one in described.clusters
+    ]
+    head = [Head("Cluster"), Head("Rows", number=True), Head("Share", number=True), Head("Apart in")]
+    drawn = picture(
+        "Rows along the main directions",
+        "Every point is a row, placed along the two directions in which rows differ most.",
+        lambda axes: _rows(axes, described),
+    )
+    return Section("clusters", "Clusters", [Text(text), Table("The clusters", head, rows), Figures([drawn])])
+
+
+def directions(described: Any) -> Section:
+    """The directions in which rows differ most."""
+    rows = [
+        [str(k + 1), Cell(f"{one.share:.0%}", one.share, bar=one.share), _words(one.made_of, "up", "down")]
+        for k, one in enumerate(described.directions)
+    ]
+    head = [Head("Direction"), Head("Share of the variance", number=True), Head("Made of")]
+    return Section("directions", "Main directions", [Table("The directions in which rows differ most", head, rows)])
+
+
+def strange(described: Any) -> Section:
+    """The rows that are least likely."""
+    names = described.frame.columns[:SHOWN]
+    rows = [
+        [Cell(f"{row + 1:,}", row), Cell(f"{share:.1%}", share), *(shown(described.frame[name][row]) for name in names)]
+        for row, share in described.strange
+    ]
+    if not rows:
+        return Section("strange", "Rows that fit nowhere", [Text("The table is too short to say.")])
+    head = [Head("Row", number=True), Head("Likelier", number=True), *(Head(name) for name in names)]
+    text = "The least likely rows along the main directions, and the share of rows that are likelier."
+    caption = f"The {count(len(rows), 'row')} that fit least"
+    return Section("strange", "Rows that fit nowhere", [Text(text), Table(caption, head, rows)])
+
+
 def _words(parts: list[tuple[str, float]], more: str, less: str) -> str:
     return "; ".join(f"{name} {abs(value):.2g} {more if value > 0 else less}" for name, value in parts)
 
 
-def _shown(value: Any) -> str:
-    return "" if value is None else words.number(value, 4) if isinstance(value, float) else str(value)[:40]
-
-
-def _picture(described: Any) -> str:
-    """The rows along the first two directions, coloured by cluster."""
-    axes = style.canvas(None, (6.6, 4.4))
-    order = {cluster.number: place for place, cluster in enumerate(described.clusters)}
-    for number, place in order.items():
-        rows = described.labels == number
-        look = {"color": style.colour(place), "marker": style.marker(place), "label": f"cluster {number}"}
-        axes.scatter(*described.places[rows].T, s=18, linewidths=0.3, edgecolors=style.INK, **look)
-    strange = np.array([row for row, _ in described.strange], dtype=int)
-    if len(strange):
+def _rows(axes: Axes, described: Any) -> None:
+    """The rows along the first two directions, coloured by cluster, and rings around those that fit nowhere."""
+    some = style.some(len(described.labels))
+    for place, cluster in enumerate(described.clusters):
+        rows = some[described.labels[some] == cluster.number]
+        look = {"color": style.colour(place), "marker": style.marker(place), "label": f"cluster {cluster.number}"}
+        axes.scatter(*described.places[rows].T, s=14, alpha=0.7, linewidths=0, **look)
+    odd = np.array([row for row, _ in described.strange], dtype=int)
+    if len(odd):
         ring = {"facecolors": "none", "edgecolors": style.INK, "label": "fits nowhere"}
-        axes.scatter(*described.places[strange].T, s=90, linewidths=1.0, **ring)
-    style.dress(axes, "Rows along the main directions", "direction 1", "direction 2")
+        axes.scatter(*described.places[odd].T, s=80, linewidths=1.0, **ring)
+    style.dress(axes, "", "direction 1", "direction 2")
     style.legend(axes)
-    return to_svg(style.root(axes))

@@ -1,0 +1,154 @@
+"""The data in pictures: the target, every column, what is missing, and the pairs that matter."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from empirisk.plots.style import some
+from empirisk.report.blocks import Cell, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.figures import MOST_LINES, bins, by_class, by_number, frequent, histogram, picture, spark, together
+from empirisk.report.verdict import leading
+from empirisk.report.words import count, number, shown
+
+MOST_COLUMNS = 400  # that are listed
+MOST_CLASSES = 40
+PAIRS = 4  # leading columns that are drawn beside the target
+RELATED, CORRELATED, LOOKED_AT = 8, 0.3, 20  # pairs that are listed, least correlation, columns that are compared
+SPARKS = 16  # bars of a small picture
+
+
+def data(learned: Any) -> Section:
+    """The table: its target, its columns, and how they go together."""
+    schema, plan = learned.model.schema, learned.plan
+    columns = len(schema.columns)
+    text = f"{count(len(plan.y), 'row')} with a known {learned.target}, and {count(columns, 'other column')}."
+    if columns > MOST_COLUMNS:
+        text += f" The first {MOST_COLUMNS} are listed."
+    blocks: list[Any] = [Text(text)]
+    drawn = []
+    if learned.classes is None:
+        drawn.append(picture(f"The target: {learned.target}", "", lambda axes: histogram(axes, plan.y, learned.target)))
+    else:
+        blocks.append(classes(learned))
+    drawn += pairs(learned)
+    blocks += [Figures(drawn)] if drawn else []
+    related = correlations(learned)
+    blocks += [related] if related.rows else []
+    return Section("data", "The data", [*blocks, columns_table(learned)])
+
+
+def classes(learned: Any) -> Table:
+    """How many rows each class has."""
+    labels, counts = np.unique(learned.plan.y, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_CLASSES]
+    top = counts.max()
+    rows = [
+        [str(labels[k]), Cell(f"{counts[k]:,}", int(counts[k]), bar=counts[k] / top), f"{counts[k] / counts.sum():.1%}"]
+        for k in order
+    ]
+    head = [Head(learned.target), Head("Rows", number=True), Head("Share", number=True)]
+    more = f", the {MOST_CLASSES} largest of {len(labels)} classes" if len(labels) > MOST_CLASSES else ""
+    return Table(f"The target{more}", head, rows)
+
+
+def pairs(learned: Any) -> Iterator[Figure]:
+    """The leading columns beside the target, and the first two numbers among them together."""
+    plan, kinds = learned.plan, {column.name: column.kind for column in learned.model.schema.used}
+    shown_classes = [] if learned.classes is None else frequent(plan.y, MOST_LINES)
+    if learned.classes is not None and len(learned.classes) <= MOST_LINES:
+        shown_classes = learned.classes.tolist()
+    drawable = [name for name in leading(learned) if kinds[name] != "text"]
+    for name in drawable[:PAIRS]:
+        present = plan.frame[name].is_not_null().to_numpy()
+        values, y = values_of(plan.frame[name].filter(pl.Series(present))), plan.y[present]
+        if not len(values):
+            continue
+
+        def draw(axes: Any, name: str = name, values: NDArray = values, y: NDArray = y) -> None:
+            if learned.classes is None:
+                by_number(axes, values, kinds[name], y, name, learned.target)
+            else:
+                by_class(axes, values, kinds[name], y, shown_classes, name)
+
+        yield picture(f"{name} and {learned.target}", _caption(learned, kinds[name]), draw)
+    numbers = [name for name in drawable if kinds[name] == "number"][:2]
+    if len(numbers) == 2:
+        both = plan.frame.select((pl.col(numbers[0]) + pl.col(numbers[1])).is_finite().fill_null(value=False))
+        rows = both.to_series().to_numpy()
+        across, up = (plan.frame[name].to_numpy()[rows] for name in numbers)
+        if rows.any():
+            yield picture(
+                f"{numbers[0]} and {numbers[1]} together",
+                f"Every point is a row, coloured by {learned.target}.",
+                lambda axes: together(axes, across, up, plan.y[rows], shown_classes, [*numbers, learned.target]),
+            )
+
+
+def _caption(learned: Any, kind: str) -> str:
+    if learned.classes is None:
+        return "Boxes hold the middle half of the rows." if kind == "category" else "Every point is a row."
+    return "The share of each class." if kind == "category" else "How often each class has which values."
+
+
+def values_of(series: pl.Series) -> NDArray:
+    """A column as an array to draw."""
+    return np.array(series.to_list(), dtype=object) if series.dtype == pl.String else series.to_numpy()
+
+
+def correlations(learned: Any) -> Table:
+    """The numbers that rise and fall together, on rows that stand for all."""
+    numbers = set(learned.model.schema.of_kind("number"))
+    names = [name for name in leading(learned) if name in numbers][:LOOKED_AT]
+    frame = learned.plan.frame[some(learned.plan.frame.height)].select(names)
+    together = list(combinations(names, 2))
+    asked = [pl.corr(*pair, method="spearman").alias(str(k)) for k, pair in enumerate(together)]
+    values = frame.select(asked).row(0) if asked else ()
+    found = [(r, pair) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= CORRELATED]
+    found.sort(key=lambda entry: -abs(entry[0]))
+    rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=abs(r))] for r, pair in found[:RELATED]]
+    return Table("Columns that go together (rank correlation)", [Head("Pair"), Head("Correlation", number=True)], rows)
+
+
+def columns_table(learned: Any) -> Table:
+    """Every column: its kind, its values, what is missing."""
+    head = [
+        Head("Column"),
+        Head("Kind"),
+        Head("Values"),
+        Head("Range or examples"),
+        Head("Distinct", number=True, extra=True),
+    ]
+    head += [Head("Missing", number=True)]
+    frame = learned.plan.frame
+    rows = []
+    for column in learned.model.schema.columns[:MOST_COLUMNS]:
+        share = column.missing / max(frame.height, 1)
+        missing = Cell(f"{share:.1%}", share, bar=min(share, 1.0)) if column.missing else Cell("", 0)
+        drawing = Cell("", drawing=_spark(frame[column.name], column.kind)) if column.used else ""
+        kind = column.kind if column.used else f"{column.kind}, not used"
+        distinct = Cell(f"{column.distinct:,}", column.distinct)
+        rows.append([column.name, kind, drawing, _typical(column), distinct, missing])
+    return Table("The columns", head, rows)
+
+
+def _spark(series: pl.Series, kind: str) -> str:
+    """The column's distribution: of numbers in bins, of words the most frequent."""
+    present = series.drop_nulls()
+    if not len(present) or kind == "text":
+        return ""
+    if kind in ("category", "boolean"):
+        return spark(present.value_counts(name="rows")["rows"].sort(descending=True).head(SPARKS).to_numpy())
+    numbers = present.cast(pl.Int64).to_numpy() if kind == "date" else present.to_numpy()
+    numbers = numbers[np.isfinite(numbers)].astype(np.float64)
+    edges = bins(numbers)
+    return spark(np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARKS + 1))[0])
+
+
+def _typical(column: Any) -> str:
+    if column.low is not None and column.high is not None:
+        return f"{number(column.low, 4)} to {number(column.high, 4)}"
+    return " · ".join(shown(example) for example in column.examples[:4])

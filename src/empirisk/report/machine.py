@@ -1,0 +1,159 @@
+"""What the model learned: which columns matter, what it makes of them, and the machine itself."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from empirisk import plots
+from empirisk.plots import style
+from empirisk.report.blocks import Cell, Code, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.figures import effect, guarded, picture, tree
+from empirisk.report.terms import Terms, in_words, terms_of
+from empirisk.report.words import named, number, plain
+from empirisk.trees.tree import TreeClassifier, TreeRegressor
+
+IMPORTANT = 20  # columns that are listed
+WEIGHTS, SIDES = 25, 5  # weights that are listed; for each of several classes, on each side
+
+
+def learned_what(learned: Any) -> Section:
+    """Which columns matter, and what the model makes of them."""
+    blocks: list[Any] = []
+    if any(fall > 0 for _, fall, _ in learned.importances):
+        blocks.append(importances(learned))
+    elif learned.importances:
+        blocks.append(Text("No column matters to it: shuffled, none of them makes it worse."))
+    if learned.effects:
+        blocks += effects(learned)
+    terms = terms_of(learned.model)
+    if terms is not None:
+        blocks += coefficients(learned, terms)
+    if isinstance(learned.model.machine, (TreeClassifier, TreeRegressor)):
+        blocks.append(_tree(learned))
+    return Section("learned", "What it learned", blocks)
+
+
+def importances(learned: Any) -> Table:
+    """How much the score suffers without each column."""
+    top = max(learned.importances[0][1], np.finfo(float).tiny)
+    rows = [
+        [name, Cell(number(fall), fall, bar=float(np.clip(fall / top, 0, 1))), Cell(number(spread), spread)]
+        for name, fall, spread in learned.importances[:IMPORTANT]
+    ]
+    head = [Head("Column"), Head("Worse by", number=True), Head("give or take", number=True, extra=True)]
+    more = f", {IMPORTANT} of {len(learned.importances)} columns" if len(learned.importances) > IMPORTANT else ""
+    return Table(f"How much the {plain(learned.metric)} suffers when a column is shuffled{more}", head, rows)
+
+
+def effects(learned: Any) -> list[Any]:
+    """What the model makes of the leading columns, all on one scale."""
+    classes = learned.classes
+    what = (
+        learned.target
+        if classes is None
+        else "probability" + (f" of {named(learned, classes[1])}" if len(classes) == 2 else "")
+    )
+    limits = style.padded(np.concatenate([np.ravel([one.low, one.high]) for one in learned.effects]))
+    text = (
+        "What the model makes of a column: its average prediction if every row had this value. "
+        "Bands and bars are 95 % intervals of the change."
+    )
+    drawn = [picture(one.column, "", partial(effect, found=one, what=what, limits=limits)) for one in learned.effects]
+    return [Text(text), Figures(drawn)]
+
+
+def coefficients(learned: Any, terms: Terms) -> list[Any]:
+    """The weights of a linear machine in words."""
+    if len(terms.weights) == 1:
+        return [_one_output(learned, terms)]
+    rows = []
+    for k, label in enumerate(learned.classes):
+        order = np.argsort(terms.weights[k], kind="stable")
+        up = [terms.names[j] for j in order[::-1][:SIDES] if terms.weights[k, j] > 0]
+        down = [terms.names[j] for j in order[:SIDES] if terms.weights[k, j] < 0]
+        rows.append([str(label), ", ".join(up), ", ".join(down)])
+    return [Table("What speaks for each class, loudest first", [Head("Class"), Head("For"), Head("Against")], rows)]
+
+
+def _one_output(learned: Any, terms: Terms) -> Table:
+    positive = None if learned.classes is None else named(learned, learned.classes[-1])
+    odds = str(getattr(learned.model.machine, "loss", "")).lower().startswith("logistic")
+    places = terms.largest(0, WEIGHTS)
+    top = max((abs(float(terms.weights[0, k])) for k in places), default=1.0)
+    rows = []
+    for k in places:
+        weight = float(terms.weights[0, k])
+        rows.append(
+            [terms.names[k], Cell(f"{weight:+.3g}", weight, bar=abs(weight) / top), in_words(terms, k, positive, odds)]
+        )
+    used = int(np.count_nonzero(terms.weights))
+    more = f", the {WEIGHTS} largest of {used:,}" if used > WEIGHTS else ""
+    what = "predicts" if positive is None else f"says {positive}"
+    caption = f"How it {what}: a weighted sum of the columns{more}; it starts at {number(float(terms.constant[0]))}"
+    return Table(caption, [Head("Column"), Head("Weight", number=True), Head("In words")], rows)
+
+
+def _tree(learned: Any) -> Figure:
+    caption = "The upper branch is the one on which the condition holds; what holds or not is 1 or 0."
+    return guarded("The tree", caption, lambda: tree(learned.model.machine, learned.model.pipeline[0]), wide=True)
+
+
+def machine(learned: Any) -> Section:
+    """The machine: its settings, its equation, its certificate, and whether more rows would help."""
+    certificate = getattr(learned.model.machine, "certificate_", None)
+    blocks: list[Any] = [Text(f"{learned.champion.title}, with the settings that did best on the folds.")]
+    if certificate is not None:
+        blocks.append(Text(f"Certificate of the fit: {certificate}."))
+    blocks.append(Code(equation(learned)))
+    if learned.curve is not None:
+        caption = f"{learned.curve.diagnosis[:1].upper()}{learned.curve.diagnosis[1:]}"
+        blocks.append(
+            Figures([picture("More rows", caption, lambda axes: plots.learning_curve(learned.curve, axes=axes))])
+        )
+    return Section("machine", "The machine", blocks)
+
+
+def equation(learned: Any) -> str:
+    """The machine as code and, where it is one, as the equation."""
+    fitted = learned.model.machine
+    lines = [repr(fitted)]
+    if hasattr(fitted, "loss") and hasattr(fitted, "C") and hasattr(fitted, "penalty"):
+        lines += [
+            "",
+            "minimise   R(w) + C * sum_i c_i * loss(y_i, <w, phi(x_i)> + b)",
+            f"loss = {fitted.loss}, R = {fitted.penalty}, C = {number(getattr(fitted, 'C_', fitted.C))}, "
+            f"phi = {'the columns' if fitted.features is None else fitted.features}",
+        ]
+    return "\n".join(lines)
+
+
+def league(learned: Any) -> Section:
+    """Who competed, and how the winner was found."""
+    played = sum(standing.state == "done" for standing in learned.standings)
+    how = (
+        f"{played} kinds of machines were compared by {plain(learned.metric)} on the same folds of the "
+        f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "
+        "that is not worse than the best by more than one standard error of their difference."
+    )
+    head = [Head("Machine"), Head(plain(learned.metric).capitalize(), number=True), Head("95 % interval", number=True)]
+    head += [
+        Head("Against the winner"),
+        Head("Seconds a fit", number=True, extra=True),
+        Head("Certificate", extra=True),
+    ]
+    rows, marked = [], []
+    for place, one in enumerate(learned.standings):
+        interval = learned.intervals.get(one.name)
+        rows.append(
+            [
+                one.title,
+                Cell(number(learned.sign * one.mean, 4), learned.sign * one.mean) if len(one.scores) else "-",
+                "-" if interval is None else f"{number(interval[0])} to {number(interval[1])}",
+                learned.differences.get(one.name, one.remark or one.state),
+                Cell(f"{one.seconds:.2g}", one.seconds) if len(one.scores) else "-",
+                one.certificate,
+            ]
+        )
+        marked += [place] if one.name == learned.winner else []
+    return Section("leaderboard", "The league", [Text(how), Table("The league", head, rows, marked)])

@@ -1,0 +1,77 @@
+"""Linear machines in words: which numbers speak for what, and how loudly."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.report.words import number
+
+TERMS = 8  # of an equation that are shown
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The weights of a linear machine on the numbers that an encoder makes of a table.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the numbers.
+    weights : array, outputs x numbers
+        For two classes and for numbers, of one output.
+    scales : array
+        What a number is divided by before it is weighed; 1 for indicators and words.
+    constant : array of outputs
+        The intercepts.
+    """
+
+    names: list[str]
+    weights: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    constant: NDArray[np.float64]
+
+    def largest(self, output: int, most: int) -> list[int]:
+        """The places of the weights that are farthest from zero."""
+        weights = self.weights[output]
+        order = np.argsort(-np.abs(weights), kind="stable")[:most]
+        return [int(k) for k in order if weights[k] != 0]
+
+
+def terms_of(model: Any) -> Terms | None:
+    """The terms of a table's model, or None where its machine is not linear in what the encoder makes."""
+    encoder, machine = model.pipeline[0], model.machine
+    weights, names = getattr(machine, "coef_", None), getattr(encoder, "names_", None)
+    if weights is None or names is None or np.ndim(weights) > 2:
+        return None
+    weights = np.atleast_2d(weights).astype(np.float64)
+    if weights.shape[1] != len(names):
+        return None
+    scales = np.ones(len(names))
+    scales[: len(encoder.numbers_.scale)] = encoder.numbers_.scale
+    constant = np.ravel(getattr(machine, "intercept_", 0.0)).astype(np.float64)
+    return Terms(list(names), weights, scales, np.resize(constant, len(weights)))
+
+
+def equation(model: Any) -> str:
+    """The largest terms of a linear machine with one output; nothing for other machines."""
+    terms = terms_of(model)
+    if terms is None or len(terms.weights) != 1:
+        return ""
+    places = terms.largest(0, TERMS)
+    shown = [f"{terms.weights[0, k]:+.4g} [{terms.names[k]}]" for k in places]
+    more = int(np.count_nonzero(terms.weights)) - len(shown)
+    rest = f" and {more} smaller terms" if more > 0 else ""
+    return f"f = {terms.constant[0]:.4g} {' '.join(shown)}{rest}; numbers are centred and scaled"
+
+
+def in_words(terms: Terms, place: int, positive: str | None, odds: bool) -> str:
+    """What one weight does to a number, or to the second of two classes; ``odds`` where it adds to log odds."""
+    weight, scale = float(terms.weights[0, place]), float(terms.scales[place])
+    more = "where it holds" if scale == 1 else f"{number(scale)} more"
+    if positive is None:
+        return f"{more}: {number(abs(weight))} {'more' if weight > 0 else 'less'}"
+    if odds:
+        return f"{more}: odds of {positive} times {number(float(np.exp(np.clip(weight, -50, 50))))}"
+    return f"{more}: {'for' if weight > 0 else 'against'} {positive}"

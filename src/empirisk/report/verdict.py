@@ -1,0 +1,269 @@
+"""How good the model is: scores, classes, thresholds, and where it errs."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ttest_ind
+
+from empirisk import plots
+from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.figures import canvas, finished, guarded, picture
+from empirisk.report.words import count, error_of, named, number, plain, shown
+
+MOST_CLASSES = 30  # of a matrix that is still read
+CONFUSED = 20  # pairs of classes that are listed where the matrix is not
+WORST, BESIDE = 12, 5  # rows that are listed, and columns beside them
+THRESHOLDS = 100
+GROUPS, LEAST, MOST_LEVELS = 15, 20, 20  # groups that are listed, rows they must have, words that make groups
+SURPRISE = 0.05
+
+
+def test(learned: Any) -> Section:
+    """The test: scores, and how the predictions look."""
+    blocks: list[Any] = [Text(learned.test.luck)] if learned.test.luck else []
+    blocks.append(scores(learned))
+    blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
+    chooser = threshold(learned)
+    blocks += [] if chooser is None else [chooser]
+    drawn = list(figures(learned))
+    return Section("test", "How good it is", [*blocks, *([Figures(drawn)] if drawn else [])])
+
+
+def scores(learned: Any) -> Table:
+    """All scores on the test part."""
+    head = [Head("Score"), Head("Value", number=True), Head("95 % interval", number=True)]
+    rows = [
+        [plain(one.name), Cell(number(one.value, 4), one.value), " to ".join(map(number, one.interval))]
+        for one in learned.test.scores
+    ]
+    return Table(f"Scores on the {count(len(learned.test.truth), 'test row')}", head, rows, [0])
+
+
+def by_class(learned: Any) -> Table:
+    """Precision and recall of each class, and what it is taken for."""
+    truth, said = learned.test.truth, learned.test.predictions
+    head = [Head("Class"), Head("Test rows", number=True), Head("Found (recall)", number=True)]
+    head += [Head("Right when named (precision)", number=True), Head("F1", number=True, extra=True)]
+    head += [Head("Most often taken for", extra=True)]
+    rows = []
+    for label in learned.classes:
+        there, called = truth == label, said == label
+        hits, total, calls = int((there & called).sum()), int(there.sum()), int(called.sum())
+        others, counts = np.unique(said[there & ~called], return_counts=True)
+        taken = f"{others[counts.argmax()]} ({count(int(counts.max()), 'row')})" if len(others) else ""
+        rows.append(
+            [
+                str(label),
+                Cell(f"{total:,}", total),
+                *map(_share, (hits, hits, 2 * hits), (total, calls, total + calls)),
+                taken,
+            ]
+        )
+    return Table("Each class", head, rows)
+
+
+def _share(some: int, total: int) -> Cell:
+    return Cell("-", -1) if not total else Cell(f"{some / total:.1%}", some / total, bar=some / total)
+
+
+def confusion(learned: Any) -> Iterator[Table]:
+    """Which classes are taken for which: all pairs, or the most frequent ones."""
+    truth, said, classes = learned.test.truth, learned.test.predictions, learned.classes
+    if len(classes) <= MOST_CLASSES:
+        counts = np.array([[np.sum((truth == a) & (said == b)) for b in classes] for a in classes])
+        totals = np.maximum(counts.sum(axis=1), 1)
+        head = [Head("Truth ↓ said →"), *(Head(str(label), number=True) for label in classes)]
+        rows = [
+            # Beyond 60 % of the colour, neither dark nor light letters are easy to read.
+            [
+                str(a),
+                *(Cell(str(counts[i, j] or "·"), shade=0.6 * counts[i, j] / totals[i]) for j in range(len(classes))),
+            ]
+            for i, a in enumerate(classes)
+        ]
+        yield Table("What was taken for what: rows are the truth, the diagonal is right", head, rows, dense=True)
+        return
+    wrong = truth != said
+    pairs, counts = np.unique(np.stack([truth[wrong], said[wrong]]).astype(str), axis=1, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:CONFUSED]
+    rows = [[*pairs[:, k].tolist(), Cell(f"{counts[k]:,}", int(counts[k]))] for k in order]
+    if rows:
+        yield Table("The most frequent mistakes", [Head("Truth"), Head("Said"), Head("Rows", number=True)], rows)
+
+
+def threshold(learned: Any) -> Chooser | None:
+    """What every threshold of two classes gives."""
+    if learned.classes is None or len(learned.classes) != 2 or learned.test.probabilities is None:
+        return None
+    chances, there = learned.test.probabilities[:, 1], learned.test.truth == learned.classes[1]
+    # Even steps, and steps of as many rows: a rare class has most of its thresholds in a corner.
+    even, steps = np.linspace(0, 1, THRESHOLDS + 1), np.quantile(chances, np.linspace(0, 1, THRESHOLDS + 1))
+    limits = np.unique(np.concatenate([even, steps]).round(4))
+    said = chances[None, :] >= limits[:, None]
+    return Chooser(
+        named(learned, learned.classes[1]),
+        limits.tolist(),
+        (said & there).sum(axis=1).tolist(),
+        (said & ~there).sum(axis=1).tolist(),
+        int(there.sum()),
+        int((~there).sum()),
+        int(np.searchsorted(limits, 0.5)),
+    )
+
+
+def figures(learned: Any) -> Iterator[Figure]:
+    """How the predictions on the test part look."""
+    truth, classes = learned.test.truth, learned.classes
+    if classes is None:
+        yield from residuals(learned)
+        return
+    graded = learned.test.probabilities if learned.test.probabilities is not None else learned.test.decisions
+    if len(classes) != 2 or graded is None:
+        return
+    scores, positive = graded[:, 1] if graded.ndim == 2 else graded, classes[1]
+    name = named(learned, positive)
+    yield picture(
+        "ROC",
+        f"How many of {name} are found (upwards) at the price of how many false alarms (to the right).",
+        lambda axes: plots.roc(truth, scores, positive=positive, axes=axes),
+    )
+    yield picture(
+        "Precision and recall",
+        f"How many of those called {name} are right, over how many are found.",
+        lambda axes: plots.precision_recall(truth, scores, positive=positive, axes=axes),
+    )
+    if learned.test.probabilities is not None:
+        yield picture(
+            "Calibration",
+            "Whether 80 % means 80 %: points on the diagonal keep their word. Numbers and bars count rows.",
+            lambda axes: plots.calibration(truth, scores, positive=positive, axes=axes),
+        )
+
+
+def residuals(learned: Any) -> Iterator[Figure]:
+    """Predictions against the truth, and their errors."""
+    name, size = error_of(learned.metric)
+    truth, said = learned.test.truth, learned.test.predictions
+    captions = (
+        ("Truth and prediction", "Points on the line are right."),
+        ("Errors", f"Truth minus prediction; their {name} is {number(size(truth, said))}."),
+    )
+    pair = [canvas(), canvas()]
+    for k, (title, caption) in enumerate(captions):
+
+        def drawn(k: int = k) -> str:
+            if k == 0:
+                plots.residuals(truth, said, axes=pair)
+                pair[0].set_aspect("auto")
+            return finished(pair[k])
+
+        yield guarded(title, caption, drawn)
+
+
+def errors(learned: Any) -> Section:
+    """Where the model errs most."""
+    rows, groups = worst(learned), subgroups(learned)
+    blocks: list[Any] = [rows] if rows.rows else [Text("It made no mistake on the test part.")]
+    none = Text(f"No group of at least {LEAST} test rows has more or fewer errors than the others beyond chance.")
+    return Section("errors", "Where it errs", [*blocks, groups if groups.rows else none])
+
+
+def losses(learned: Any) -> NDArray[np.float64]:
+    """The error of each test row: squared or absolute as the metric is, or whether it is wrong."""
+    truth, said = learned.test.truth, learned.test.predictions
+    if learned.classes is not None:
+        return (truth != said).astype(np.float64)
+    gaps = np.abs(truth - said)
+    return gaps if error_of(learned.metric)[0] == "mean absolute error" else gaps**2
+
+
+def worst(learned: Any) -> Table:
+    """The rows that were missed by most, or with most confidence."""
+    test, rows = learned.test, learned.plan.test
+    beside = leading(learned)[:BESIDE]
+    head = [Head("Row", number=True), Head("Truth"), Head("Said")]
+    if learned.classes is None:
+        gaps = np.abs(test.truth - test.predictions)
+        head[1:] = [Head("Truth", number=True), Head("Said", number=True), Head("Off by", number=True)]
+        order = np.argsort(-gaps, kind="stable")[:WORST]
+        cells = [[_number(test.truth[k]), _number(test.predictions[k]), _number(gaps[k])] for k in order]
+        caption = "The largest errors of the test part"
+    else:
+        wrong = np.flatnonzero(test.truth != test.predictions)
+        sure = test.probabilities.max(axis=1) if test.probabilities is not None else np.zeros(len(rows))
+        order = wrong[np.argsort(-sure[wrong], kind="stable")][:WORST]
+        cells = [[str(test.truth[k]), str(test.predictions[k])] for k in order]
+        caption = f"Mistakes of the test part ({len(wrong):,} in all)"
+        if test.probabilities is not None:
+            head.append(Head("How sure", number=True))
+            cells = [[*row, Cell(f"{sure[k]:.0%}", float(sure[k]))] for row, k in zip(cells, order, strict=True)]
+            caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
+    table = [
+        [
+            Cell(f"{rows[k] + 1:,}", int(rows[k])),
+            *row,
+            *(shown(learned.plan.frame[name][int(rows[k])]) for name in beside),
+        ]
+        for row, k in zip(cells, order, strict=True)
+    ]
+    return Table(caption, [*head, *(Head(name, extra=place > 1) for place, name in enumerate(beside))], table)
+
+
+def _number(value: float) -> Cell:
+    return Cell(number(float(value), 4), float(value))
+
+
+def subgroups(learned: Any) -> Table:
+    """Groups of test rows on which the error differs from the others' beyond chance, the surest difference first.
+
+    Chances are multiplied by the number of groups that are looked at (Bonferroni).
+    """
+    loss = losses(learned)
+    found = []
+    groups = list(_groups(learned))
+    for name, inside in groups:
+        size = int(inside.sum())
+        if LEAST <= size <= len(inside) - LEAST and np.ptp(loss) > 0:
+            chance = float(ttest_ind(loss[inside], loss[~inside], equal_var=False).pvalue)
+            if chance * len(groups) <= SURPRISE:
+                found.append((chance, name, size, loss[inside].mean(), loss[~inside].mean()))
+    found.sort()
+    # The mean of squares goes back to the unit of the target.
+    numbers = learned.classes is None
+    back = np.sqrt if numbers and error_of(learned.metric)[0] != "mean absolute error" else float
+    word = error_of(learned.metric)[0].capitalize() if numbers else "Wrong"
+    head = [Head("Group"), Head("Test rows", number=True), Head(word, number=True), Head("Elsewhere", number=True)]
+    rows = []
+    for _, name, size, mine, theirs in found[:GROUPS]:
+        values = [Cell(number(float(v)) if numbers else f"{v:.1%}", float(v)) for v in (back(mine), back(theirs))]
+        rows.append([name, Cell(f"{size:,}", size), *values])
+    return Table("Groups of test rows that differ from the others beyond chance", head, rows)
+
+
+def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Groups by the words and truth values of a column, and by the quarters of its numbers."""
+    frame = learned.plan.frame[learned.plan.test]
+    for column in learned.model.schema.used:
+        series = frame[column.name]
+        if series.null_count():
+            yield f"{column.name} is missing", series.is_null().to_numpy()
+        if column.kind in ("category", "boolean") and series.n_unique() <= MOST_LEVELS:
+            for word in series.drop_nulls().unique().sort().to_list():
+                told = word if column.kind == "category" else ("no", "yes")[int(word)]
+                yield f"{column.name} is {told}", (series == word).fill_null(value=False).to_numpy()
+        elif column.kind == "number" and series.null_count() < len(series):
+            edges = np.unique(np.quantile(series.drop_nulls().to_numpy(), [0, 0.25, 0.5, 0.75, 1]))
+            values = series.to_numpy()
+            for k, (low, high) in enumerate(pairwise(edges)):
+                above = values > low if k else values >= low
+                told = f"{number(float(low), 4)} to {number(float(high), 4)}"
+                yield f"{column.name} {'over ' if k else ''}{told}", above & (values <= high)
+
+
+def leading(learned: Any) -> list[str]:
+    """The columns that matter most, or the first ones where that is not known."""
+    known = [name for name, fall, _ in learned.importances if fall > 0]
+    return known or [column.name for column in learned.model.schema.used]
