@@ -184,16 +184,17 @@ def test_several_labels_and_a_loss_for_each_target_on_one_network():
 def test_cross_validation_fits_the_network_again_for_every_value():
     X, y = rows(60)
     weights = 1.0 + np.arange(60) % 2
-    machine = er.LogisticRegression(C="cv", Cs=[0.1, 10.0], cv=2, features=small(epochs=200, rate=0.05))
+    folds = StratifiedKFold(2)
+    machine = er.LogisticRegression(C="cv", Cs=[0.1, 10.0], cv=folds, features=small(epochs=200, rate=0.05))
     chosen = clone(machine).fit(X, y, sample_weight=weights)
     table = np.zeros((2, 2))
-    for fold, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
+    for fold, (train, test) in enumerate(folds.split(X, y)):
         for place, C in enumerate((0.1, 10.0)):
             alone = clone(machine).set_params(C=C).fit(X[train], y[train], sample_weight=weights[train])
             lost = er.losses.Logistic().value(2.0 * y[test] - 1, alone.decision_function(X[test]))
             table[fold, place] = np.average(lost, weights=weights[test])
     np.testing.assert_allclose(chosen.choice_.losses, table, rtol=1e-5)
-    assert chosen.C_ == chosen.choice_.C
+    assert chosen.choice_.chosen == chosen.C_
     whole = clone(machine).set_params(C=chosen.C_).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(whole.coef_, chosen.coef_)
 

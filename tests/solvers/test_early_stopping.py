@@ -49,7 +49,7 @@ def test_the_best_point_for_the_held_out_rows_is_kept(solver):
     if solver in ("gradient_descent", "proximal", "dual_ascent"):  # these would go on for long
         assert waited == 3
     assert len(rows) == 60
-    if hasattr(machine, "support_"):
+    if machine.features is not None:
         assert not np.isin(machine.support_, held_out).any()
 
 

@@ -1,4 +1,4 @@
-"""Progress: every iteration of every problem, and every round of a map that learns, told to scikit-learn's callbacks."""
+"""Progress: every iteration of a problem, and every round of a map that learns, told to scikit-learn's callbacks."""
 
 from collections.abc import Callable
 from typing import Any

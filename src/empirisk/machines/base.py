@@ -21,7 +21,6 @@ from empirisk.fits.hard_margin import hard_margins
 from empirisk.fits.merge import merged
 from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
-from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]

@@ -199,13 +199,15 @@ class Classifier(ClassifierMixin, Machine):
         """-1 or +1 for every row, of each label."""
         if loss.joint or self.multiclass not in ("auto", "one_vs_rest"):
             raise Unsuitable(
-                f"y has {labels.shape[1]} columns, which are labels learned one by one, but {loss!r} with "
-                f"multiclass={self.multiclass!r} tells classes of one column apart; use loss='logistic', multiclass='auto'."
+                f"y has {labels.shape[1]} columns, which are labels learned one by one, but {loss!r} with multiclass="
+                f"{self.multiclass!r} tells classes of one column apart; use loss='logistic', multiclass='auto'."
             )
         if self.class_weight is not None:
             raise Unsuitable("class_weight has no meaning for y of several columns; use sample_weight.")
         if not np.isin(labels, (0, 1)).all():
-            raise EmpiriskError("y of several columns must hold 0 and 1 only: whether a row has the label of the column.")
+            raise EmpiriskError(
+                "y of several columns must hold 0 and 1 only: whether a row has the label of the column."
+            )
         for number, column in enumerate(labels.T):
             if len(np.unique(column[weights > 0])) < 2:
                 raise EmpiriskError(f"y is the same for all rows in column {number}; leave this label out.")
