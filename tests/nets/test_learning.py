@@ -178,6 +178,21 @@ def test_several_labels_and_a_loss_for_each_target_on_one_network():
         np.testing.assert_allclose(numbers.predict(X)[:, number], best.predict(phi), atol=1e-3)
 
 
+@pytest.mark.parametrize(("unit", "begin", "C"), [(1e4, 1e6, 100.0), (1e-3, 0.0, 1e8)])
+def test_targets_of_any_size_are_learned(unit, begin, C):
+    X, _ = rows(300)
+    Y = begin + unit * np.column_stack([np.abs(X[:, 0]), X[:, 1] ** 2])
+    network = small(layers=[20], activation="relu", epochs=1000, batch=300)
+    machine = er.Regressor("squared", C=C, features=network).fit(X, Y)
+    assert machine.score(X, Y) > 0.95
+    phi = machine.features_.transform(X)
+    plain = er.Regressor("squared", C=C).fit(phi, Y)
+    assert machine.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
+    history = machine.features_.history_["objective"]
+    objective = machine.certificate_.primal + 0.5 * np.sum(machine.features_.weights_["0.weight"].astype(float) ** 2)
+    assert objective <= history[-1] * (1 + 1e-5)
+
+
 # --- choosing C -------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from empirisk.nets.augment import Augmentation
 from empirisk.nets.autoencoder import Rebuilding, polished
 from empirisk.nets.checkpoint import Checkpoint
 from empirisk.nets.layers import Dense
-from empirisk.nets.objective import BIAS, HEAD, Objective, columns_of
+from empirisk.nets.objective import BIAS, FIXED, FROM, HEAD, UNIT, Objective, columns_of
 from empirisk.nets.optimisers import Rule, rates
 from empirisk.nets.plan import frozen, through
 from empirisk.nets.training import LEAST_LOOK, Course, Data, Trained, Training, loss_sum
@@ -32,6 +32,8 @@ EPOCHS, LEAST_STEPS = 20, 2000
 SMALL = 20_000
 #: First weights tried where every step sees all rows, and the share of the steps after which the best is known.
 TRIES, TRIED = 10, 0.1
+#: Parts of the unit of the targets to which their mean is rounded.
+PARTS = 64
 #: The share of the time that is left to the head.
 FOR_THE_HEAD = 0.15
 REMEDIES = {
@@ -52,14 +54,15 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
         problems[0].intercept,
         _augmentations(network),
     )
-    data = canonical(network.shaped(rows), *_columns(problems, len(rows)))
+    units = _units(problems)
+    data = canonical(network.shaped(rows), *_columns(problems, len(rows), units[FROM]))
     learned = network.frozen_names() != set(network.weights_)
     tell = None if run.learning is None else partial(_tell, network, rows, problems, run.learning)
-    best = _train(network, objective, data, run, tell) if learned else None
+    best = _train(network, objective, data, units, run, tell) if learned else None
     if best is not None:
         network.weights_, network.state_ = _without_head(best), best.state
         network.history_ = {name: np.asarray(values) for name, values in best.history.items()}
-        network.history_names_ = sorted(set(best.weights) - network.frozen_names())
+        network.history_names_ = sorted(set(best.weights) - network.frozen_names() - FIXED)
         network.n_steps_, network.stopped_ = best.steps, best.stopped
         _warn(best)
     phi = through(plan, network.weights_, network.state_, network.shaped(rows))
@@ -110,12 +113,33 @@ def _augmentations(network: Any) -> tuple[Augmentation, ...]:
     return steps
 
 
-def _columns(problems: list[Problem], rows: int) -> tuple[NDArray, NDArray]:
-    """Targets and scales of all rows, one column per problem; scale zero where a row takes no part."""
+def _units(problems: list[Problem]) -> dict[str, NDArray]:
+    """The unit of every output and what its targets are counted from: about their deviation and mean.
+
+    Both are rounded, so that they depend neither on the order of the rows nor on copies of them. Losses of classes have
+    a unit of their own.
+    """
+    units, begins = [], []
+    for problem in problems:
+        unit, begin = 1.0, 0.0
+        if not (problem.loss.margin_form or problem.classes):
+            share = problem.scale / problem.scale.sum()
+            mean = share @ problem.y if problem.intercept else 0.0
+            unit = 2.0 ** np.round(np.log2(np.sqrt(share @ (problem.y - mean) ** 2) or 1.0))
+            begin = np.round(mean / unit * PARTS) / PARTS * unit
+        units += [unit] * max(problem.classes, 1)
+        begins += [begin] * max(problem.classes, 1)
+    return {UNIT: np.array(units, np.float32), FROM: np.array(begins, np.float32)}
+
+
+def _columns(problems: list[Problem], rows: int, begins: NDArray) -> tuple[NDArray, NDArray]:
+    """Targets, less what they are counted from, and scales of all rows, one column per problem; scale zero for none."""
     targets, scale = np.zeros((rows, len(problems)), np.float32), np.zeros((rows, len(problems)))
-    for number, problem in enumerate(problems):
+    outputs = columns_of([problem.classes for problem in problems])
+    for number, (problem, output) in enumerate(zip(problems, outputs, strict=True)):
         where = slice(None) if problem.rows is None else problem.rows
-        targets[where, number], scale[where, number] = problem.y, problem.scale
+        begin = 0.0 if problem.classes else float(begins[output])
+        targets[where, number], scale[where, number] = problem.y - begin, problem.scale
     return targets, scale
 
 
@@ -159,7 +183,7 @@ def _course(network: Any, rows: int) -> Course:
                   patience, network.seed_)  # fmt: skip
 
 
-def _train(network: Any, objective: Objective, data: Data, run: Any, tell: Any) -> Trained:
+def _train(network: Any, objective: Objective, data: Data, units: dict[str, NDArray], run: Any, tell: Any) -> Trained:
     """Training from the first weights that look best after a share of the steps, where several are drawn."""
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
@@ -168,19 +192,23 @@ def _train(network: Any, objective: Objective, data: Data, run: Any, tell: Any) 
     best = 0
     if tries > 1:
         short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
-        reached = [_reached(_training(network, objective, short, data, attempt, stop=stop).run(), objective, data)
+        reached = [_reached(_training(network, objective, short, data, units, attempt, stop=stop).run(), objective, data)
                    for attempt in range(tries)]  # fmt: skip
         best = int(np.argmin(reached))
     training = _training(
-        network, objective, course, data, best,
+        network, objective, course, data, units, best,
         stop=stop, held_out=held_out, report=_report(network, course, tell),
         checkpoint=_checkpoint(network, objective, course, data, best),
     )  # fmt: skip
     return training.run()
 
 
-def _training(network: Any, objective: Objective, course: Course, data: Data, attempt: int, **options: Any) -> Training:
-    weights = network.first_weights(attempt) | objective.head(np.random.default_rng([course.seed, attempt, 1]))
+def _training(
+    network: Any, objective: Objective, course: Course, data: Data, units: dict[str, NDArray], attempt: int,
+    **options: Any,
+) -> Training:  # fmt: skip
+    head = objective.head(np.random.default_rng([course.seed, attempt, 1])) | units
+    weights = network.first_weights(attempt) | head
     names, rule = network.frozen_names(), Rule(network.optimiser)
     return Training(
         objective, rule, course, data, weights, objective.plan.state(), frozen=names, masks=network.masks, **options
@@ -220,7 +248,7 @@ def _tell(network: Any, rows: NDArray, problems: list[Problem], learning: Any, r
 
 
 def _without_head(trained: Trained) -> dict[str, NDArray]:
-    return {name: value for name, value in trained.weights.items() if name not in (HEAD, BIAS)}
+    return {name: value for name, value in trained.weights.items() if name not in FIXED | {HEAD, BIAS}}
 
 
 def _split(network: Any, data: Data) -> tuple[Data, Data | None]:
@@ -279,8 +307,9 @@ def _on(phi: NDArray, problems: list[Problem]) -> list[Problem]:
 
 def _heads(trained: Trained, problems: list[Problem]) -> list[Point]:
     """The trained heads as points of the problems."""
-    weight = trained.weights[HEAD].astype(np.float64)
-    bias = trained.weights.get(BIAS, np.zeros(weight.shape[1])).astype(np.float64)
+    unit, begin = (trained.weights[name].astype(np.float64) for name in (UNIT, FROM))
+    weight = unit * trained.weights[HEAD]
+    bias = begin + unit * trained.weights.get(BIAS, np.zeros(len(unit)))
     points = []
     for problem, where in zip(problems, columns_of([problem.classes for problem in problems]), strict=True):
         w, b = np.ascontiguousarray(weight[:, where]), bias[where]

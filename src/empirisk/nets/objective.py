@@ -16,13 +16,18 @@ from empirisk.nets.plan import Plan, frozen
 from empirisk.penalties.base import Penalty
 
 HEAD, BIAS = "head.weight", "head.bias"
+#: The unit of every output, and what its targets are counted from: w = unit * weight, b = from + unit * bias.
+UNIT, FROM = "head.unit", "head.from"
+#: What belongs to the head, and stays as it is in training.
+FIXED = frozenset((UNIT, FROM))
 
 
 class Objective:
     """J = decay/2 sum_l |W_l|_F^2 + R(w) + sum_p sum_i s_ip loss_p(y_ip, <w_p, phi_W(x_i)> + b_p).
 
     Problems p share the network; each has outputs of its own: one, or one per class for a joint loss. Biases, and the
-    numbers that batch normalisation learns, are free.
+    numbers that batch normalisation learns, are free. The weights of the head are in units of the targets, so that steps
+    of one size suit targets of any: prices as well as shares.
 
     Parameters
     ----------
@@ -66,12 +71,13 @@ class Objective:
         width = self.plan.width
         weight = random.normal(size=(width, self.outputs)) / np.sqrt(max(width, 1))
         bias = {BIAS: np.zeros(self.outputs, np.float32)} if self.intercept else {}
-        return {HEAD: weight.astype(np.float32)} | bias
+        units = {UNIT: np.ones(self.outputs, np.float32), FROM: np.zeros(self.outputs, np.float32)}
+        return {HEAD: weight.astype(np.float32)} | bias | units
 
     def penalties(self, weights: Weights) -> Any:
         """decay/2 sum_l |W_l|_F^2 + R(w)."""
         hidden = [jnp.vdot(value, value) for name, value in weights.items() if penalised(name)]
-        return 0.5 * self.decay * sum(hidden) + self._head_penalty(weights[HEAD])
+        return 0.5 * self.decay * sum(hidden) + self._head_penalty(weights[UNIT] * weights[HEAD])
 
     def _head_penalty(self, head: Any) -> Any:
         """R(w), summed over the problems."""
@@ -82,11 +88,11 @@ class Objective:
         return total
 
     def losses(self, weights: Weights, x: Any, targets: Any, scale: Any, run: Pass) -> Any:
-        """The sum of losses of a batch."""
+        """The sum of losses of a batch, whose targets are counted from those of the head."""
         if run.training and self.augment:
             x = augmented(self.augment, x, run.draw("augment"))
         f = self.plan.apply(weights, x, run) @ weights[HEAD]
-        f = f + weights[BIAS] if self.intercept else f
+        f = weights[UNIT] * (f + weights[BIAS] if self.intercept else f)
         total = jnp.zeros((), f.dtype)
         for loss, problems, columns in self._groups:
             values = loss_function(loss)(targets[:, problems], f[:, columns])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from empirisk.nets.checkpoint import Checkpoint
 from empirisk.nets.device import on_device
 from empirisk.nets.layers import Pass, Weights
-from empirisk.nets.objective import Objective
+from empirisk.nets.objective import FIXED, Objective
 from empirisk.nets.optimisers import Rule
 from empirisk.nets.plan import BLOCK, bucket
 
@@ -187,6 +187,7 @@ class Training:
         self._rows = len(data.x)
         self._whole = self._rows <= course.batch
         self._padded = bucket(self._rows, FEW)
+        frozen = frozen | FIXED
         self._first = {name: np.asarray(value) for name, value in weights.items()}
         self._fixed = {name: value for name, value in weights.items() if name in frozen}
         masks = {name: np.asarray(mask, np.float32) for name, mask in (masks or {}).items() if name not in frozen}
