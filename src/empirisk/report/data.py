@@ -117,7 +117,7 @@ def columns_table(learned: Any) -> Table:
     """Every column: its kind, its values, what is missing."""
     head = [
         Head("Column"),
-        Head("Kind"),
+        Head("Kind", extra=True),
         Head("Values"),
         Head("Range or examples"),
         Head("Distinct", number=True, extra=True),
@@ -136,14 +136,17 @@ def columns_table(learned: Any) -> Table:
 
 
 def _spark(series: pl.Series, kind: str) -> str:
-    """The column's distribution: of numbers in bins, of words the most frequent."""
+    """The column's distribution: of numbers and lengths of texts in bins, of words the most frequent."""
     present = series.drop_nulls()
-    if not len(present) or kind == "text":
+    if not len(present):
         return ""
     if kind in ("category", "boolean"):
         return spark(present.value_counts(name="rows")["rows"].sort(descending=True).head(SPARKS).to_numpy())
-    numbers = present.cast(pl.Int64).to_numpy() if kind == "date" else present.to_numpy()
+    present = present.str.len_chars() if kind == "text" else present.cast(pl.Int64) if kind == "date" else present
+    numbers = present.to_numpy()
     numbers = numbers[np.isfinite(numbers)].astype(np.float64)
+    if not len(numbers):
+        return ""
     edges = bins(numbers)
     return spark(np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARKS + 1))[0])
 
@@ -151,4 +154,4 @@ def _spark(series: pl.Series, kind: str) -> str:
 def _typical(column: Any) -> str:
     if column.low is not None and column.high is not None:
         return f"{number(column.low, 4)} to {number(column.high, 4)}"
-    return " · ".join(shown(example) for example in column.examples[:4])
+    return " · ".join(shown(example, 30) for example in column.examples[:4])

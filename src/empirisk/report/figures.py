@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.ticker import EngFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
 from empirisk import plots
@@ -24,6 +25,7 @@ DOTS = 150  # to the inch: sharp on the screens of phones
 MOST_LINES = 6  # classes that are told apart
 NAME = 18  # letters of a name beside an axis
 BINS = 30
+LARGE = 10_000  # numbers whose noughts take the room of their neighbours
 FEW = 10  # whole numbers that are named one by one along an axis
 #: Black, the greys of `plots.style`, white and the first colour, in the words of the style sheet.
 FOLLOWING = {
@@ -70,6 +72,9 @@ def finished(axes: Axes) -> str:
         one.set_title("", loc="left")
         for cloud in one.collections:
             cloud.set_rasterized(len(np.asarray(cloud.get_offsets())) > CLOUD)
+        for axis in (one.xaxis, one.yaxis):
+            if type(axis.get_major_formatter()) is ScalarFormatter and max(map(abs, axis.get_view_interval())) >= LARGE:
+                axis.set_major_formatter(EngFormatter(sep=""))  # 300k, and not 300000
     legend = axes.get_legend()
     if legend is not None:
         handles, labels = axes.get_legend_handles_labels()
@@ -215,7 +220,8 @@ def together(axes: Axes, across: NDArray, up: NDArray, y: NDArray, classes: Sequ
         bar = axes.figure.colorbar(drawn, ax=axes)
         bar.set_label(style.plain(names[2], 30), fontsize=style.LABEL)
         bar.ax.tick_params(labelsize=style.SMALL)
-        bar.solids.set_rasterized(True)  # type: ignore[union-attr]
+        if bar.solids is not None:
+            bar.solids.set_edgecolor("face")  # no seams between its shades
     for set_limits, values in ((axes.set_xlim, across), (axes.set_ylim, up)):
         set_limits(style.padded(np.quantile(values, [0.005, 0.995])))
     style.dress(axes, "", style.plain(names[0], 40), style.plain(names[1], 30))

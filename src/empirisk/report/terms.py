@@ -22,7 +22,8 @@ class Terms:
     weights : array, outputs x numbers
         For two classes and for numbers, of one output.
     scales : array
-        What a number is divided by before it is weighed; 1 for indicators and words.
+        What a number is divided by before it is weighed: 1 for indicators, NaN for words of texts, which are weighed by
+        how rare they are.
     constant : array of outputs
         The intercepts.
     """
@@ -50,6 +51,8 @@ def terms_of(model: Any) -> Terms | None:
         return None
     scales = np.ones(len(names))
     scales[: len(encoder.numbers_.scale)] = encoder.numbers_.scale
+    texts = sum(len(block.names()) for block in encoder.texts_)
+    scales[len(names) - texts :] = np.nan
     constant = np.ravel(getattr(machine, "intercept_", 0.0)).astype(np.float64)
     return Terms(list(names), weights, scales, np.resize(constant, len(weights)))
 
@@ -69,9 +72,17 @@ def equation(model: Any) -> str:
 def in_words(terms: Terms, place: int, positive: str | None, odds: bool) -> str:
     """What one weight does to a number, or to the second of two classes; ``odds`` where it adds to log odds."""
     weight, scale = float(terms.weights[0, place]), float(terms.scales[place])
+    if np.isnan(scale):
+        return (
+            f"the word speaks for {'more' if weight > 0 else 'less'}" if positive is None else _side(weight, positive)
+        )
     more = "where it holds" if scale == 1 else f"{number(scale)} more"
     if positive is None:
         return f"{more}: {number(abs(weight))} {'more' if weight > 0 else 'less'}"
     if odds:
         return f"{more}: odds of {positive} times {number(float(np.exp(np.clip(weight, -50, 50))))}"
-    return f"{more}: {'for' if weight > 0 else 'against'} {positive}"
+    return f"{more}: {_side(weight, positive)}"
+
+
+def _side(weight: float, positive: str) -> str:
+    return f"speaks {'for' if weight > 0 else 'against'} {positive}"

@@ -12,9 +12,11 @@ PLAIN = {
     "mae": "mean absolute error",
     "r2": "R² (share of the variance explained)",
     "f1": "F1 (mean of precision and recall)",
+    "f1_macro": "F1, mean over classes",
+    "roc_auc_ovr": "area under the ROC, mean over classes",
 }
 #: Letters of a value that are shown.
-LETTERS = 40
+LETTERS = 100
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -38,18 +40,18 @@ def plain(name: str) -> str:
     return PLAIN.get(name, name.replace("neg_", "negative ").replace("_", " "))
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, letters: int = LETTERS) -> str:
     """A value of a table, not too long; nothing where it is missing.
 
-    >>> shown(0.25), shown(None), shown("a" * 50)[-3:]
-    ('0.25', '', 'aa…')
+    >>> shown(0.25), shown(None), shown("letters", 5)
+    ('0.25', '', 'lett…')
     """
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:,.0f}" if value == round(value) and 1e4 <= abs(value) < 1e9 else f"{value:.6g}"
     text = " ".join(str(value).split())
-    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def error_of(metric: str) -> tuple[str, Callable[[ArrayLike, ArrayLike], float]]:
