@@ -1,13 +1,18 @@
 """The curve over threads: seconds with 1, 2, 4, 8 and 16 of them, ours and the rival's, in one process and in turns.
 
-``python -m benchmarks cores`` runs every row, ``EMPIRISK_BENCH_SHARE=0.2`` on that share of the data's rows. A row is
-added to the list of its family, here or in the module of the family, as a function that gives a `Row`.
+``python -m benchmarks cores`` runs every row, ``EMPIRISK_BENCH_SHARE=0.2`` on that share of the data's rows,
+``EMPIRISK_BENCH_ROWS=logistic,hinge`` those alone, ``EMPIRISK_BENCH_PHASES=20`` without rivals but with the twenty
+functions in which our fit spends most time on the calling thread: what does not fall with more threads is serial. A row is added to the
+list of its family, here or in the module of the family, as a function that gives a `Row`.
 """
 
+import cProfile
 import importlib
 import os
+import pstats
+import resource
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +30,8 @@ from benchmarks.problems import Data, dense_labels
 from benchmarks.timing import OURS, Timing, timed
 
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
+ONLY = os.environ.get("EMPIRISK_BENCH_ROWS", "")
+PHASES = int(os.environ.get("EMPIRISK_BENCH_PHASES", "0"))
 THREADS = (1, 2, 4, 8, 16)
 REPEATS = 2
 
@@ -74,6 +81,25 @@ def show(row: Row) -> None:
         ratio = "" if name == OURS else f" | {timings[-1].fastest / found[OURS][-1].fastest:.2f} x ours"
         reached = sorted({f"{timing.objective:.8g}" for timing in timings})
         print(f"  {name:<24} {seconds} | speed-up {gain:.1f}{ratio} | reached {', '.join(reached)}", flush=True)
+
+
+def phases(row: Row) -> None:
+    """Own seconds of our functions on the calling thread, for each number of threads, and what the system did."""
+    counts = [count for count in THREADS if count <= len(os.sched_getaffinity(0))]
+    own: dict[str, list[float]] = {}
+    for place, count in enumerate(counts):
+        with er.config(threads=count), threadpool_limits(count):
+            run = row.contestants[OURS](count)
+            before, profile = resource.getrusage(resource.RUSAGE_SELF), cProfile.Profile()
+            profile.runcall(run)
+            after = resource.getrusage(resource.RUSAGE_SELF)
+        for (file, line, name), (*_, seconds, _, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+            where = "/".join(file.split("/")[-2:])
+            own.setdefault(f"{where}:{line} {name}", [0.0] * len(counts))[place] += seconds
+        spent = (getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime", "ru_minflt"))
+        print("  {} threads: user {:.2f} s, system {:.2f} s, {} page faults".format(count, *spent))
+    for name in sorted(own, key=lambda name: -own[name][-1])[:PHASES]:
+        print("  " + " ".join(f"{seconds:8.3f}" for seconds in own[name]), name, flush=True)
 
 
 def _plain(run: Run) -> Callable[[int], Run]:
@@ -212,7 +238,6 @@ def _trees(title: str, rows: int, columns: int, ours: Any, rivals: dict[str, Cal
     contestants |= {
         name: lambda threads, make=make: lambda: make(threads).fit(X[:count], y[:count])
         for name, make in rivals.items()
-        for name, make in rivals.items()
     }
     return Row(
         f"{title} {count:_}x{columns}: error", contestants, lambda machine: 1 - machine.score(X[count:], y[count:])
@@ -271,4 +296,10 @@ ROWS: list[Callable[[], Row]] = [
 
 def run() -> None:
     for make in ROWS:
-        show(make())
+        if not ONLY or make.__name__ in ONLY.split(","):
+            row = make()
+            if PHASES:
+                row = replace(row, contestants={OURS: row.contestants[OURS]})
+            show(row)
+            if PHASES:
+                phases(row)
