@@ -2,7 +2,8 @@
 
 ``python -m benchmarks cores`` runs every row, ``EMPIRISK_BENCH_SHARE=0.2`` on that share of the data's rows,
 ``EMPIRISK_BENCH_ROWS=logistic,hinge`` those alone, ``EMPIRISK_BENCH_PHASES=20`` without rivals but with the twenty
-functions in which our fit spends most time on the calling thread: what does not fall with more threads is serial. A row is added to the
+functions in which our fit spends most time on the calling thread: what does not fall with more threads is serial. A
+row is added to the
 list of its family, here or in the module of the family, as a function that gives a `Row`.
 """
 
