@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.dual import feasible
+from empirisk.lazy import lazy
+from empirisk.linalg import blocks
 from empirisk.problem import Point, Problem
 
+Array = NDArray[np.float64]
 EPSILON = np.finfo(float).eps
 #: Entries of a penalised problem up to which the cancelling of columns is looked for.
 CANCELLING = 1_000_000
@@ -112,50 +116,84 @@ def verify(problem: Problem, point: Point) -> Certificate:
     >>> verify(problem, Point(np.array([0.5, 0.5]))).gap < 1e-12
     True
     """
-    f = problem.predict(point)
-    penalty_value, loss_value = problem.penalty_sum(point), problem.loss_sum(f)
-    primal = penalty_value + loss_value
-    u = problem.slopes(f) if point.u is None else point.u
-    dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, point, f), key=lambda pair: pair[0])
-    rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
-    # A bound above the objective is rounding, and shows how much of it there is.
-    gap = abs(primal - dual) + rounding if np.isfinite(primal - dual) else np.inf
-    relative = gap / problem.magnitude(primal, dual) if np.isfinite(gap) else np.inf
-    return Certificate(float(primal), float(dual), float(gap), float(relative))
+    return Proof(problem, point).certificate
 
 
-def with_rounding(problem: Problem, point: Point, certificate: Certificate) -> Certificate:
-    """The certificate with the rounding of predictions and targets in its gap.
+class Proof:
+    """A point of a problem and what follows from it; see `verify`.
 
-    A product <a_i, w> is off by a unit in the last place of its largest term, and a residual by one of f_i and y_i,
-    which is much where columns nearly cancel or targets lie far from zero. The objective is off by that times the
-    slopes of the losses.
+    Attributes
+    ----------
+    problem, point : Problem, Point
+        What was proved.
+    certificate : Certificate
+        What `verify` says of it.
     """
-    f = problem.predict(point)
-    slopes = np.abs(problem.slopes(f))
-    if point.u is not None:
-        slopes = np.maximum(slopes, np.abs(point.u))  # at a corner the slope is any of many
-    moved = float(np.sum(slopes * np.abs(f)))
-    if not (problem.classes or problem.loss.margin_form):
-        moved += float(slopes @ np.abs(problem.y))
-    weights = np.abs(point.w)
-    if problem.design.implicit:
-        # As in `HilbertNorm.terms`, errors of many terms add up like the root of the sum of their squares.
-        lengths = problem.design.squared_rows()
-        in_slopes, in_w = (float(np.sum(lengths * (part * part).T)) for part in (slopes, weights))
-        moved += np.sqrt(in_slopes * in_w)
-    elif problem.penalty.zero or problem.design.shape[0] * problem.design.shape[1] <= CANCELLING:
-        # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
-        norms = np.sqrt(problem.design.squared_columns())
-        moved += float(np.sum(norms @ weights * np.sqrt(np.sum(slopes**2, axis=0))))
-    gap = float(certificate.gap + EPSILON * moved) if np.isfinite(moved) else np.inf
-    relative = gap / problem.magnitude(certificate.primal, certificate.dual) if np.isfinite(gap) else np.inf
-    return replace(certificate, gap=gap, relative_gap=relative)
+
+    def __init__(self, problem: Problem, point: Point):
+        self.problem, self.point, self._f = problem, point, problem.predict(point)
+        penalty_value, loss_value = problem.penalty_sum(point), problem.loss_sum(self._f)
+        primal = penalty_value + loss_value
+        u = self._slopes if point.u is None else point.u
+        dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, point), key=lambda pair: pair[0])
+        rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
+        # A bound above the objective is rounding, and shows how much of it there is.
+        gap = abs(primal - dual) + rounding if np.isfinite(primal - dual) else np.inf
+        relative = gap / problem.magnitude(primal, dual) if np.isfinite(gap) else np.inf
+        self.certificate = Certificate(float(primal), float(dual), float(gap), float(relative))
+
+    @lazy
+    def _slopes(self) -> Array:
+        return self.problem.slopes(self._f)
+
+    def with_rounding(self) -> Certificate:
+        """The certificate with the rounding of predictions and targets in its gap.
+
+        A product <a_i, w> is off by a unit in the last place of its largest term, and a residual by one of f_i and y_i,
+        which is much where columns nearly cancel or targets lie far from zero. The objective is off by that times the
+        slopes of the losses.
+        """
+        problem, known = self.problem, self.certificate
+        moved, squares = self._moved()
+        weights = np.abs(self.point.w)
+        if problem.design.implicit:
+            # As in `HilbertNorm.terms`, errors of many terms add up like the root of the sum of their squares.
+            in_w = float(np.sum(problem.design.squared_rows() * (weights * weights).T))
+            moved += np.sqrt(float(squares.sum()) * in_w)
+        elif problem.penalty.zero or problem.design.shape[0] * problem.design.shape[1] <= CANCELLING:
+            # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
+            norms = np.sqrt(problem.design.squared_columns())
+            moved += float(np.sum(norms @ weights * np.sqrt(squares)))
+        gap = float(known.gap + EPSILON * moved) if np.isfinite(moved) else np.inf
+        relative = gap / problem.magnitude(known.primal, known.dual) if np.isfinite(gap) else np.inf
+        return replace(known, gap=gap, relative_gap=relative)
+
+    def _moved(self) -> tuple[float, Array]:
+        """sum_i |u_i| (|f_i| + |y_i|), without the targets where they are labels, and |u|^2 for every output.
+
+        Behind a kernel the squares are weighed by |phi(x_i)|^2.
+        """
+        problem, u = self.problem, self.point.u
+        slopes, f, y = self._slopes, self._f, problem.y
+        labels = problem.classes or problem.loss.margin_form
+        lengths = problem.design.squared_rows() if problem.design.implicit else None
+
+        def run(group: list[slice]) -> Array:
+            rows = slice(group[0].start, group[-1].stop)
+            size = np.abs(slopes[rows])
+            if u is not None:
+                size = np.maximum(size, np.abs(u[rows]))  # at a corner the slope is any of many
+            moved = np.vdot(size, np.abs(f[rows])) + (0.0 if labels else size @ np.abs(y[rows]))
+            squares = size * size if lengths is None else (lengths[rows] * (size * size).T).T
+            return np.append(squares.sum(axis=0), moved)
+
+        *squares, moved = blocks.sum_over_rows(run, len(f), blocks.ENTRY_BYTES * max(problem.classes, 1))
+        return float(moved), np.array(squares)
 
 
 def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     """The dual value of u made feasible, and the size of the terms it sums."""
-    if not np.all(np.isfinite(u)):
+    if not np.isfinite(u.sum()) and not np.all(np.isfinite(u)):
         return -np.inf, 0.0
     try:
         u, correlations = feasible(problem, u)
@@ -170,11 +208,12 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)
 
 
-def _bound_at_zero(problem: Problem, point: Point, f) -> tuple[float, float]:
+def _bound_at_zero(problem: Problem, point: Point) -> tuple[float, float]:
     """The dual value of u = 0, which is feasible unless the intercept has a cost: the smallest R and losses."""
     if problem.tilt:
         return -np.inf, 0.0
-    value = problem.norm.least(point.w) - problem.conjugate_sum(np.zeros_like(f))
+    zero = np.broadcast_to(0.0, (len(problem.y), *problem.width[1:]))
+    value = problem.norm.least(point.w) - problem.conjugate_sum(zero)
     return value, abs(value)
 
 

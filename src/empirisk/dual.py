@@ -11,6 +11,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
+from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, NormalEquations
 from empirisk.linalg.gradients import JointGradients
@@ -41,24 +42,41 @@ def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
     if problem.penalty.zero:
         return u, correlations
     share = problem.norm.feasible_share(correlations)
-    return share * u, share * correlations
+    return (u, correlations) if share == 1 else (share * u, share * correlations)
 
 
 def _repair_scalar(problem: Problem, u: Array) -> Array:
-    low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
-    u = np.clip(u, low, high)
+    low, high = _bounds(problem)
+    u = blocks.rowwise(np.clip, u, low, high)
     if problem.penalty.zero:
         return _orthogonalise(problem, u, low, high)
     return _balance(u, low, high, problem.scale, -problem.tilt) if problem.intercept else u
 
 
+def _bounds(problem: Problem) -> Array:
+    """The smallest and the largest u of every row."""
+    bounds = np.empty((2, len(problem.y)))
+
+    def run(rows: slice) -> None:
+        np.multiply(problem.scale[rows], problem.loss.domain(problem.y[rows]), out=bounds[:, rows])
+
+    blocks.over_rows(run, len(problem.y), blocks.ENTRY_BYTES)
+    return bounds
+
+
 def _slack(u: Array, low: Array, high: Array, scale: Array) -> Array:
     """How far each u_i is from its bounds: (u - low)(high - u)/(high - low), or the limits of that."""
-    below, above = u - low, high - u
-    with np.errstate(invalid="ignore"):
-        both = below * above / (below + above)
-    slack = np.where(np.isinf(above), below, np.where(np.isinf(below), above, both))
-    return np.where(np.isinf(slack), scale, np.nan_to_num(slack))
+
+    def slack(u: Array, low: Array, high: Array, scale: Array) -> Array:
+        below, above = u - low, high - u
+        with np.errstate(invalid="ignore"):
+            slack = below * above / (below + above)
+        if np.isfinite(slack).all():
+            return slack
+        slack = np.where(np.isinf(above), below, np.where(np.isinf(below), above, slack))
+        return np.where(np.isinf(slack), scale, np.nan_to_num(slack))
+
+    return blocks.rowwise(slack, u, low, high, scale)
 
 
 def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:
@@ -66,8 +84,15 @@ def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Arr
     slack = _slack(u, low, high, scale)
     total = slack.sum()
     if total > 0:
-        moved = u - slack * ((u.sum() - aim) / total)
-        if np.all((moved >= low) & (moved <= high)):
+        share, moved = (u.sum() - aim) / total, np.empty_like(u)
+
+        def move(group: list[slice]) -> int:
+            rows = slice(group[0].start, group[-1].stop)
+            inner = moved[rows]
+            np.subtract(u[rows], share * slack[rows], out=inner)
+            return np.count_nonzero((inner < low[rows]) | (inner > high[rows]))
+
+        if blocks.sum_over_rows(move, len(u), blocks.ENTRY_BYTES) == 0:
             return _take_rounding(moved, slack, aim)
     return _shift_to_sum(u, low, high, scale, aim)
 

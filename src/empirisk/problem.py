@@ -105,7 +105,7 @@ class Problem:
     def origin_value(self) -> float:
         """The objective of the best constant prediction."""
         b = np.asarray(self.origin().b, dtype=float)
-        return self.loss_sum(np.tile(b, (len(self.y), 1)) if self.classes else np.full(len(self.y), b))
+        return self.loss_sum(np.broadcast_to(b, (len(self.y), *b.shape)))
 
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
         """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""
@@ -128,14 +128,15 @@ class Problem:
             extended
         )
         b = exact.astype(float)
-        size = max(float(np.abs(b).max()), float(np.abs(self.y).max()) if not self.classes else 1.0)
+        largest = 1.0 if self.classes else max(float(self.y.max()), -float(self.y.min()))
+        size = max(float(np.abs(b).max()), largest)
         if np.all(np.abs(b - point.b) <= STORED * size):
             return point
         return replace(point, b=b if self.classes else float(b))
 
     def predict(self, point: Point) -> Array:
         """f = A w + b."""
-        return self.design.dot(point.w) + point.b
+        return self.design.predict(point.w, point.b)
 
     def loss_sum(self, f: Array) -> float:
         """sum_i s_i loss(y_i, f_i)."""
@@ -148,21 +149,19 @@ class Problem:
 
     def curvatures(self, f: Array) -> Array:
         """s_i loss''(y_i, f_i), for a loss of one output."""
-        return self.scale * self._rowwise(self.loss.curvature, f)
+        return self._scaled(self.loss.curvature, f)
 
-    def _rowwise(self, function: Callable[[Array, Array], Array], f: Array) -> Array:
-        """function(y, f) computed over blocks of rows in threads."""
-        out = np.empty_like(f)
+    def _scaled(self, function: Callable[[Array, Array], Array], f: Array) -> Array:
+        """s_i function(y_i, f_i)."""
 
-        def run(rows: slice) -> None:
-            out[rows] = function(self.y[rows], f[rows])
+        def scaled(scale: Array, y: Array, f: Array) -> Array:
+            return self._per_sample(scale) * function(y, f)
 
-        blocks.over_rows(run, len(f), self._entry_bytes)
-        return out
+        return blocks.rowwise(scaled, self.scale, self.y, f, row_bytes=self._entry_bytes)
 
     @property
     def _entry_bytes(self) -> int:
-        return 64 * max(self.classes, 1)
+        return blocks.ENTRY_BYTES * max(self.classes, 1)
 
     def primal(self, point: Point, f: Array | None = None) -> float:
         """P at the point; ``f`` saves the product if it is known."""
@@ -174,7 +173,7 @@ class Problem:
 
     def slopes(self, f: Array) -> Array:
         """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
-        return self._per_sample(self.scale) * self._rowwise(self.loss.derivative, f)
+        return self._scaled(self.loss.derivative, f)
 
     def conjugate_sum(self, u: Array) -> float:
         """sum_i s_i loss*(y_i, u_i / s_i)."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.contract.inputs import class_weights, sorted_classes
+from empirisk.contract.inputs import class_codes, class_weights, sorted_classes
 from empirisk.errors import EmpiriskError
 
 Array = NDArray[np.float64]
@@ -88,8 +88,7 @@ def weigh_classes(
     (array(['a', 'b'], dtype='<U1'), array([ 1,  0, -1]), array([1., 3., 0.]))
     """
     classes = sorted_classes(y, weights)
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    codes = np.where(classes[codes] == y, codes, -1)
+    codes = class_codes(y, classes)
     factors = np.where(codes < 0, 0.0, class_weights(class_weight, classes, codes, weights)[codes])
     if not (weights * factors).any():
         raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from empirisk import kernels, state
-from empirisk.contract.inputs import LARGEST, check_size, check_weights
+from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_weights
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
@@ -26,6 +26,8 @@ from empirisk.problem import Point, Problem
 Array = NDArray[np.float64]
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
+#: Scikit-learn checks the form; whether numbers are finite is found out with their size, in one pass and in threads.
+UNREAD: dict[str, Any] = {"dtype": FLOATS, "ensure_all_finite": False}
 #: The attributes of w as a combination of rows.
 SUPPORT = ("dual_coef_", "support_", "support_vectors_")
 #: Coefficients below this share of the largest are what an interior-point method leaves of zero; those of rows that
@@ -84,8 +86,8 @@ class MapsFeatures:
         return kernels.find(self.features, "features")
 
     def _check_size(self, name: str, values: Any) -> None:
-        """Raise where products of the numbers would overflow or vanish."""
-        check_size(name, values)
+        """Raise where numbers are not finite, or products of them would overflow or vanish."""
+        check_size(name, values, machine=type(self).__name__)
 
     def _require_fixed_features(self) -> None:
         """Raise for features that would learn with a machine that minimises nothing by which they could."""
@@ -102,7 +104,7 @@ class MapsFeatures:
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
         if self.features is None:
-            matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS, **target)
+            matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, **UNREAD, **target)
             self._check_size("X", matrix)
             return design_of(matrix), y
         y = validate_data(self, X="no_validation", y=y, **target)
@@ -129,9 +131,7 @@ class MapsFeatures:
     def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Design, NDArray]:
         """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
         if kernel.takes in TABLES:
-            array, y = validate_data(
-                self, X, y, accept_sparse=FORMATS if kernel.sparse else False, dtype=FLOATS, **target
-            )
+            array, y = validate_data(self, X, y, accept_sparse=FORMATS if kernel.sparse else False, **UNREAD, **target)
             self._check_size("X", array)
         else:
             array, y = X, validate_data(self, X="no_validation", y=y, **target)
@@ -150,7 +150,7 @@ class MapsFeatures:
     def _mapped(self, X) -> Any:
         """Validated data after the fitted feature map."""
         if self.features is None:
-            return validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
+            return self._as_fitted(X, FORMATS)
         return check_array(self.features_.transform(X), accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
 
     def _items(self, X) -> Any:
@@ -159,8 +159,13 @@ class MapsFeatures:
         if kernel.takes not in TABLES:
             return kernel.prepare(X)
         with validated():
-            formats = FORMATS if kernel.sparse else False
-            return kernel.prepare(validate_data(self, X, accept_sparse=formats, dtype=FLOATS, reset=False))
+            return kernel.prepare(self._as_fitted(X, FORMATS if kernel.sparse else False))
+
+    def _as_fitted(self, X, formats: Any) -> Any:
+        """Samples like those of the fit, validated."""
+        matrix = validate_data(self, X, accept_sparse=formats, reset=False, **UNREAD)
+        check_finite("X", matrix, type(self).__name__)
+        return matrix
 
     def _products(self, X) -> Array:
         """<w, phi(x)> for every row and output."""

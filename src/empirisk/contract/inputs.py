@@ -6,27 +6,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
+from empirisk.linalg import blocks
+from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 #: The largest number in X and in y, the largest weight and C lie between the inverse of this and this: a sum of
 #: C * weight * x^2 * y^2 over any number of rows then neither overflows nor vanishes.
 LARGEST = 1e50
+#: Rows of a block that mostly show all labels in it, and how many labels are compared with rather than sorted.
+SHOWN, FEW = 256, 8
 
 
-def check_size(name: str, values: Any, limit: float = LARGEST) -> None:
+def check_size(name: str, values: Any, limit: float = LARGEST, machine: str = "") -> None:
     """Raise where numbers are so large that products of them would overflow, or all so small that they would vanish.
+
+    Numbers that are not finite are refused as scikit-learn does it, by a sentence with the name of the ``machine``.
 
     >>> check_size("X", np.array([[1.0, 1e49]]))
     """
-    numbers = np.ravel(values.data if sparse.issparse(values) else values, order="K")
-    with np.errstate(over="ignore"):
-        # One product decides nearly always: a sum of squares within bounds has no term beyond them.
-        if len(numbers) == 0 or 1.0 <= np.vdot(numbers, numbers) <= limit * limit:
-            return
+    numbers = _stored(values)
+    # One pass decides nearly always: a sum of squares within bounds has no term beyond them, and no NaN.
+    if numbers.size == 0 or 1.0 <= _sum_of_squares(numbers) <= limit * limit:
+        return
+    assert_all_finite(values, input_name=name, estimator_name=machine)
     largest = max(float(numbers.max()), -float(numbers.min()))
     if largest > limit:
         raise EmpiriskError(
@@ -38,6 +44,30 @@ def check_size(name: str, values: Any, limit: float = LARGEST) -> None:
             f"{name} holds no number larger than {largest:.1e}; below {1 / limit:.0e} their products vanish: "
             "divide them by their size first."
         )
+
+
+def check_finite(name: str, values: Any, machine: str) -> None:
+    """Raise, as scikit-learn does, where numbers are not finite."""
+    if not np.isfinite(_sum_of_squares(_stored(values))):
+        assert_all_finite(values, input_name=name, estimator_name=machine)
+
+
+def _stored(values: Any) -> NDArray:
+    """The numbers of an array or a sparse matrix, so that the last axis is that along which they are stored."""
+    numbers = values.data if sparse.issparse(values) else np.asarray(values)
+    return numbers.T if numbers.flags.f_contiguous else numbers
+
+
+def _sum_of_squares(numbers: NDArray) -> float:
+    """In threads; infinite where it overflows, and NaN where there is one."""
+
+    def run(group: list[slice]) -> float:
+        return float(sum(np.vdot(numbers[rows], numbers[rows]) for rows in group))
+
+    if numbers.size == 0:
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        return blocks.sum_over_rows(run, len(numbers), numbers.nbytes // len(numbers))
 
 
 def check_weights(sample_weight, rows: int) -> Array:
@@ -68,15 +98,40 @@ def check_weights(sample_weight, rows: int) -> Array:
 def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDArray:
     """The classes, or with ``continuous`` the numbers, that have weight, sorted."""
     try:
+        labels = _distinct(y)
         if not continuous:
-            check_classification_targets(y)
-        return np.unique(y[weights > 0])
+            check_classification_targets(labels)
+        return labels if weights.min() > 0 else np.unique(y[weights > 0])
     except TypeError as error:  # labels that cannot be compared: None, or words beside numbers
         kinds = sorted({type(label).__name__ for label in y.tolist()})
         raise EmpiriskError(
             f"y mixes labels of the types {', '.join(kinds)}, which have no order; give all of them one type, and drop "
             "rows without a label."
         ) from error
+
+
+def _distinct(y: NDArray) -> NDArray:
+    """np.unique(y): nearly always the first rows of a block show all the labels in it, and nothing needs sorting."""
+
+    def run(rows: slice) -> NDArray:
+        block = y[rows]
+        shown = np.unique(block[:SHOWN])
+        others = block[np.isin(block, shown, invert=True)] if len(shown) <= FEW else block
+        return shown if len(others) == 0 else np.union1d(shown, others)
+
+    if y.dtype.kind not in "biuf":
+        return np.unique(y)
+    return np.unique(np.concatenate(in_threads(run, blocks.blocks(len(y), blocks.ENTRY_BYTES))))
+
+
+def class_codes(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
+    """The number of every row's class among the sorted classes, -1 for one that is not among them."""
+
+    def codes(y: NDArray) -> NDArray:
+        places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        return np.where(classes[places] == y, places, -1)
+
+    return blocks.rowwise(codes, y, dtype=np.intp)
 
 
 def encode_classes(y: NDArray, weights: Array, machine: str) -> tuple[NDArray, NDArray]:
@@ -87,9 +142,7 @@ def encode_classes(y: NDArray, weights: Array, machine: str) -> tuple[NDArray, N
             f"{machine} needs at least two classes in y, but it holds one class only: {classes[0]!r}; "
             "check the target column."
         )
-    codes = np.searchsorted(classes, y)
-    codes = np.minimum(codes, len(classes) - 1)
-    return classes, np.where(classes[codes] == y, codes, -1)
+    return classes, class_codes(y, classes)
 
 
 def class_weights(class_weight, classes: NDArray, codes: NDArray, weights: Array) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from empirisk.certificate import Certificate, Status, combine, with_rounding
+from empirisk.certificate import Certificate, Status, combine
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
@@ -338,11 +338,11 @@ def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
     """The certificate of a point. That of one where the fit was stopped must not take long: else nothing is proved."""
     if watch.status not in (Status.INTERRUPTED, Status.TIME):
-        return with_rounding(problem, point, watch.certificate(problem, point))
+        return watch.proof(problem, point).with_rounding()
     end = watch.proofs_end()
     try:
         with stopping(lambda: time.perf_counter() >= end):
-            return with_rounding(problem, point, watch.certificate(problem, point))
+            return watch.proof(problem, point).with_rounding()
     except Stopped:
         return Certificate(np.inf, -np.inf, np.inf, np.inf)
 

@@ -87,7 +87,8 @@ def decompose(problem: Problem) -> Decomposition:
     if rows > columns and rows > min(4 * columns, ROWS):
         gram = problem.design.gram(problem.weights) - problem.weights.sum() * np.outer(centre, centre)
         values, vectors = patiently(lambda: np.linalg.eigh(gram), columns)
-        scores = (problem.design.dot(vectors) - centre @ vectors) * root[:, None]
+        scores = problem.design.predict(vectors, -(centre @ vectors))
+        scores *= root[:, None]
         return Decomposition(scores, np.maximum(values, 0.0), root, constant, by_rows=False)
     products = problem.design.row_products
     if problem.design.implicit and rows > ROWS:

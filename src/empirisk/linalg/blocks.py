@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
 from empirisk.linalg.threads import in_threads
 
 Result = TypeVar("Result")
@@ -14,6 +17,8 @@ BLOCK_BYTES, LARGEST_BLOCK, BLOCKS = 1 << 20, 1 << 22, 256
 SMALL = 1 << 21
 #: Groups of blocks that threads take: more than there are threads, so that none waits long for the last one.
 GROUPS = 32
+#: What a step over the rows of vectors reads and writes for each row: about eight numbers.
+ENTRY_BYTES = 64
 
 
 def blocks(rows: int, row_bytes: int) -> list[slice]:
@@ -48,3 +53,20 @@ def over_rows(function: Callable[[slice], None], rows: int, row_bytes: int) -> N
             function(block)
 
     in_threads(run, groups(rows, row_bytes))
+
+
+def rowwise(
+    function: Callable[..., NDArray], *arrays: NDArray, row_bytes: int = ENTRY_BYTES, dtype: DTypeLike = np.float64
+) -> NDArray:
+    """function(*arrays), whose rows depend on those rows of the arrays alone, over blocks in threads.
+
+    >>> rowwise(np.subtract, np.array([3.0, 4.0]), np.array([1.0, 1.0]))
+    array([2., 3.])
+    """
+    out = np.empty(arrays[-1].shape, dtype)
+
+    def run(rows: slice) -> None:
+        out[rows] = function(*(array[rows] for array in arrays))
+
+    over_rows(run, len(out), row_bytes)
+    return out

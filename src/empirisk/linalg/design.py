@@ -14,8 +14,6 @@ from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
 Slopes = Callable[[slice, Array], Array]
-#: What a pass over predictions reads and writes for each row: about eight numbers.
-ENTRY_BYTES = 64
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4
 #: Fewer products than this are summed by one.
@@ -43,19 +41,23 @@ class Design:
         """A w, in float64."""
         raise NotImplementedError
 
+    def predict(self, w: Array, b: Array | float) -> Array:
+        """f = A w + b."""
+        return self.dot(w) + b
+
     def tdot(self, u: Array) -> Array:
         """A' u, in float64."""
         raise NotImplementedError
 
     def through(self, w: Array, b: float, slopes: Slopes) -> tuple[Array, Array, Array]:
         """f = A w + b, u = slopes(rows, f) block by block, and A' u: dense data is read once for both products."""
-        f = self.dot(w) + b
+        f = self.predict(w, b)
         u = np.empty_like(f)
 
         def run(rows: slice) -> None:
             u[rows] = slopes(rows, f[rows])
 
-        blocks.over_rows(run, len(f), ENTRY_BYTES)
+        blocks.over_rows(run, len(f), blocks.ENTRY_BYTES)
         return f, u, self.tdot(u)
 
     def gram(self, weights: Array | None = None) -> Array:
@@ -144,16 +146,20 @@ class DenseDesign(Design):
         return block.astype(np.float64, copy=False)
 
     def dot(self, w):
+        return self.predict(w, 0.0)
+
+    def predict(self, w, b):
         if w.ndim == 1 and SPARSE * np.count_nonzero(w) <= len(w):
             used = np.flatnonzero(w)
-            return self.columns(used) @ w[used]
+            return self.columns(used) @ w[used] + b
         out = np.empty((self.shape[0], *w.shape[1:]))
+        constant = b if self._shift is None else b - self._shift @ w
 
         def run(rows: slice) -> None:
-            out[rows] = self.X[rows] @ w
+            np.add(self.X[rows] @ w, constant, out=out[rows])
 
         blocks.over_rows(run, self.shape[0], self._row_bytes)
-        return out if self._shift is None else out - self._shift @ w
+        return out
 
     def tdot(self, u):
         total = self._tdot_by_columns(u) if self._is_wide else self._tdot_by_rows(u)
@@ -255,7 +261,7 @@ class DenseDesign(Design):
     def rows(self, chosen):
         X = self.X[chosen]
         # Every eighth row, say, is read many times: better from where it lies together.
-        return DenseDesign(X if X.flags.forc else np.ascontiguousarray(X), self._shift)
+        return DenseDesign(X if X.flags.forc else _together(X), self._shift)
 
     def centred(self):
         X = self.X
@@ -265,6 +271,17 @@ class DenseDesign(Design):
             if np.all(X[:, j] == X[0, j]):
                 means[j] = X[0, j]
         return DenseDesign(X, means)
+
+
+def _together(X: NDArray) -> NDArray:
+    """A copy whose rows lie behind each other."""
+    out = np.empty(X.shape, X.dtype)
+
+    def run(rows: slice) -> None:
+        out[rows] = X[rows]
+
+    blocks.over_rows(run, len(X), X.shape[1] * X.itemsize)
+    return out
 
 
 class SparseDesign(Design):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import Unsuitable
+from empirisk.linalg import blocks
 from empirisk.parts import Part
 
 Array = NDArray[np.float64]
@@ -203,7 +204,14 @@ class MarginLoss(ScalarLoss):
 
 def class_totals(y: Array, weights: Array) -> tuple[float, float]:
     """The weight of the negative and of the positive labels: all that a constant prediction depends on."""
-    return float(weights[y <= 0].sum()), float(weights[y > 0].sum())
+
+    def run(group: list[slice]) -> Array:
+        rows = slice(group[0].start, group[-1].stop)
+        positive = np.where(y[rows] > 0, weights[rows], 0.0)
+        return np.array([(weights[rows] - positive).sum(), positive.sum()])
+
+    negative, positive = blocks.sum_over_rows(run, len(y), blocks.ENTRY_BYTES)
+    return float(negative), float(positive)
 
 
 def log_odds(y: Array, weights: Array) -> float:

@@ -186,9 +186,12 @@ class SoftHinge(MarginLoss):
 
     def _pressure(self, t: Array) -> Array:
         """(margin - t) / temperature, kept finite where a tiny temperature overflows."""
+        turn, soft = self._turn(), self._softness()
+        if soft >= 1:
+            return (turn - t) / soft if soft > 1 else turn - t
         largest = np.finfo(float).max
         with np.errstate(over="ignore"):
-            return np.clip((self._turn() - t) / self._softness(), -largest, largest)
+            return np.clip((turn - t) / soft, -largest, largest)
 
     @property
     def curvature_bound(self) -> float:

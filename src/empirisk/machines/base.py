@@ -82,14 +82,15 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         shared: dict[bytes, tuple] = {}
         problems = []
         for target in targets:
-            kept = (weights > 0) & ~np.isnan(target)
-            key = kept.tobytes()
+            rows = _counting(target, weights)
+            key = b"" if rows is None else rows.tobytes()
             if key not in shared:
-                rows = np.flatnonzero(kept)
-                part = design if kept.all() else design.rows(rows)
-                shared[key] = rows, part.centred() if intercept else part, weights[rows]
-            rows, part, used = shared[key]
-            problems.append(Problem(loss, penalty, C, part, target[rows], used, intercept, classes, rows=rows))
+                part = design if rows is None else design.rows(rows)
+                used = weights if rows is None else weights[rows]
+                shared[key] = part.centred() if intercept else part, used
+            part, used = shared[key]
+            y = target if rows is None else target[rows]
+            problems.append(Problem(loss, penalty, C, part, y, used, intercept, classes, rows=rows))
         return problems
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
@@ -164,6 +165,14 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         """<w, phi(x)> + b for every output, n x outputs."""
         check_is_fitted(self)
         return self._products(X) + self.intercept_
+
+
+def _counting(target: Array, weights: Array) -> NDArray[np.intp] | None:
+    """The rows with a positive weight and a target that is a number; None for all of them."""
+    if weights.min() > 0 and not np.isnan(target.sum()):
+        return None
+    kept = (weights > 0) & ~np.isnan(target)
+    return None if kept.all() else np.flatnonzero(kept)
 
 
 def _intercepts(problem: Problem, point: Point) -> Array:

@@ -15,6 +15,7 @@ from empirisk import losses, state
 from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.linalg import blocks
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
 from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
@@ -190,7 +191,8 @@ class Classifier(ClassifierMixin, Machine):
         if several:
             return self._problems(loss, design, self._label_targets(loss, y, weights), weights), y
         self.classes_, codes = encode_classes(y, weights, type(self).__name__)
-        weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
+        if self.class_weight is not None:
+            weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
         loss, targets = self._code(loss, codes, len(self.classes_))
         classes = len(self.classes_) if loss.joint else 0
         return self._problems(loss, design, targets, weights, classes), y
@@ -224,7 +226,8 @@ class Classifier(ClassifierMixin, Machine):
             self.codes_ = np.eye(classes)
             return losses.find(loss.joint_form or loss), [codes.astype(float)]
         self.codes_ = SCHEMES[self.scheme_](classes, generator(self.random_state))
-        return loss, [np.where(row == 0, np.nan, row)[codes] for row in self.codes_]
+        signs = np.where(self.codes_ == 0, np.nan, self.codes_)
+        return loss, [blocks.rowwise(row.__getitem__, codes) for row in signs]
 
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""

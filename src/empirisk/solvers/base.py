@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from empirisk.certificate import Certificate, Status, verify
+from empirisk.certificate import Certificate, Proof, Status
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
@@ -72,7 +72,7 @@ class Watch:
     latest: Certificate | None = None
     best: Point | None = None
     _lowest: float = np.inf
-    _proven: Point | None = None
+    _proof: Proof | None = None
     start: float = field(default_factory=time.perf_counter)
 
     def record(self, **values: float) -> None:
@@ -119,17 +119,17 @@ class Watch:
 
     def proves(self, problem: Problem, point: Point) -> bool:
         """Verify the point and tell whether it meets ``tol``; the certificate is kept as `latest`."""
-        self.latest = self.certificate(problem, point)
-        self._proven = point
+        self._proof = self.proof(problem, point)
+        self.latest = self._proof.certificate
         self.record(gap=self.latest.gap)
         return self.enough(self.latest)
 
-    def certificate(self, problem: Problem, point: Point) -> Certificate:
-        """What `verify` says of a point, from memory if this very point was the last one to be proved."""
-        if self.latest is not None and point is self._proven:
-            return self.latest
+    def proof(self, problem: Problem, point: Point) -> Proof:
+        """The proof of a point, from memory if this very point was the last one to be proved."""
+        if self._proof is not None and self._proof.point is point and self._proof.problem is problem:
+            return self._proof
         with single_threaded_blas():
-            return verify(problem, point)
+            return Proof(problem, point)
 
 
 class Solver(Part):

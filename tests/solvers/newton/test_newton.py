@@ -88,10 +88,10 @@ def test_stops_when_asked():
 def test_a_proof_is_remembered_for_its_own_point_only(monkeypatch):
     problem = long_problem(losses.Squared(), n=100, d=3)
     calls = []
-    monkeypatch.setattr(base, "verify", lambda *both: calls.append(both) or certificate.verify(*both))
+    monkeypatch.setattr(base, "Proof", lambda *both: calls.append(both) or certificate.Proof(*both))
     watch, point, other = Watch(), problem.origin(), Point(np.ones(3))
     watch.proves(problem, point)
-    assert watch.certificate(problem, point).primal == pytest.approx(problem.origin_value)
+    assert watch.proof(problem, point).certificate.primal == pytest.approx(problem.origin_value)
     assert len(calls) == 1
-    assert watch.certificate(problem, other) == verify(problem, other)
+    assert watch.proof(problem, other).certificate == verify(problem, other)
     assert len(calls) == 2

@@ -53,7 +53,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
 
     def _check_size(self, name: str, values: Any) -> None:
         """Nearly any numbers will do: the search has a unit of its own."""
-        check_size(name, values, LIMIT)
+        check_size(name, values, LIMIT, type(self).__name__)
 
     def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
         """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
