@@ -70,3 +70,16 @@ def rowwise(
 
     over_rows(run, len(out), row_bytes)
     return out
+
+
+def places(holds: Callable[[slice], NDArray[np.bool_]], rows: int, row_bytes: int = ENTRY_BYTES) -> NDArray[np.intp]:
+    """The numbers of the rows for which holds(block) is true, in order.
+
+    >>> places(lambda rows: np.array([3, 0, 4])[rows] > 0, 3)
+    array([0, 2])
+    """
+
+    def run(group: list[slice]) -> NDArray[np.intp]:
+        return np.flatnonzero(holds(slice(group[0].start, group[-1].stop))) + group[0].start
+
+    return np.concatenate(in_threads(run, groups(rows, row_bytes)))

@@ -156,7 +156,8 @@ class DenseDesign(Design):
         constant = b if self._shift is None else b - self._shift @ w
 
         def run(rows: slice) -> None:
-            np.add(self.X[rows] @ w, constant, out=out[rows])
+            np.matmul(self.X[rows], w, out=out[rows])
+            out[rows] += constant
 
         blocks.over_rows(run, self.shape[0], self._row_bytes)
         return out
@@ -259,9 +260,14 @@ class DenseDesign(Design):
         return chunk if self._shift is None else chunk - self._shift[chosen]
 
     def rows(self, chosen):
-        X = self.X[chosen]
-        # Every eighth row, say, is read many times: better from where it lies together.
-        return DenseDesign(X if X.flags.forc else _together(X), self._shift)
+        if isinstance(chosen, slice):
+            X = self.X[chosen]
+            # Every eighth row, say, is read many times: better from where it lies together.
+            return DenseDesign(X if X.flags.forc else _together(X), self._shift)
+        chosen = np.asarray(chosen)
+        if chosen.dtype != bool and self.X.flags.c_contiguous:
+            return DenseDesign(_together(self.X, chosen), self._shift)
+        return DenseDesign(self.X[chosen], self._shift)
 
     def centred(self):
         X = self.X
@@ -273,14 +279,17 @@ class DenseDesign(Design):
         return DenseDesign(X, means)
 
 
-def _together(X: NDArray) -> NDArray:
-    """A copy whose rows lie behind each other."""
-    out = np.empty(X.shape, X.dtype)
+def _together(X: NDArray, chosen: NDArray[np.intp] | None = None) -> NDArray:
+    """A copy of the chosen rows, behind each other; None for all."""
+    out = np.empty((len(X) if chosen is None else len(chosen), X.shape[1]), X.dtype)
 
     def run(rows: slice) -> None:
-        out[rows] = X[rows]
+        if chosen is None:
+            out[rows] = X[rows]
+        else:
+            np.take(X, chosen[rows], axis=0, out=out[rows], mode="wrap")  # to raise, it would fill a buffer first
 
-    blocks.over_rows(run, len(X), X.shape[1] * X.itemsize)
+    blocks.over_rows(run, len(out), X.shape[1] * X.itemsize)
     return out
 
 

@@ -82,7 +82,7 @@ def slopes_and_bends(a, centre, scale, shape, slopes, bends, start, stop):
 class RoundedKink:
     """Kinks of one kind: where they stand, the slopes on either side, and per row the centre of v."""
 
-    place: Array | float
+    place: Array
     left: float
     right: float
     centre: Array
@@ -90,9 +90,10 @@ class RoundedKink:
     slopes: Array
     bends: Array
 
-    def distance(self, tau: float) -> Array:
-        """How far each row is from where this kink bends."""
-        return np.maximum(tau * (self.left - self.centre) - self.a, self.a - tau * (self.right - self.centre))
+    def distance(self, rows: slice, tau: float) -> Array:
+        """How far each of the rows is from where this kink bends."""
+        a, centre = self.a[rows], self.centre[rows]
+        return np.maximum(tau * (self.left - centre) - a, a - tau * (self.right - centre))
 
 
 class Pull(NamedTuple):
@@ -138,12 +139,13 @@ class RoundedCorners:
         self.f = problem.predict(start)
         self.pull = Pull(np.zeros(len(self.w)), 0.0) if pull is None else pull
         rows = len(self.f)
-        self.sign, origin = (problem.y, 0.0) if problem.loss.margin_form else (1.0, problem.y)
+        sign, origin = (problem.y, 0.0) if problem.loss.margin_form else (1.0, problem.y)
+        self.sign = np.broadcast_to(sign, rows)
         corners = corners_of(problem.loss).items()
         if centres is None:
             centres = [np.full(rows, 0.5 * (left + right)) for _, (left, right) in corners]
         self.kinks = [
-            RoundedKink(origin + place, left, right, centre, *np.empty((3, rows)))
+            RoundedKink(np.broadcast_to(origin + place, rows), left, right, centre, *np.empty((3, rows)))
             for (place, (left, right)), centre in zip(corners, centres, strict=True)
         ]
         self.smooth = problem.loss.smooth_part
@@ -203,29 +205,38 @@ class RoundedCorners:
     def _differentiate(self) -> None:
         """Slopes, curvatures, gradient and value at the current point."""
         problem = self.problem
-        u, self.curvature = np.zeros(len(self.f)), np.zeros(len(self.f))
+        u, self.curvature = np.empty((2, len(self.f)))
         linear = self.pull.value(self.w, self.b)
-        self.value = problem.penalty.value(self.w) + linear
-        if self.smooth is not None:
-            u += problem.scale * self.smooth.derivative(problem.y, self.f)
-            self.curvature += problem.scale * self.smooth.curvature(problem.y, self.f)
-            self.value += float(problem.scale @ self.smooth.value(problem.y, self.f))
-        for kink in self.kinks:
-            kink.a = self.sign * self.f - kink.place
-            shape = (kink.left, kink.right, self.tau)
-            arrays = (kink.a, kink.centre, problem.scale, shape, kink.slopes, kink.bends)
-            self.value += sum(self._sweep(slopes_and_bends, *arrays))
-            u += self.sign * kink.slopes
-            self.curvature += kink.bends
+
+        def run(group: list[slice]) -> float:
+            rows = slice(group[0].start, group[-1].stop)
+            y, f, sign, scale = problem.y[rows], self.f[rows], self.sign[rows], problem.scale[rows]
+            value, slopes, bends = 0.0, u[rows], self.curvature[rows]
+            slopes[:] = bends[:] = 0.0
+            if self.smooth is not None:
+                slopes += scale * self.smooth.derivative(y, f)
+                bends += scale * self.smooth.curvature(y, f)
+                value += float(scale @ self.smooth.value(y, f))
+            for kink in self.kinks:
+                np.subtract(sign * f, kink.place[rows], out=kink.a[rows])
+                shape = (kink.left, kink.right, self.tau)
+                arrays = (kink.a, kink.centre, problem.scale, shape, kink.slopes, kink.bends)
+                value += slopes_and_bends(*arrays, rows.start, rows.stop)
+                slopes += sign * kink.slopes[rows]
+                bends += kink.bends[rows]
+            return value
+
+        total = blocks.sum_over_rows(run, len(self.f), blocks.ENTRY_BYTES)
+        self.value = problem.penalty.value(self.w) + linear + total
         self.primal = problem.primal(Point(self.w, self.b), self.f) + linear
         self._correlate(u)
         self.imbalance = float(u.sum()) + self.pull.b if problem.intercept else 0.0
 
     def _correlate(self, u: Array) -> None:
         """Take the slopes u; where few have changed, their rows alone are read."""
-        changed = np.flatnonzero(u != self.u)
+        changed = blocks.places(lambda rows: u[rows] != self.u[rows], len(u))
         if 4 * len(changed) < len(u):
-            difference = (u - self.u)[changed]
+            difference = u[changed] - self.u[changed]
             self.correlations = self.correlations + self.problem.design.rows(changed).tdot(difference)
         else:
             self.correlations = self.problem.design.tdot(u) + self.pull.w
@@ -249,8 +260,11 @@ class RoundedCorners:
         """The rows whose slopes may change soon; None for all of them."""
         if self.smooth is not None or self.problem.design.shape[0] * len(self.w) < MANY:
             return None
-        distance = np.minimum.reduce([kink.distance(self.tau) for kink in self.kinks])
-        near = np.flatnonzero(distance <= self.reach * self.tau)
+
+        def is_near(rows: slice) -> NDArray[np.bool_]:
+            return np.minimum.reduce([kink.distance(rows, self.tau) for kink in self.kinks]) <= self.reach * self.tau
+
+        near = blocks.places(is_near, len(self.f))
         return near if 2 * len(near) < len(self.f) else None
 
     def _on(self, near: Indices) -> "RoundedCorners":
@@ -266,7 +280,7 @@ class RoundedCorners:
     def _newton(self) -> tuple[Array, float]:
         """Newton's step; only rows that bend count in its matrix."""
         problem, curvature, design = self.problem, self.curvature, self.problem.design
-        bent = np.flatnonzero(curvature)
+        bent = blocks.places(lambda rows: curvature[rows] != 0, len(curvature))
         if 0 < 2 * len(bent) < len(curvature):
             curvature, design = curvature[bent], design.rows(bent)
         l2 = problem.penalty.l2
@@ -276,16 +290,17 @@ class RoundedCorners:
 
     def _move(self, dw: Array, db: float) -> float:
         """Go along a direction as far as the line search says, and tell which share of it that was."""
-        df = self.problem.design.dot(dw) + db
+        df = self.problem.design.predict(dw, db)
         gradient = self.problem.penalty.l2 * self.w + self.correlations
         slope = float(gradient @ dw + self.imbalance * db)
         t, _ = line_search(self._along(dw, db, df), self.value, slope)
-        self.w, self.b, self.f = self.w + t * dw, self.b + t * db, self.f + t * df
+        self.w, self.b = self.w + t * dw, self.b + t * db
+        self.f = blocks.rowwise(lambda f, df: f + t * df, self.f, df)
         self._differentiate()
         return t
 
     def _along(self, dw: Array, db: float, df: Array) -> Callable[[float], tuple[float, float]]:
-        problem, changes = self.problem, self.sign * df
+        problem, changes = self.problem, blocks.rowwise(np.multiply, self.sign, df)
 
         def evaluate(t: float) -> tuple[float, float]:
             w = self.w + t * dw
@@ -318,7 +333,7 @@ class RoundedCorners:
     def sharpen(self, tol: float = 0.0) -> None:
         """Centre the kinks at the slopes found, and shrink the rounding."""
         for kink in self.kinks:
-            kink.centre = kink.slopes / self.problem.scale
+            kink.centre = blocks.rowwise(np.divide, kink.slopes, self.problem.scale)
         self.tau /= SHARPER
         self._differentiate()
 
