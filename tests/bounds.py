@@ -22,6 +22,7 @@ from scipy import sparse
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.linalg import design as designs
 
 #: Rooms whose loops are not Numba's.
 OTHERS = ("empirisk.nets", "empirisk.scale", "empirisk.__main__")
@@ -51,6 +52,13 @@ def small_memory() -> None:
     many = np.random.default_rng(2).normal(size=(900, 2))
     with er.config(memory="4MB"):
         er.SVM(C=100.0, features=er.kernels.Gaussian(1.0)).fit(many, (many[:, 0] + many[:, 1] ** 3 > 0).astype(int))
+
+
+def large_data() -> None:
+    """A fit as on large data."""
+    before, designs.LARGE = designs.LARGE, 1
+    er.LogisticRegression().fit(X, TWO)
+    designs.LARGE = before
 
 
 def machine_fits() -> Fits:
@@ -108,6 +116,7 @@ def machine_fits() -> Fits:
     thin = sparse.csr_array(np.where(np.abs(wide) > 1.2, wide, 0.0))
     yield "wide and sparse", fit(er.Classifier("logistic", penalty="l1", C=0.3), thin, (wide[:, 0] > 0).astype(int))
     yield "rows of a Gram matrix", small_memory
+    yield "large data", large_data
     yield "several kernels", fit(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"])))
     for kernel in (er.kernels.Spectrum(2), er.kernels.Subsequence(2)):
         yield f"{kernel}", lambda kernel=kernel: er.SVM(features=kernel).fit(TEXTS, [0, 1, 0, 1] * 3)

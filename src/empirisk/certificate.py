@@ -212,8 +212,7 @@ def _bound_at_zero(problem: Problem, point: Point) -> tuple[float, float]:
     """The dual value of u = 0, which is feasible unless the intercept has a cost: the smallest R and losses."""
     if problem.tilt:
         return -np.inf, 0.0
-    zero = np.broadcast_to(0.0, (len(problem.y), *problem.width[1:]))
-    value = problem.norm.least(point.w) - problem.conjugate_sum(zero)
+    value = problem.norm.least(point.w) - problem.conjugates_at_zero
     return value, abs(value)
 
 

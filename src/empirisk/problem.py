@@ -171,6 +171,19 @@ class Problem:
         """R(w), and the cost of the intercept if there is one."""
         return self.norm.value(point.w) + (self.tilt * float(point.b) if self.tilt else 0.0)
 
+    def through(self, w: Array, b: float) -> tuple[Array, Array, Array, float]:
+        """f = A w + b, the slopes u at f, A'u and the sum of losses, for a loss of one output: data is read once."""
+        compiled = self.loss.compiled_pass
+        found = None if compiled is None else self.design.one_pass(compiled, w, b, self.y, self.scale)
+        if found is not None:
+            return found
+
+        def slopes(rows: slice, f: Array) -> Array:
+            return self.scale[rows] * self.loss.derivative(self.y[rows], f)
+
+        f, u, correlations = self.design.through(w, b, slopes)
+        return f, u, correlations, self.loss_sum(f)
+
     def slopes(self, f: Array) -> Array:
         """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
         return self._scaled(self.loss.derivative, f)
@@ -184,6 +197,11 @@ class Problem:
             return float(scale @ self.loss.conjugate(self.y[rows], u[rows] / self._per_sample(scale)))
 
         return blocks.sum_over_rows(run, len(u), self._entry_bytes)
+
+    @lazy
+    def conjugates_at_zero(self) -> float:
+        """sum_i s_i loss*(y_i, 0): minus the smallest losses there can be."""
+        return self.conjugate_sum(np.broadcast_to(0.0, (len(self.y), *self.width[1:])))
 
     def dual(self, u: Array, correlations: Array | None = None) -> float:
         """D at a feasible u; ``correlations`` = A'u saves the product if it is known."""

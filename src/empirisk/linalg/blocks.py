@@ -65,10 +65,11 @@ def rowwise(
     """
     out = np.empty(arrays[-1].shape, dtype)
 
-    def run(rows: slice) -> None:
+    def run(group: list[slice]) -> None:
+        rows = slice(group[0].start, group[-1].stop)
         out[rows] = function(*(array[rows] for array in arrays))
 
-    over_rows(run, len(out), row_bytes)
+    in_threads(run, groups(len(out), row_bytes))
     return out
 
 

@@ -20,6 +20,8 @@ SHARES = 4
 SHARE_OF_WORK = 1e6
 #: Weights of which at most one in so many is not zero are multiplied column by column.
 SPARSE = 16
+#: Entries from which compiled passes are worth their compilation: on many threads Python's lock would be the limit.
+LARGE = 1 << 24
 #: Rows of a wide matrix count for no more than this when its normal matrix is summed, and of a long one for less:
 #: blocks of 512 rows at least, and of 2048 where that leaves enough of them, so that adding up the d x d sums costs
 #: little beside the products.
@@ -59,6 +61,12 @@ class Design:
 
         blocks.over_rows(run, len(f), blocks.ENTRY_BYTES)
         return f, u, self.tdot(u)
+
+    def one_pass(
+        self, compiled: Callable[..., float], w: Array, b: float, y: Array, scale: Array
+    ) -> tuple[Array, Array, Array, float] | None:
+        """f = A w + b, the slopes of a loss at f, A' of them and its sum, by a compiled pass; None where none pays."""
+        return None
 
     def gram(self, weights: Array | None = None) -> Array:
         """A' diag(weights) A, for weights >= 0."""
@@ -187,6 +195,23 @@ class DenseDesign(Design):
         total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes // 2)
         return f, u, total if self._shift is None else total - self._shift * u.sum()
 
+    def one_pass(self, compiled, w, b, y, scale):
+        if self.X.size < LARGE or self.X.dtype != np.float64 or not self.X.flags.c_contiguous:
+            return None
+        f, u = np.empty((2, self.shape[0]))
+        constant = float(b) if self._shift is None else float(b - self._shift @ w)
+        y, scale = np.ascontiguousarray(y), np.ascontiguousarray(scale)
+
+        def run(group: list[slice]) -> Array:
+            total = np.zeros(self.shape[1])
+            bounds = np.array([group[0].start, *(rows.stop for rows in group)])
+            value = compiled(self.X, w, constant, y, scale, bounds, f, u, total)
+            return np.append(total, value)
+
+        sums = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
+        total, value = sums[:-1], float(sums[-1])
+        return f, u, total if self._shift is None else total - self._shift * u.sum(), value
+
     def shifted(self, shift):
         return DenseDesign(self.X, shift)
 
@@ -199,7 +224,7 @@ class DenseDesign(Design):
         def run(group: list[slice]) -> Array:
             total = np.zeros((self.shape[1], *u.shape[1:]))
             for rows in group:
-                total += self.X[rows].T @ u[rows]
+                total += (u[rows].T @ self.X[rows]).T
             return total
 
         return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)

@@ -70,6 +70,8 @@ class Loss(Part):
     corners: ClassVar[tuple[Ramp, ...]] = ()
     #: (a, e, q) if the conjugate is phi*(v) = a v + e |v| + q v^2 / 2 on its domain, else None.
     dual_quadratic: ClassVar[tuple[float, float, float] | None] = None
+    #: A compiled pass over the rows of large data, as in `one_pass`, if there is one.
+    compiled_pass: ClassVar[Callable[..., float] | None] = None
 
     def value(self, y: Array, f: Array) -> Array:
         """loss(y, f), elementwise."""

@@ -8,6 +8,7 @@ from scipy.special import expit, log_expit, wrightomega, xlog1py, xlogy
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Array, MarginLoss, Ramp, class_totals, log_odds, monotone_root
+from empirisk.losses.one_pass import logistic_pass
 
 
 class ZeroOne(MarginLoss):
@@ -259,6 +260,7 @@ class Logistic(SoftHinge):
     margin = 0.0
     temperature = 1.0
     joint_form = "softmax"
+    compiled_pass = staticmethod(logistic_pass)
 
     def __init__(self):
         pass

@@ -9,6 +9,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
+from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Proofs, Solver, Watch
@@ -119,18 +120,13 @@ class Columns(Course):
 
     def _through(self, w: Array, b: float) -> Place:
         """The place at (w, b), with one pass over the data."""
-        problem = self.problem
+        return self._with(w, b, *self.problem.through(w, b))
 
-        def slopes(rows: slice, f: Array) -> Array:
-            return problem.scale[rows] * problem.loss.derivative(problem.y[rows], f)
-
-        return self._with(w, b, *problem.design.through(w, b, slopes))
-
-    def _with(self, w: Array, b: float, f: Array, u: Array, correlations: Array) -> Place:
+    def _with(self, w: Array, b: float, f: Array, u: Array, correlations: Array, loss_value: float) -> Place:
         problem = self.problem
         gradient = problem.penalty.gradient(w) + correlations
         constant = float(u.sum()) if problem.intercept else 0.0
-        value = problem.primal(Point(w, b), f)
+        value = problem.penalty_sum(Point(w, b)) + loss_value
         return Place(w, b, f, w, value, u, gradient, constant, gradient)
 
     def promising(self, place: Place) -> bool:
@@ -164,10 +160,10 @@ class Columns(Course):
         problem = self.problem
         w, b, decrement = self.hessian.step(place)
         there = self._through(place.w + w, place.b + b)
-        step = Direction(w, b, there.f - place.f, w, decrement)
+        step = Direction(w, b, blocks.rowwise(np.subtract, there.f, place.f), w, decrement)
         t, _ = self.searched(place, step, there)
         if t in (0, 1):
             return there if t else place
         f = place.f + t * step.f
         u = problem.slopes(f)
-        return self._with(place.w + t * w, place.b + t * b, f, u, problem.design.tdot(u))
+        return self._with(place.w + t * w, place.b + t * b, f, u, problem.design.tdot(u), problem.loss_sum(f))
