@@ -23,8 +23,10 @@ EXPONENTIAL, DISTANCE, POLYNOMIAL = range(3)
 SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
 #: Entries that a call makes at most, some hundredths of a second: between calls the threads look at the flag.
 ENTRIES = 1 << 24
+#: Entries that a call makes at least: fewer, and threads wait for Python's lock longer than they work.
+LEAST = 1 << 18
 #: Calls for each thread, so that none waits long for the last one.
-CALLS = 4
+CALLS = 2
 
 
 class Work(NamedTuple):
@@ -124,8 +126,9 @@ def tiles_of(shape: tuple[int, ...], side: int, symmetric: bool) -> NDArray[np.i
 
 
 def shares(tasks: NDArray, entries: int) -> list[NDArray]:
-    """Tasks of that many entries each, dealt to calls: a few for each thread, and none too long."""
-    calls = max(CALLS * settings().threads, -(-len(tasks) * entries // ENTRIES))
+    """Tasks of that many entries each, dealt to calls: a few for each thread, none too short and none too long."""
+    total = len(tasks) * entries
+    calls = max(min(CALLS * settings().threads, -(-total // LEAST)), -(-total // ENTRIES))
     return np.array_split(tasks, min(calls, len(tasks))) if len(tasks) else []
 
 

@@ -37,9 +37,14 @@ def groups(rows: int, row_bytes: int) -> list[list[slice]]:
     return [parts[start : start + size] for start in range(0, len(parts), size)]
 
 
+def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> list[Result]:
+    """function(group) for all groups, on no more threads than have enough to read."""
+    return in_threads(function, groups(rows, row_bytes), 1 + rows * row_bytes // SMALL)
+
+
 def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> Result:
     """Add up function(group of blocks) over all groups, in order."""
-    total, *others = in_threads(function, groups(rows, row_bytes))
+    total, *others = _in_threads(function, rows, row_bytes)
     for other in others:
         total = total + other  # type: ignore[operator]
     return total
@@ -52,7 +57,7 @@ def over_rows(function: Callable[[slice], None], rows: int, row_bytes: int) -> N
         for block in group:
             function(block)
 
-    in_threads(run, groups(rows, row_bytes))
+    _in_threads(run, rows, row_bytes)
 
 
 def rowwise(
@@ -69,7 +74,7 @@ def rowwise(
         rows = slice(group[0].start, group[-1].stop)
         out[rows] = function(*(array[rows] for array in arrays))
 
-    in_threads(run, groups(len(out), row_bytes))
+    _in_threads(run, len(out), row_bytes)
     return out
 
 
@@ -83,4 +88,4 @@ def places(holds: Callable[[slice], NDArray[np.bool_]], rows: int, row_bytes: in
     def run(group: list[slice]) -> NDArray[np.intp]:
         return np.flatnonzero(holds(slice(group[0].start, group[-1].stop))) + group[0].start
 
-    return np.concatenate(in_threads(run, groups(rows, row_bytes)))
+    return np.concatenate(_in_threads(run, rows, row_bytes))

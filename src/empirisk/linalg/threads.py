@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 LONG = 1000  # matrices of a smaller order are factored in no time
 PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
 AHEAD = 4  # tasks for each thread that wait for it
+MANY = 1 << 16  # more threads than anybody has
 
 
 # --- the flag -----------------------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ class _Worker:
             context, function, number, outbox = self.inbox.get()
             error = None
             try:
-                context.run(_alone, function, number)
+                context.run(function, number)
             except BaseException as raised:  # noqa: BLE001 - it is raised again in the thread that waits
                 error = raised
             del context, function  # while this thread waits, nothing should be kept alive
@@ -88,19 +89,20 @@ class _Worker:
 _idle: deque[_Worker] = deque()
 
 
-def _start(function: Callable[[int], None], number: int, outbox: SimpleQueue) -> None:
-    """Run function(number) on a thread that has nothing to do, or on a new one."""
+def _start(function: Callable[[int], None], number: int, outbox: SimpleQueue, context: Context) -> None:
+    """Run function(number) in that context on a thread that has nothing to do, or on a new one."""
     try:
         worker = _idle.pop()
     except IndexError:
         worker = _Worker()
-    worker.inbox.put((copy_context(), function, number, outbox))
+    worker.inbox.put((context, function, number, outbox))
 
 
-def _alone(function: Callable[[int], None], number: int) -> None:
-    """In a context of its own: what is done in threads in here is done by this one."""
-    keep_to_one_thread()
-    function(number)
+def _alone() -> Context:
+    """A context like this one, but what is done in threads in there is done by one."""
+    context = copy_context()
+    context.run(keep_to_one_thread)
+    return context
 
 
 def together(function: Callable[[int], None], count: int) -> None:
@@ -113,27 +115,30 @@ def together(function: Callable[[int], None], count: int) -> None:
     >>> found
     [1, 2]
     """
+    context = _alone()
     if count == 1:
-        copy_context().run(_alone, function, 0)
+        context.run(function, 0)
         return
     outbox: SimpleQueue[BaseException | None] = SimpleQueue()
     for number in range(1, count):
-        _start(function, number, outbox)
+        _start(function, number, outbox, context.copy())
     try:
-        copy_context().run(_alone, function, 0)
+        context.run(function, 0)
     finally:
         errors = [error for error in [outbox.get() for _ in range(1, count)] if error is not None]
     if errors:
         raise errors[0]
 
 
-def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray) -> list[Result]:
+def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray, most: int = MANY) -> list[Result]:
     """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one.
+
+    There are no more than ``most`` threads: starting one takes some tenths of a millisecond where many are busy.
 
     What a task itself does in threads it does alone: the others are busy. Before each task the flag is looked at, and
     after an error no task begins.
     """
-    threads = min(settings().threads, len(tasks))
+    threads = min(settings().threads, len(tasks), most)
     if threads <= 1:
         with single_threaded_blas():
             return [_unless_stopped(function, task) for task in tasks]
@@ -171,7 +176,7 @@ def patiently(function: Callable[[], Result], order: int) -> Result:
         return function()
     outbox: SimpleQueue[BaseException | None] = SimpleQueue()
     results: list[Result] = []
-    _start(lambda _: results.append(function()), 0, outbox)
+    _start(lambda _: results.append(function()), 0, outbox, _alone())
     while True:
         try:
             error = outbox.get(timeout=PATIENCE)
@@ -208,8 +213,9 @@ def in_order(
     for item in islice(coming, AHEAD * threads):
         todo.put(item)
     waiting, number = todo.qsize(), 0
+    context = _alone()
     for place in range(min(threads, waiting)):
-        _start(share, place, SimpleQueue())
+        _start(share, place, SimpleQueue(), context.copy())
     try:
         with single_threaded_blas():
             while number < waiting:

@@ -23,7 +23,7 @@ Indices = NDArray[np.intp]
 # The least curvature of a pair, in multiples of the rounding of a row's entry.
 FLAT = 4.0
 # Rows of a working set that a thread gathers at a time.
-GATHERED = 96
+GATHERED = 192
 # Samples are set aside when few enough stay for it to pay.
 ENOUGH = 0.6
 

@@ -18,8 +18,8 @@ SHARE = 0.4
 MOST_BYTES = 1 << 28
 # Rows computed at once: more need more memory for a while, fewer waste the processor.
 GROUP = 512
-#: Columns that a thread takes at a time.
-CHUNK = 4096
+#: Products for each thread at least, about half a millisecond.
+LEAST = 1 << 20
 # What the entries of K may be for single precision to hold them.
 LARGEST = 1e30
 #: Sums that stay in the fastest memory.
@@ -182,11 +182,13 @@ def row_source(design: GramDesign, size: int) -> KeptMatrix | RowCache:
 def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, G: Array) -> None:
     """G += K[columns, samples] factors, given the slots of the samples' rows; in threads over blocks of columns."""
     weights = factors.astype(source.rows.dtype)
+    threads = max(1, min(settings().threads, len(slots) * len(G) // LEAST))
+    chunk = BLOCK * -(-len(G) // (BLOCK * threads))
 
     def run(begin: int) -> None:
-        add_rows(source.rows, slots, weights, begin, min(begin + CHUNK, len(G)), G)
+        add_rows(source.rows, slots, weights, begin, min(begin + chunk, len(G)), G)
 
-    in_threads(run, np.arange(0, len(G), CHUNK))
+    in_threads(run, range(0, len(G), chunk))
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
