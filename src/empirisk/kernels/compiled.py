@@ -197,47 +197,6 @@ def _exponential(line):
     return double
 
 
-@njit(cache=True, nogil=True)
-def _make(tile, row, column, rule, work):
-    """One tile of the kernel from the rows and columns at which it begins."""
-    form, scale, factor, power = int(rule[0]), rule[1], tile.dtype.type(rule[2]), int(rule[4])
-    constant, floor, bound, share, symmetric = tile.dtype.type(rule[5]), rule[6], rule[7], rule[8], rule[9] > 0
-    height, width = tile.shape
-    np.dot(work.left[row : row + height], work.right[column : column + width].T, tile)
-    for i in range(height):
-        line = tile[i]
-        if form == POLYNOMIAL:
-            for j in range(width):
-                base = line[j] + constant
-                value = base
-                for _ in range(power - 1):
-                    value *= base
-                line[j] = value
-            continue
-        if floor < np.inf:
-            norms = work.own[row + i], work.others[column:]
-            _repair(line, scale, floor, bound, share, work.A[row + i], work.B[column:], norms)
-        if symmetric and row == column:
-            line[i] = 0
-        if form == DISTANCE:
-            for j in range(width):
-                line[j] = factor * np.sqrt(max(-line[j], tile.dtype.type(0)))
-        if form == EXPONENTIAL or rule[3] > 0:
-            exponential(line)
-
-
-@njit(cache=True, nogil=True)
-def _repair(line, scale, floor, bound, share, a, B, norms):
-    """Recompute -scale |a - b_j|^2 from the differences of pairs so close that the product has lost its digits."""
-    for j in range(len(line)):
-        both = norms[0] + norms[1][j]
-        if both > floor and line[j] > bound - share * both:
-            total = 0.0
-            for k in range(len(a)):
-                total += (a[k] - B[j, k]) * (a[k] - B[j, k])
-            line[j] = -scale * total
-
-
 # Sums over a tile may be reordered, which lets the processor add several entries at a time.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _product(line, coefficients):
@@ -252,15 +211,45 @@ def _product(line, coefficients):
 def walk(tiles, side, rule, work, out, coefficients, sums):
     """The tiles that begin at these rows and columns, into the block; of a symmetric one mirrored too.
 
-    With coefficients, a row for each sum, sums_ki += sum_j k(a_i, b_j) c_kj instead.
+    With coefficients, a row for each sum, sums_ki += sum_j k(a_i, b_j) c_kj instead. It is one function, since what it
+    hands to others takes longer to compile than what it does.
     """
-    symmetric = rule[9] > 0
-    memory = np.empty(side * side, work.left.dtype)
+    left, right, A, B, own, others = work
+    form, scale, power, symmetric = int(rule[0]), rule[1], int(rule[4]), rule[9] > 0
+    factor, constant, zero = left.dtype.type(rule[2]), left.dtype.type(rule[5]), left.dtype.type(0)
+    floor, bound, share = rule[6], rule[7], rule[8]
+    memory = np.empty(side * side, left.dtype)
     for n in range(len(tiles)):
         row, column = tiles[n, 0], tiles[n, 1]
-        height, width = min(side, len(work.left) - row), min(side, len(work.right) - column)
+        height, width = min(side, len(left) - row), min(side, len(right) - column)
         tile = memory[: height * width].reshape(height, width)
-        _make(tile, row, column, rule, work)
+        np.dot(left[row : row + height], right[column : column + width].T, tile)
+        for i in range(height):
+            line = tile[i]
+            if form == POLYNOMIAL:
+                for j in range(width):
+                    base = line[j] + constant
+                    value = base
+                    for _ in range(power - 1):
+                        value *= base
+                    line[j] = value
+            if floor < np.inf and form != POLYNOMIAL:
+                # Pairs so close that the product has lost its digits are computed from their differences.
+                for j in range(width):
+                    both = own[row + i] + others[column + j]
+                    if both > floor and line[j] > bound - share * both:
+                        total = 0.0
+                        for k in range(A.shape[1]):
+                            difference = A[row + i, k] - B[column + j, k]
+                            total += difference * difference
+                        line[j] = -scale * total
+            if symmetric and row == column and form != POLYNOMIAL:
+                line[i] = 0
+            if form == DISTANCE:
+                for j in range(width):
+                    line[j] = factor * np.sqrt(max(-line[j], zero))
+            if form == EXPONENTIAL or (form == DISTANCE and rule[3] > 0):
+                exponential(line)
         if len(coefficients):
             for k in range(len(coefficients)):
                 c = coefficients[k, column : column + width]

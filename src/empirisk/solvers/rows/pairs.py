@@ -90,10 +90,13 @@ def _find(values, value):
 @njit(cache=True, nogil=True)
 def _find_sum(G, lift, value):
     """The place of the smallest G + lift, given its value; rounding may differ in the last digit."""
+    place = 0
     for k in range(len(G)):
         if G[k] + lift[k] <= value:
             return k
-    return np.argmin(G + lift)
+        if G[k] + lift[k] < G[place] + lift[place]:
+            place = k
+    return place
 
 
 @njit(cache=True, nogil=True)
