@@ -90,7 +90,7 @@ def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Arr
             rows = slice(group[0].start, group[-1].stop)
             inner = moved[rows]
             np.subtract(u[rows], share * slack[rows], out=inner)
-            return np.count_nonzero((inner < low[rows]) | (inner > high[rows]))
+            return int(np.count_nonzero((inner < low[rows]) | (inner > high[rows])))
 
         if blocks.sum_over_rows(move, len(u), blocks.ENTRY_BYTES) == 0:
             return _take_rounding(moved, slack, aim)
