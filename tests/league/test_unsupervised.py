@@ -1,5 +1,7 @@
 """A table without a target: clusters, directions, strange rows; the command, its report and its model."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -69,6 +71,27 @@ def test_the_command_writes_a_model_that_predicts(table, tmp_path, monkeypatch):
     assert answers.output.splitlines()[0] == "cluster"
     assert [int(line) for line in answers.output.splitlines()[1:]] == labels.tolist()
     assert shell.invoke(app, ["show", "people.model"]).exit_code == 0
+
+
+def test_the_command_keeps_to_the_time_and_prints_json(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shell = CliRunner()
+    result = shell.invoke(app, ["learn", "iris", "--no-target", "--drop", "species", "--json"])
+    found = json.loads(result.output)
+    assert (found["rows"], len(found["clusters"]), sum(cluster["size"] for cluster in found["clusters"])) == (
+        150,
+        2,
+        150,
+    )
+    assert found["directions"][0]["share"] > 0.7
+    assert 1 <= found["strange"][0]["row"] <= 150
+    assert er.load(found["model"]).predict(er.tables.read("iris")).size == 150
+    hurried = describe("iris", drop=["species"], time=1e-6)
+    assert hurried.hurried
+    assert len(hurried.clusters) == 2
+    assert "The time ended" in hurried.summary()
+    with pytest.raises(EmpiriskError, match="time=-1"):
+        describe("iris", time=-1)
 
 
 def test_what_makes_no_sense_is_refused(table):

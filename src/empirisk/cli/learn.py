@@ -13,7 +13,7 @@ from rich.text import Text
 
 from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
-from empirisk.league.unsupervised import describe
+from empirisk.league.unsupervised import Described, describe
 from empirisk.report.words import number, plain
 
 LEAST = 0.1  # seconds
@@ -50,11 +50,24 @@ def command(
     out = place(out, table)
     console = Console(quiet=quiet or as_json, highlight=False)
     console.soft_wrap = not console.is_terminal  # a line in a file is a line
-    if no_target:
-        dropped = [name for entry in drop or [] for name in entry.split(",")]
-        _describe(table, target, dropped, types, jobs, seed, out, console)
-        return
     limit = None if time is None else seconds(time)
+    if no_target:
+        if target is not None:
+            raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
+        found = describe(
+            table,
+            drop=[name for entry in drop or [] for name in entry.split(",")],
+            types=kinds(types or []),
+            jobs=jobs,
+            seed=seed,
+            time=None if limit is None else left(limit, context.obj),
+            out=out,
+        )
+        if as_json:
+            typer.echo(json.dumps(_found(found, out), indent=1))
+        else:
+            _tell(console, found, out)
+        return
     screen = Screen(console, context.obj, limit)
     with screen:
         learned = learn(
@@ -81,25 +94,28 @@ def command(
         _conclude(console, learned, out)
 
 
-def _describe(
-    table: str,
-    target: str | None,
-    drop: list[str],
-    types: list[str] | None,
-    jobs: int | None,
-    seed: int,
-    out: Path,
-    console: Console,
-) -> None:
-    """The table without a target."""
-    if target is not None:
-        raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
-    found = describe(table, drop=drop, types=kinds(types or []), jobs=jobs, seed=seed, out=out)
+def _tell(console: Console, found: Described, out: Path) -> None:
+    """The table without a target, in words."""
     console.print(f"[bold]{found.name}[/]: {found.summary()}")
     for cluster in found.clusters:
         apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
         console.print(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}")
     console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {found.seconds:.0f} s.")
+
+
+def _found(found: Described, out: Path) -> dict[str, Any]:
+    """The table without a target, as JSON."""
+    return {
+        "table": found.name,
+        "rows": found.frame.height,
+        "silhouette": found.silhouette,
+        "clusters": [cluster._asdict() | {"apart": dict(cluster.apart)} for cluster in found.clusters],
+        "directions": [{"share": each.share, "made_of": dict(each.made_of)} for each in found.directions],
+        "strange": [{"row": row + 1, "likelier": share} for row, share in found.strange],
+        "seconds": found.seconds,
+        "model": f"{out}.model",
+        "report": f"{out}.report.html",
+    }
 
 
 class Screen(Listener):

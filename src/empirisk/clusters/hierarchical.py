@@ -186,7 +186,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
                 sizes, squares = weights[counting], _squares_between(design.rows(counting))
         except Stopped:
             along = np.sort(keys(design)[counting])
-            distinct = 1 + np.count_nonzero(np.diff(along) > EQUAL_KEYS * np.abs(along).max())
+            distinct = 1 + int(np.count_nonzero(np.diff(along) > EQUAL_KEYS * np.abs(along).max()))
             one_look = {"init": "random", "max_iter": 1, "shifts": 0}
             return self._link_cells(X, weights, counting, min(CELLS, distinct), one_look)
         self.leaves_[counting] = np.arange(len(counting))
@@ -217,7 +217,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             rises = np.diff(self.linkage_[:, 2], prepend=0.0)
             # Before the last merge there are two clusters: at least so many are told apart.
             return leaves - int(rises.argmax()) if len(rises) > 1 and rises.any() else 1
-        distinct = leaves - np.count_nonzero(self.linkage_[:, 2] == 0)
+        distinct = leaves - int(np.count_nonzero(self.linkage_[:, 2] == 0))
         if self.n_clusters > distinct:
             raise TooFew(self.n_clusters, distinct)
         return self.n_clusters

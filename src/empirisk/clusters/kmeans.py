@@ -123,7 +123,7 @@ class KMeans(
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int = 3,
         features: Any = None,
         *,
         init: str | ArrayLike = "k-means++",

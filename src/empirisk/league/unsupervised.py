@@ -1,5 +1,6 @@
 """A table without a target: its clusters, its main directions, and the rows that fit nowhere."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.pipeline import Pipeline
 
 from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
+from empirisk.contract.arguments import check_number
+from empirisk.contract.clock import Clock
 from empirisk.errors import EmpiriskError
 from empirisk.files.save import save
 from empirisk.league.origin import Origin
@@ -73,12 +77,14 @@ class Described:
         The cluster of each row.
     strange : list of (int, float)
         The rows that are least likely, and how many of the others are likelier, as a share.
-    rows : int
-        How many rows there are.
+    frame : DataFrame
+        The table.
     seconds : float
         How long it took.
     origin : Origin
         What it takes to make the result again.
+    hurried : bool
+        Whether the time ended before all was tried.
     """
 
     name: str
@@ -92,6 +98,7 @@ class Described:
     frame: pl.DataFrame
     seconds: float
     origin: Origin
+    hurried: bool
 
     def summary(self) -> str:
         """The finding in a sentence."""
@@ -99,6 +106,7 @@ class Described:
         return (
             f"{self.frame.height} rows in {len(self.clusters)} clusters, which are {how} (silhouette "
             f"{self.silhouette:.2f}); the largest holds {self.clusters[0].share:.0%} of the rows."
+            + (" The time ended before all numbers of clusters were tried." if self.hurried else "")
         )
 
 
@@ -109,6 +117,7 @@ def describe(
     types: Mapping[str, str] | None = None,
     jobs: int | None = None,
     seed: int = 0,
+    time: float | None = None,
     out: str | Path | None = None,
 ) -> Described:
     """Find clusters, main directions and strange rows in a table that has no target.
@@ -125,6 +134,8 @@ def describe(
         Threads.
     seed : int
         Same seed, same result.
+    time : float, optional
+        Seconds after which no more clusters are tried.
     out : path, optional
         Writes ``<out>.model`` and ``<out>.report.html``.
 
@@ -134,7 +145,9 @@ def describe(
     >>> len(found.clusters), found.directions[0].share > 0.7
     (2, True)
     """
-    given, begin = dict(locals()), perf_counter()
+    given = dict(locals())
+    check_number("time", np.inf if time is None else time, 0, above=True)
+    clock = Clock(time, lambda: False)
     frame = tables.read(data)
     schema = tables.understand(frame, without=list(drop), types=types)
     if frame.height < LEAST_ROWS:
@@ -142,7 +155,7 @@ def describe(
     with config(threads=jobs):
         encoder = tables.TableEncoder(schema)
         X = encoder.fit_transform(frame)
-        machine, silhouette = _clusters(X, seed)
+        machine, silhouette, hurried = _clusters(X, seed, clock)
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         names = [str(name) for name in encoder.get_feature_names_out()]
         directions, scores = _directions(dense, names)
@@ -163,8 +176,9 @@ def describe(
         labels=machine.labels_,
         strange=strange,
         frame=frame,
-        seconds=perf_counter() - begin,
         origin=Origin.of(describe, given, "--no-target"),
+        seconds=perf_counter() - clock.start,
+        hurried=hurried,
     )
     if out is not None:
         report.write(described, f"{out}.report.html", f"{Path(out).name}.model")
@@ -172,20 +186,41 @@ def describe(
     return described
 
 
-def _clusters(X: Any, seed: int) -> tuple[KMeans, float]:
-    """k-means with as many clusters as are told apart most clearly."""
+def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
+    """k-means with as many clusters as are told apart most clearly, how clearly, and whether the time ended it."""
     rows = X.shape[0]
     some = np.sort(np.random.default_rng(seed).permutation(rows)[:LOOKED_AT])
-    distinct = len(np.unique(X.toarray() if sparse.issparse(X) else X, axis=0))
+    distinct = _distinct(X)
     if distinct < 3:
         raise EmpiriskError(f"The table has {distinct} distinct rows; clusters need at least three.")
     found = []
-    for count in range(2, min(MOST_CLUSTERS, distinct - 1) + 1):
-        machine = KMeans(count, random_state=seed).fit(X)
+    counts = range(2, min(MOST_CLUSTERS, distinct - 1) + 1)
+    for count in counts:
+        left = clock.left()
+        # What comes after the clusters gets a share of the time too.
+        limit = None if left is None else left / (len(counts) - len(found) + 1)
+        machine = KMeans(count, max_time=limit, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
+            machine.fit(X)
         labels = machine.labels_[some]
         clear = silhouette_score(X[some], labels) if 1 < len(np.unique(labels)) < len(some) else -1.0
         found.append((machine, float(clear)))
-    return max(found, key=lambda pair: pair[1])
+        if clock():
+            break
+    best = max(found, key=lambda pair: pair[1])
+    return *best, any(machine.stopped_ == "max_time" for machine, _ in found)
+
+
+def _distinct(X: Any) -> int:
+    """How many rows differ, counted up to as many as there may be clusters, and one more."""
+    seen: set[bytes] = set()
+    for row in range(X.shape[0]):
+        line = X[[row]]
+        seen.add(line.toarray().tobytes() if sparse.issparse(line) else np.ascontiguousarray(line).tobytes())
+        if len(seen) > MOST_CLUSTERS:
+            break
+    return len(seen)
 
 
 def _told(X: Array, labels: NDArray, names: Sequence[str]) -> list[Cluster]:

@@ -618,8 +618,8 @@ def decompose(
     while not _takes_all(length, count):
         multiply = form.multiply
         if _takes_matrix(form, length, count):
-            matrix = form.matrix() if matrix is None else matrix
-            multiply = partial(_product, matrix)
+            matrix = whole = form.matrix() if matrix is None else matrix
+            multiply = partial(_product, whole)
         values, vectors = leading(multiply, length, count, told)
         if not isinstance(wanted, float) or values.sum() >= wanted * total or ended:
             values = _cut(values, wanted, total)
