@@ -197,8 +197,8 @@ def training(machine: Any, *, axes: Sequence[Axes] | None = None) -> Figure:
 def tangent(kernel: Tangent, X: ArrayLike, *, axes: Sequence[Axes] | None = None) -> Figure:
     """Draw which weights matter for some rows at the start of training, and what the network is blind to there.
 
-    Above, the mean squared derivative of f in the most influential weights; below, the eigenvalues of the tangent kernel
-    on the rows: patterns with eigenvalue zero are blind spots, and small ones are learned last.
+    Above, the mean squared derivative of f in the most influential weights; below, the eigenvalues of the kernel on the
+    rows: patterns with eigenvalue zero are blind spots, and small ones are learned last.
 
     Parameters
     ----------
