@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 
 import empirisk as er
+from empirisk.league import contestants
 from empirisk.league.contest import Standing, winner
 from empirisk.league.contestants import CLASSIFIERS, Size
 from empirisk.league.learn import _differences
@@ -42,6 +43,23 @@ def test_many_classes_and_words_get_fewer_settings():
     assert len(BY_NAME["kernel_svm"].machines(many)) < len(BY_NAME["kernel_svm"].machines(size()))
     assert many.large
     assert not size().large
+
+
+def test_a_network_plays_where_rows_are_many():
+    X = np.random.default_rng(0).normal(size=(5800, 4))
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "d": X[:, 3], "y": 1e4 * X[:, 0] * X[:, 1]})
+    found = er.learn(frame, "y", machines=["ridge", "network"], time=60.0)
+    assert found.winner == "network"
+    assert found.test.scores[0].value > 0.9
+
+
+def test_a_network_sits_out_with_the_reason(monkeypatch):
+    excuse = BY_NAME["network"].excuse
+    assert excuse(size(rows=6000)) == ""
+    assert excuse(size(rows=1000)) == "it needs at least 3000 rows"
+    assert "dense" in excuse(size(rows=6000, sparse=True))
+    monkeypatch.setattr(contestants, "find_spec", lambda name: None)
+    assert excuse(size(rows=6000)) == "it needs JAX and Optax; install with: pip install 'empirisk[nets]'"
 
 
 def test_trees_of_large_forests_see_a_share_of_the_rows():

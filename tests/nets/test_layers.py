@@ -72,7 +72,7 @@ def test_batch_normalisation_uses_the_batch_in_training_and_running_moments_afte
 @pytest.mark.row("W4")
 def test_dropout_scales_what_it_keeps():
     x = np.ones((200, 50), np.float32)
-    found = run(er.nets.Dropout(0.25), x, training=True, key=jax.random.key(0))
+    found = run(er.nets.Dropout(0.25), x, training=True, key=lambda: jax.random.key(0))
     assert set(np.unique(found).round(4)) == {0.0, np.float32(1 / 0.75).round(4)}
     assert abs(found.mean() - 1) < 0.02
     np.testing.assert_array_equal(run(er.nets.Dropout(0.25), x), x)

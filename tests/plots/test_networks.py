@@ -59,6 +59,28 @@ def test_hidden_units_of_xor(xor):
         er.plots.hidden_units(xor, np.zeros((2, 3)))
 
 
+@pytest.mark.row("W1")
+def test_hidden_units_of_a_boolean_function():
+    network = er.nets.boolean_network([False, True, True, False]).fit(XOR[0])
+    figure = er.plots.hidden_units(network, *XOR)
+    assert len(figure.axes) == 2
+    assert set(np.unique(figure.axes[0].images[0].get_array())) == {-1.0, 1.0}
+    assert_readable(figure)
+
+
+@pytest.mark.row("W8")
+def test_tangent():
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    kernel = er.kernels.Tangent(er.Network([30], "linear", random_state=0))
+    figure = er.plots.tangent(kernel, X)
+    assert title(figure.axes[1]) == "Of 10 patterns on 10 rows the network is blind to 7"
+    assert legend(figure.axes[1]) == ["seen", "blind"]
+    influence = kernel.influence(X)
+    longest = max(bar.get_width() for bar in figure.axes[0].patches)
+    assert longest == pytest.approx(max(part.max() for part in influence.values()))
+    assert_readable(figure)
+
+
 def test_training_tickets_and_widths(xor):
     figure = er.plots.training(xor)
     assert title(figure.axes[0]) == "Training: all steps after 300 steps"

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ TREE_ROWS = 50_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
 MANY_COLUMNS = 50
+#: Fewer rows teach a network less than they teach trees.
+NETWORK_ROWS = 3_000
 #: Relative duality gap of the fits: finer ones do not predict better.
 TOL = 1e-4
 
@@ -115,6 +118,20 @@ def _approximated(size: Size) -> bool:
 
 def _few_rows(size: Size) -> str:
     return f"it is slow beyond {MOST_ROWS} rows" if size.rows > MOST_ROWS else ""
+
+
+def _needs_network(size: Size) -> str:
+    if any(find_spec(package) is None for package in ("jax", "optax")):
+        return "it needs JAX and Optax; install with: pip install 'empirisk[nets]'"
+    if size.rows < NETWORK_ROWS:
+        return f"it needs at least {NETWORK_ROWS} rows"
+    return "it needs a dense table, and this one is sparse" if size.sparse else ""
+
+
+def _networks(size: Size) -> list[Any]:
+    """Networks that stop where the held-out loss does; on large tables one of them."""
+    usual = {"dropout": 0.1, "validation": 0.1, "patience": 5, "random_state": size.seed}
+    return [er.Network(widths, **usual) for widths in ([128, 64], [32])[: 1 if size.large else 2]]
 
 
 def _gaussian(size: Size, factor: float) -> Any:
@@ -226,6 +243,13 @@ CLASSIFIERS = (
         turn=EARLY,
         quick=lambda s: [er.BoostingClassifier(**_quick_boosting(s))],
     ),
+    Contestant(
+        "network",
+        "Network",
+        lambda s: [er.LogisticRegression(C=1.0, features=network, tol=TOL) for network in _networks(s)],
+        _needs_network,
+        lambda s: True,
+    ),
 )
 
 REGRESSORS = (
@@ -281,6 +305,14 @@ REGRESSORS = (
         _needs_dense,
         turn=EARLY,
         quick=lambda s: [er.BoostingRegressor(**_quick_boosting(s))],
+    ),
+    Contestant(
+        "network",
+        "Network",
+        # In units of the target the sum of squares is as large as the penalties on the weights allow.
+        lambda s: [er.Ridge(C=1.0 / s.unit**2, features=network, tol=TOL) for network in _networks(s)],
+        _needs_network,
+        lambda s: True,
     ),
 )
 

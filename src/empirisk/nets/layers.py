@@ -38,8 +38,8 @@ class Pass:
         Whether dropout drops and batch normalisation looks at the batch.
     rows : array or None
         Weights of the rows of the batch; None for equal ones.
-    key : jax key or None
-        Randomness; None outside training.
+    key : callable or None
+        Gives the key of all randomness, where any is drawn; None outside training.
     state : dict
         What layers remember without learning it by gradients: running moments.
     """
@@ -49,7 +49,7 @@ class Pass:
 
     def draw(self, place: str) -> Any:
         """A key of its own for each place."""
-        return jax.random.fold_in(self.key, sum(ord(letter) * 31**i for i, letter in enumerate(place)) % 2**31)
+        return jax.random.fold_in(self.key(), sum(ord(letter) * 31**i for i, letter in enumerate(place)) % 2**31)
 
 
 class Layer(Part):

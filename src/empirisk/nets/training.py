@@ -94,7 +94,7 @@ def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: An
     x, targets, scale = (array[rows] for array in data)
 
     def value(weights):
-        run = Pass(carry["state"], True, scale.sum(axis=1), jax.random.fold_in(jax.random.key(key), number))
+        run = Pass(carry["state"], True, scale.sum(axis=1), lambda: jax.random.fold_in(jax.random.key(key), number))
         everything = weights | fixed
         loss = objective.losses(everything, x, targets, scale, run)
         return mean * (objective.penalties(everything) + rescale * loss), run.state
@@ -126,6 +126,12 @@ def many_steps(objective: Objective, rule: Rule, carry: Weights, given: Any, ste
 
     nothing = jnp.zeros(len(steps[0])), jnp.zeros(len(carry["weights"]))
     return lax.fori_loop(0, count, body, (carry, *nothing))
+
+
+@partial(jax.jit, static_argnums=0)
+def _memory(rule: Rule, weights: Weights) -> Any:
+    """What an optimiser remembers at first; one compilation for all arrays."""
+    return rule.transformation.init(weights)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -195,8 +201,9 @@ class Training:
         rescale = 1.0 if self._whole else self._rows / course.batch
         padded = data.padded(self._padded).arrays
         self._given = self._fixed, masks, padded, np.float32(mean), np.float32(rescale), np.uint32(course.seed)
-        moving = {name: jnp.asarray(value) for name, value in weights.items() if name not in frozen}
-        self._carry = {"weights": moving, "state": dict(state), "memory": rule.transformation.init(moving)}
+        # Copies, since the first step overwrites what it is given.
+        moving = jax.device_put({name: np.array(value) for name, value in weights.items() if name not in frozen})
+        self._carry = {"weights": moving, "state": dict(state), "memory": _memory(rule, moving)}
         self._names = sorted(moving)
         self._checkpoint = checkpoint
         self._best: tuple[float, int, dict, dict] | None = None
@@ -209,7 +216,7 @@ class Training:
 
     def _run(self, platform: str) -> Trained:
         step = self._resume()
-        self._given = jax.tree.map(jnp.asarray, self._given)  # on the device once, not at every step
+        self._given = jax.device_put(self._given)  # once, not at every step
         begin = time.perf_counter() - (self.trained.history.get("seconds") or [0.0])[-1]
         # Inside a loop, convolutions do not use the threads of a CPU.
         single = platform == "cpu" and not self.objective.plan.loops_well

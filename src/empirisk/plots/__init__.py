@@ -35,6 +35,7 @@ _HOMES = {
     "rounds": "ensembles",
     "scree": "projections",
     "stems": "lines",
+    "tangent": "networks",
     "tickets": "networks",
     "to_svg": "svg",
     "training": "networks",

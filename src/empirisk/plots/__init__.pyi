@@ -19,6 +19,7 @@ from empirisk.plots.networks import activations as activations
 from empirisk.plots.networks import feature_maps as feature_maps
 from empirisk.plots.networks import filters as filters
 from empirisk.plots.networks import hidden_units as hidden_units
+from empirisk.plots.networks import tangent as tangent
 from empirisk.plots.networks import tickets as tickets
 from empirisk.plots.networks import training as training
 from empirisk.plots.networks import widths as widths

@@ -1,4 +1,4 @@
-"""Networks: activations, filters, feature maps, hidden units in the plane, training, tickets and width."""
+"""Networks: activations, filters, feature maps, hidden units in the plane, training, tangents, tickets and width."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,15 @@ from empirisk.errors import EmpiriskError
 from empirisk.nets.experiments import Tickets, WidthCurve
 from empirisk.nets.layers import ACTIVATIONS, activation
 from empirisk.nets.network import Network
+from empirisk.nets.tangent import Tangent
 from empirisk.plots import style
 
 #: Small pictures beyond this number would be too small to see.
 MOST = 64
+#: Weights that are named, the most influential first.
+TOP = 10
+#: Eigenvalues below this share of the largest are drawn there.
+LEAST_SHARE = 1e-12
 #: Places along each side of a map in the plane.
 RESOLUTION = 80
 
@@ -187,6 +192,49 @@ def training(machine: Any, *, axes: Sequence[Axes] | None = None) -> Figure:
     style.dress(drawn[2], "", "step", "|W - W0| / |W0|")
     style.legend(drawn[1])
     return style.root(drawn[0])
+
+
+def tangent(kernel: Tangent, X: ArrayLike, *, axes: Sequence[Axes] | None = None) -> Figure:
+    """Draw which weights matter for some rows at the start of training, and what the network is blind to there.
+
+    Above, the mean squared derivative of f in the most influential weights; below, the eigenvalues of the kernel on the
+    rows: patterns with eigenvalue zero are blind spots, and small ones are learned last.
+
+    Parameters
+    ----------
+    kernel : Tangent
+        The kernel, `er.kernels.Tangent(network)`.
+    X : array
+        The rows.
+    axes : two matplotlib Axes, optional
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> kernel = er.kernels.Tangent(er.Network([3], random_state=0))
+    >>> [drawn.get_xlabel() for drawn in er.plots.tangent(kernel, np.eye(4)).axes]
+    ['mean squared derivative', 'pattern on the rows, best seen first']
+    """
+    influence, rows = kernel.influence(X), len(np.asarray(X))
+    sizes = sorted(((value, f"{name} {list(place)}") for name, part in influence.items()
+                    for place, value in np.ndenumerate(part)), reverse=True)[:TOP]  # fmt: skip
+    values = np.linalg.eigvalsh(kernel.block(X))[::-1]
+    seen = rows - kernel.blind_spots(X).shape[1]
+    above, below = style.panels(axes, 2, (6.4, 7.2), rows=True)
+    above.barh([name for _, name in sizes][::-1], [value for value, _ in sizes][::-1], color=style.colour(0))
+    style.dress(above, "The weights that matter most", "mean squared derivative", "")
+    least = values[0] * LEAST_SHARE  # what is zero has no logarithm
+    places = np.arange(1, rows + 1)
+    for number, (label, which) in enumerate((("seen", places <= seen), ("blind", places > seen))):
+        shown = np.maximum(values[which], least)
+        look = {"color": style.colour(number), "marker": style.marker(number), "ls": "none", "markersize": 5}
+        below.plot(places[which], shown, label=label, **look)
+    below.set_yscale("log")
+    style.whole_numbers(below)
+    title = f"Of {rows} patterns on {rows} rows the network is blind to {rows - seen}"
+    style.dress(below, title, "pattern on the rows, best seen first", "eigenvalue")
+    style.legend(below)
+    return style.root(above)
 
 
 def tickets(found: Tickets, *, axes: Axes | None = None) -> Figure:
