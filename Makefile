@@ -21,6 +21,7 @@ MINUTES ?= 10
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE)
+	@echo "Look at $(TABLE).report.html, and try: $(BIN)/empirisk serve $(TABLE).model"
 
 test: check browser bounds
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
@@ -62,7 +63,7 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(LEARNS): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve]'
 	@touch $@
 
 $(RIVALS): $(INSTALLED)

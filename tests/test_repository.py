@@ -159,6 +159,23 @@ def test_the_code_in_the_readme_runs():
         exec(block, {})
 
 
+def test_the_readme_begins_with_what_an_analyst_types_and_sees():
+    text = (ROOT / "README.md").read_text()
+    order = ["make learn", "make test", "pip install", "empirisk learn", "docs/report.png", "minimise", "```python"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    assert (ROOT / "docs" / "report.png").stat().st_size < 200_000
+
+
+def test_serve_works_after_make_learn():
+    """What is served with is installed before anything is learned, and nothing else of the extras is."""
+    steps = subprocess.run(["make", "-nB", "learn"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    [install] = [line for line in steps.splitlines() if "pip install" in line]
+    assert install.endswith("-e '.[serve]'")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras["serve"]) == {"starlette", "uvicorn"}
+
+
 def test_continuous_integration_runs_make_test():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
