@@ -171,19 +171,22 @@ class Proof:
     def _moved(self) -> tuple[float, Array]:
         """sum_i |u_i| (|f_i| + |y_i|), without the targets where they are labels, and |u|^2 for every output.
 
-        Behind a kernel the squares are weighed by |phi(x_i)|^2.
+        The slope u_i is the largest within the rounding of f_i: beside the least value of a loss it may be many times
+        that in the middle. Behind a kernel the squares are weighed by |phi(x_i)|^2.
         """
         problem, u = self.problem, self.point.u
-        slopes, f, y = self._slopes, self._f, problem.y
+        f, y = self._f, problem.y
         labels = problem.classes or problem.loss.margin_form
         lengths = problem.design.squared_rows() if problem.design.implicit else None
 
         def run(group: list[slice]) -> Array:
             rows = slice(group[0].start, group[-1].stop)
-            size = np.abs(slopes[rows])
+            off = np.abs(f[rows]) if labels else np.abs(f[rows]) + np.abs(y[rows])
+            ends = (problem.loss.derivative(y[rows], f[rows] + end * EPSILON * off) for end in (-1.0, 1.0))
+            size = (problem.scale[rows] * np.maximum(*map(np.abs, ends)).T).T
             if u is not None:
                 size = np.maximum(size, np.abs(u[rows]))  # at a corner the slope is any of many
-            moved = np.vdot(size, np.abs(f[rows])) + (0.0 if labels else size @ np.abs(y[rows]))
+            moved = np.vdot(size, off)
             squares = size * size if lengths is None else (lengths[rows] * (size * size).T).T
             return np.append(squares.sum(axis=0), moved)
 
@@ -219,11 +222,14 @@ def _bound_at_zero(problem: Problem, point: Point) -> tuple[float, float]:
 def combine(certificates: list[Certificate]) -> Certificate:
     """The certificate of several independent problems: values add up, the worst status speaks for all.
 
+    That one was stopped by the clock or the user is said before that another did not get far.
+
     Where different solvers ran, all are named, in the order of the problems.
     """
     if len(certificates) == 1:
         return certificates[0]
-    worst = max(certificates, key=lambda certificate: (not certificate.converged, certificate.relative_gap))
+    stopped = (Status.TIME, Status.INTERRUPTED, Status.EARLY)
+    worst = max(certificates, key=lambda each: (not each.converged, each.status in stopped, each.relative_gap))
     primal, dual, gap = (sum(getattr(c, name) for c in certificates) for name in ("primal", "dual", "gap"))
     return replace(
         worst,

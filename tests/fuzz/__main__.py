@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any, TextIO
 
-HANG = 60.0
+HANG = 20.0
 SHOWN = 12
 SLOWEST = 10
 

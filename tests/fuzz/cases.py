@@ -74,7 +74,7 @@ def make(seed: int) -> Case:
     parameters = machine.get_params()
     patient = parameters.get("solver") in SMALL_STEPS
     if "max_time" in parameters and (patient or random.random() < 0.5):
-        machine.set_params(max_time=float(random.choice([1.0, 0.1])))
+        machine.set_params(max_time=float(random.choice([1.0, 0.1, 0.1, 0.1])))
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
 
 

@@ -265,3 +265,32 @@ def test_trees_and_products_find_what_the_loops_find(rows, columns):
     order = np.argsort(exact, axis=1, kind="stable")[:, :7]
     np.testing.assert_array_equal(found[0].places, order)
     np.testing.assert_allclose(found[0].squares * found[0].unit ** 2, np.take_along_axis(exact, order, axis=1))
+
+
+@pytest.mark.parametrize("far", [1e8, 1e20, 1e140])
+def test_one_far_row_leaves_the_others_their_order(far):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[7, 1] = far
+    exact = np.argsort(((X[:, None] - X[None]) ** 2).sum(axis=2), axis=1, kind="stable")
+    for rows in (X, sparse.csr_matrix(X)):
+        _, places = er.KNNRegressor(k=5).fit(rows, X[:, 0]).kneighbors(rows)
+        others = np.arange(40) != 7
+        np.testing.assert_array_equal(places[others], exact[others, :5])
+        assert places[7, 0] == 7
+
+
+def test_sparse_rows_far_from_the_origin_have_the_neighbours_of_dense_ones():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(30, 3)) + 1e8
+    X[5] = X[6]
+    dense, thin = er.KNNRegressor(k=3, weights="distance").fit(X, X[:, 0]), er.KNNRegressor(k=3, weights="distance")
+    thin.fit(sparse.csr_matrix(X), X[:, 0])
+    for one, two in zip(dense.kneighbors(X), thin.kneighbors(sparse.csr_matrix(X)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_the_range_of_numbers_is_that_of_files(tmp_path):
+    X = np.array([[1e304, 0.0], [0, 1e303], [1e302, 1e304], [5e303, 5e303]])
+    machine = er.KNNClassifier(k=1).fit(X, [0, 1, 0, 1])
+    er.save(machine, tmp_path / "far.model")
+    np.testing.assert_array_equal(er.load(tmp_path / "far.model").predict(X), [0, 1, 0, 1])

@@ -1,9 +1,12 @@
 """Every convex loss with every penalty, on data of every kind: the objective is that of a general convex solver, and
 the gap bounds what is missing."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk import losses, penalties
@@ -12,6 +15,7 @@ from empirisk.fits.fit import Limits, Run
 from empirisk.problem import Point
 from tests import catalog
 from tests.cases import KINDS, SHAPES, make
+from tests.fuzz import rivals
 from tests.fuzz.equation import Piece, dense, pieces
 from tests.truth import minimiser
 
@@ -105,7 +109,7 @@ def test_public_machines_store_the_optimum_of_their_equation(machine, classes):
     machine = clone(machine).fit(X, y, weights)
     parts = pieces(machine, X, y, weights)
     stored = sum(part.value(part.found) for part in parts)
-    best = sum(min(part.value(rival) for rival in part.rivals()) for part in parts)
+    best = sum(min(part.value(rival) for rival in rivals.points(part)) for part in parts)
     assert machine.certificate_.converged
     assert machine.certificate_.primal == pytest.approx(stored, rel=1e-9)
     assert stored == pytest.approx(best, rel=1e-6)
@@ -139,3 +143,30 @@ def test_other_peoples_losses_are_welcome():
     y = X[:, 0] + random.standard_t(2, size=50)
     machine = er.Regressor(loss=Huber(), penalty="l2").fit(X, y)
     assert machine.certificate_.converged
+
+
+def test_columns_that_nearly_depend_on_each_other_let_large_weights_below_no_bound():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(30, 1)) + 1e-12 * random.normal(size=(30, 4))
+    y = np.where(random.random(30) < 0.5, 1, -1)
+    machine = er.Classifier(loss="exponential", penalty="none", fit_intercept=False, tol=1e-10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y)
+    (part,) = pieces(machine, X, y, None)
+    attained = min(part.value(point) for point in rivals.points(part))
+    assert attained < 0.999 * part.value((X[0] * 0, np.zeros(())))
+    assert machine.certificate_.primal - machine.certificate_.gap <= attained
+
+
+def test_rounding_of_targets_far_from_zero_is_in_the_gap_where_a_loss_has_no_slope_but_beside_its_minimum():
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(5, 5)), random.normal(size=5) + 1e8
+    weights = 10.0 ** random.uniform(-9, 9, 5)
+    machine = er.Regressor(loss="power", penalty="l1", C=10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y, weights)
+    (part,) = pieces(machine, X, y, weights)
+    certificate = machine.certificate_
+    assert abs(part.value(part.found) - certificate.primal) <= certificate.gap

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_parameter
 
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.errors import EmpiriskError
 
 Array = NDArray[np.float64]
@@ -107,8 +106,7 @@ def _classes(machine: Any, y: NDArray) -> NDArray | None:
         if not is_regressor(machine):
             raise EmpiriskError(f"machine={machine!r} is neither a classifier nor a regressor.")
         return None
-    check_classification_targets(y)
-    classes = np.unique(y)
+    classes = sorted_classes(y, np.ones(len(y)))
     if len(classes) < 2:
         raise EmpiriskError(f"y holds one class only: {classes[0]!r}; a classifier needs two, check the target column.")
     return classes

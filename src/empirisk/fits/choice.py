@@ -30,6 +30,8 @@ Judged = Iterator[tuple[list[Fit], float]]
 WAYS = ("loo", "cv")
 RULES = ("best", "1se")
 SCORING_TOL = 1e-4
+#: Held-out losses that differ by no more than this share differ by rounding.
+ALIKE = 1e-12
 #: The share of ``max_time`` in which C is chosen.
 JUDGING_SHARE = 0.5
 #: Seconds that features get to learn where none are left.
@@ -89,6 +91,11 @@ def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run
     learned = hasattr(machine.features, "transform") and hasattr(machine.features, "learn_with")
     if machine.C == "loo" and learned:
         raise Unsuitable("C='loo' needs features that stay as they are, and a network learns; use C='cv'.")
+    if problems[0].penalty.zero:
+        raise Unsuitable(
+            f"C={machine.C!r} has nothing to choose without a penalty: every C gives the same fit; give a number as C, "
+            "or a penalty."
+        )
     if machine.C == "loo":
         try:
             with interruptible() as interrupted, stopping(lambda: interrupted() or time.perf_counter() >= run.deadline):
@@ -124,7 +131,7 @@ def choice_of(values: Array, losses: Array, weights: Array, rule: str, simplest:
     share = weights / weights.sum()
     mean = share @ losses
     error = np.sqrt(np.maximum(share @ (losses - mean) ** 2, 0.0) / max(weights.sum() - 1, 1))
-    best = int(np.argmin(mean))
+    best = int(np.argmax(mean <= (1 + ALIKE) * mean.min()))  # rounding decides between none
     chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[simplest])
     return Choice(values, losses, mean, error, float(values[chosen]), rule)
 

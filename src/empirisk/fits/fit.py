@@ -33,7 +33,7 @@ Progress = Callable[[int, Point], bool]
 SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
 GRACE = 0.5  # seconds for the certificates of a fit that was stopped
 #: Iterations of a method that follows one which gave up: it may find the last digits, but not take for ever.
-AGAIN = 2000
+AGAIN = 500
 #: A relative gap above this is told even of solvers that aim at no gap.
 COARSE = 0.01
 

@@ -19,6 +19,8 @@ WIDE = 1000
 ROWS_PER_COLUMN = 24
 #: Steps after which the preconditioner has failed.
 LIMIT = 500
+#: Steps for each unknown: without rounding one would do.
+MARGIN = 4
 #: Fewer rows than this are not worth a thread.
 BLOCK = 256
 #: What the diagonal is raised by, so that the factor of some of the rows exists.
@@ -49,7 +51,7 @@ def conjugate_gradients(
     """
     residual, direction, before, first = right, None, 0.0, 0.0
     solution = np.zeros(0)
-    for _ in range(LIMIT):
+    for _ in range(min(LIMIT, MARGIN * right.size)):
         pulled = condition(residual)
         size = inner(residual, pulled)
         if direction is None:

@@ -9,14 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
-from empirisk.contract.inputs import check_weights, class_weights, generator
+from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, seeded, take_rows
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -219,9 +218,8 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         else:
             table, target = check_table(self, X, reset=True), check_target(self, y)
             check_consistent_length(table, target)
-        check_classification_targets(target)
         weights = check_weights(sample_weight, len(target))
-        self.classes_ = np.unique(target[weights > 0])
+        self.classes_ = sorted_classes(target, weights)
         labels = numbered(target, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])

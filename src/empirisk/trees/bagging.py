@@ -10,14 +10,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_features, check_is_fitted, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
-from empirisk.contract.inputs import check_weights, class_weights, generator
+from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
 from empirisk.contract.members import check_table, check_target, seeded, shuffled, take_columns, take_rows
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -330,9 +329,8 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
             raise EmpiriskError(f"vote='mean' needs probabilities, which {self._machine()!r} lacks; use 'majority'.")
         table, target = check_table(self, X, reset=True), check_target(self, y)
         check_consistent_length(table, target)
-        check_classification_targets(target)
         weights = check_weights(sample_weight, len(target))
-        self.classes_ = np.unique(target[weights > 0])
+        self.classes_ = sorted_classes(target, weights)
         labels = numbered(target, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         self._fit(table, target, weights, np.where(labels < 0, 0.0, factors[labels]))

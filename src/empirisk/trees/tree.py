@@ -13,13 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, count_features
 from empirisk.contract.importances import Importances
-from empirisk.contract.inputs import check_weights, class_weights
+from empirisk.contract.inputs import check_weights, class_weights, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -349,9 +348,8 @@ class TreeClassifier(ClassifierMixin, Tree):
         """Grow the tree."""
         criteria.find(self.criterion, criteria.CLASSIFICATION)
         codes, y = read_training(self, X, y, self.categorical_features)
-        check_classification_targets(y)
         weights = check_weights(sample_weight, len(y))
-        self.classes_ = np.unique(y[weights > 0])
+        self.classes_ = sorted_classes(y, weights)
         labels = numbered(y, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])

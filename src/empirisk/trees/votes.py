@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from empirisk import state
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.contract.members import check_table, check_target
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -235,11 +234,10 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
             raise EmpiriskError(f"vote={self.vote!r} is not known; use 'hard' or 'soft'.")
         table, target = check_table(self, X, reset=True), check_target(self, y)
         check_consistent_length(table, target)
-        check_classification_targets(target)
         mute = [machine for machine in self._machines() if not hasattr(machine, "predict_proba")]
         if self.vote == "soft" and mute:
             raise EmpiriskError(f"vote='soft' needs probabilities, which {mute[0]!r} lacks; use vote='hard'.")
-        self.classes_ = np.unique(target)
+        self.classes_ = sorted_classes(target, np.ones(len(target)))
         self._fit(table, target, sample_weight)
         return self
 

@@ -21,10 +21,9 @@ from empirisk.machines.neighbors.loops import add_votes, shares
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
 
 Array = NDArray[np.float64]
-#: Numbers whose inverse is one too, with all its digits.
-LIMIT = 1e305
 WEIGHTS = ("uniform", "distance")
-LARGEST = 1e150  # of a number in a file: sums of squares stay finite
+#: Of a number, given or in a file: its inverse is a number too, with all its digits.
+LARGEST = 1e305
 
 
 class Neighbors(MapsFeatures, BaseEstimator):
@@ -53,7 +52,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
 
     def _check_size(self, name: str, values: Any) -> None:
         """Nearly any numbers will do: the search has a unit of its own."""
-        check_size(name, values, LIMIT, type(self).__name__)
+        check_size(name, values, LARGEST, type(self).__name__)
 
     def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
         """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""
@@ -165,7 +164,8 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being
     its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours. Of rows at
     equal distances those come first whose values, and then whose targets, do in an order of their own, so that the
-    order of the rows does not matter; objects that are no vectors come in the order of the data.
+    order of the rows does not matter; objects that are no vectors come in the order of the data, and distances through
+    a kernel may be in any order where they differ by rounding.
 
     Parameters
     ----------

@@ -52,28 +52,33 @@ class EuclideanSearch:
     """
 
     def __init__(self, X: Any):
-        self.unit = 1.0
         self._count = X.shape[0]
         if sparse.issparse(X):
-            self.rows = X.tocsr()
-            return
-        extremes = in_threads(lambda rows: max(X[rows].max(), -X[rows].min()), _parts(X))
+            largest = float(abs(X).max())
+        else:
+            largest = float(max(in_threads(lambda rows: max(X[rows].max(), -X[rows].min()), _parts(X))))
         # Between the smallest and the largest power of two of which the inverse is a number too.
-        self.unit = float(np.ldexp(1.0, int(np.clip(np.frexp(float(max(extremes)))[1], -1000, 1000))))
-        self.rows = self._scaled(X)
+        self.unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1000, 1000))))
+        self.rows = X.tocsr().astype(np.float64) / self.unit if sparse.issparse(X) else self._scaled(X)
 
     def find(self, X: Any, count: int) -> Found:
         """The nearest ``count`` rows of each row of X."""
         count = min(count, self._count)
         if sparse.issparse(self.rows) or sparse.issparse(X):
-            return self._find_sparse(sparse.csr_matrix(X), count)
+            return self._find_sparse(sparse.csr_matrix(X).astype(np.float64) / self.unit, count)
         X = self._scaled(X)
         if X.shape[1] <= DIMENSIONS and len(X) >= QUERIES and self._count >= KNOWN:
             return self._find_by_tree(X, count)
         squares, places, sure = self._find_dense(X, count, np.float32)
         doubtful = np.flatnonzero(~sure)
         if len(doubtful):
-            squares[doubtful], places[doubtful], _ = self._find_dense(X[doubtful], count, np.float64)
+            squares[doubtful], places[doubtful], sure = self._find_dense(X[doubtful], count, np.float64)
+            doubtful = doubtful[~sure]
+        for row in doubtful:  # one far row takes all digits from the products of the others
+            query = X[row : row + 1]
+            places[row] = _nearest(np.einsum("ij,ij->i", self.rows - query, self.rows - query), count)
+            squares[row] = np.inf
+            sort_exactly(query, self.rows, places[row : row + 1], squares[row : row + 1])
         return Found(squares, places, self.unit)
 
     def _scaled(self, X: NDArray) -> Array:
@@ -117,20 +122,32 @@ class EuclideanSearch:
         return squares[:, :count], places[:, :count], sure
 
     def _find_sparse(self, X: Any, count: int) -> Found:
-        known = sparse.csr_matrix(self.rows).astype(np.float64)
+        known = sparse.csr_matrix(self.rows)
         norms = np.asarray(known.multiply(known).sum(axis=1)).ravel()
         transposed = known.T.tocsr()
-        own = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        values, places = _lists(X.shape[0], count)
+        own = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        wanted = min(count + EXTRA, self._count)
+        values, places = _lists(X.shape[0], wanted)
+        squares = np.empty_like(values)
+        rounding = 2 * (X.shape[1] + 4) * float(np.finfo(np.float64).eps) * (own + float(norms.max(initial=0.0)))
         step = max(1, BLOCK_BYTES // (8 * self._count))
 
         def run(start: int) -> None:
-            rows = slice(start, start + step)
-            products = (X[rows].astype(np.float64) @ transposed).toarray()
-            select(products, norms, 0, values[rows], places[rows])
+            rows = slice(start, min(start + step, X.shape[0]))
+            queries = X[rows]
+            select((queries @ transposed).toarray(), norms, 0, values[rows], places[rows])
+            squares[rows] = _squared_differences(queries, known, places[rows])
+            sure = squares[rows].max(axis=1) <= values[rows, -1] + own[rows] - rounding[rows]
+            for row in start + np.flatnonzero(~sure) if wanted < self._count else ():
+                everything = np.arange(self._count)[None]
+                exact = _squared_differences(X[row : row + 1], known, everything)
+                places[row] = _nearest(exact[0], wanted)
+                squares[row] = exact[0, places[row]]
 
         in_threads(run, range(0, X.shape[0], step))
-        return Found(np.maximum(values + own[:, None], 0.0), places)
+        order = np.lexsort((places, squares), axis=1)[:, :count]
+        in_order = (np.take_along_axis(each, order, axis=1) for each in (squares, places))
+        return Found(*in_order, self.unit)
 
 
 class KernelSearch:
@@ -168,6 +185,22 @@ class KernelSearch:
             in_threads(run, range(0, len(block), ROWS))
             here[...] = found
         return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
+
+
+def _nearest(squares: Array, count: int) -> NDArray[np.intp]:
+    """The places of the smallest squares; of equal ones those that stand first."""
+    return np.argsort(squares, kind="stable")[:count]
+
+
+def _squared_differences(queries: Any, known: Any, places: NDArray[np.intp]) -> Array:
+    """|a_i - b_j|^2 of sparse rows and those listed for each, from their differences."""
+    out = np.empty(places.shape)
+    for start in range(0, len(places), ROWS):
+        part = places[start : start + ROWS]
+        own = np.repeat(np.arange(start, start + len(part)), places.shape[1])
+        differences = queries[own] - known[part.ravel()]
+        out[start : start + ROWS] = np.asarray(differences.multiply(differences).sum(axis=1)).reshape(part.shape)
+    return out
 
 
 def _parts(X: NDArray) -> list[slice]:

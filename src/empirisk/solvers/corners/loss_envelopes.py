@@ -56,7 +56,9 @@ class Envelopes:
         self.f = problem.predict(Point(self.w, self.b))
         # The step in which a loss falls to zero at its first slope, in the mean over the rows.
         slopes = problem.slopes(problem.predict(problem.origin()))
-        self.tau = 2 * problem.origin_value / float(slopes @ (slopes / problem.scale))
+        steepness = float(slopes @ (slopes / problem.scale))
+        # At a minimum there is nothing to round; a slope that has vanished to zero tells no step.
+        self.tau = 2 * problem.origin_value / steepness if steepness > 0 and problem.origin_value > 0 else 1.0
         self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
         sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
         self.l1 = problem.penalty.l1
