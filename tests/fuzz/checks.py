@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def settled(self) -> bool:
-        """Whether another fit of the same data must come to the same end: no clock can have ended a part of this one."""
+        """Whether another fit of the same data must come to the same end: no clock has ended a part of this one."""
         limit = self.machine.get_params().get("max_time")
         return self.fitted and (limit is None or self.seconds < UNHURRIED * limit)
 
@@ -166,8 +166,6 @@ def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
     certificate = outcome.machine.certificate_
     if not np.isfinite(certificate.gap):
         return
-    if parts[0].gram and equation.dense(case.X).dtype == np.float32:
-        return  # a Gram matrix of single precision is another one for each way to make it
     stored = [part.value(part.found) for part in parts]
     best = [min(part.value(point) for point in rivals.points(part)) for part in parts]
     for position, point in enumerate(_other_solvers_points(case)):

@@ -16,6 +16,8 @@ from tests import naive
 
 Long = np.longdouble
 Point = tuple[np.ndarray, np.ndarray]
+#: Columns of smaller numbers, whose squares are zero, count as zero.
+VANISHING = 1e-150
 #: Rounding of a value that is summed from parts of this size.
 DIGITS = 1e-9
 
@@ -87,9 +89,12 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     loss, penalty = losses.find(machine.loss), penalties.find(machine.penalty)
     if gram:
-        phi, w = np.asarray(features(X), dtype=float), _dual(machine, len(weights))
+        # Fits take the values of a kernel in double precision, whatever the rows come in.
+        rows = X.astype(float) if sparse.issparse(X) else np.asarray(X, dtype=float)
+        phi, w = np.asarray(features(rows)), _dual(machine, len(weights))
     else:
         phi = dense(X if features is None else features.transform(X)).astype(float)
+        phi[:, np.abs(phi).max(axis=0) < VANISHING] = 0.0
         w = np.atleast_2d(machine.coef_)
     b = np.atleast_1d(machine.intercept_)
     if isinstance(machine, er.Classifier):

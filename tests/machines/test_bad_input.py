@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 
 random = np.random.default_rng(0)
 X, Y = random.normal(size=(20, 3)), random.normal(size=20)
@@ -119,3 +120,34 @@ def test_unfitted_machines_say_so():
 def test_memory_budget_is_kept():
     with er.config(memory="1KB"), pytest.raises(er.errors.TooLarge, match=r"MB, more than the 0\.001 MB allowed"):
         er.Ridge().fit(random.normal(size=(100, 50)), random.normal(size=100))
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [er.TreeClassifier(), er.BaggingClassifier(), er.AdaBoostClassifier(), er.VoteClassifier(), er.ForestClassifier()],
+    ids=lambda machine: type(machine).__name__,
+)
+def test_labels_without_an_order_are_refused_in_a_sentence(machine):
+    y = np.array(["a", 1, "a", 1], dtype=object)
+    with pytest.raises(EmpiriskError, match="y mixes labels of the types int, str"):
+        machine.fit(np.arange(8.0).reshape(4, 2), y)
+
+
+def test_a_kernel_that_overflows_in_the_precision_of_the_rows_is_refused():
+    X = np.array([[1e7], [2e7], [-1e7], [3.0]], dtype=np.float32)
+    machine = er.SVM(features=er.kernels.Polynomial(3))
+    with pytest.raises(EmpiriskError, match="or give X in float64"):
+        machine.fit(X, [0, 1, 0, 1])
+    assert np.all(np.isfinite(machine.fit(X.astype(float), [0, 1, 0, 1]).decision_function(X.astype(float))))
+
+
+def test_a_choice_of_C_without_a_penalty_is_refused():
+    with pytest.raises(EmpiriskError, match="every C gives the same fit"):
+        er.LogisticRegression(penalty="none", C="cv").fit(np.arange(12.0).reshape(12, 1), [0, 1] * 6)
+
+
+def test_losses_of_code_words_that_overflow_are_large_numbers():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 2)), np.arange(12) % 3
+    machine = er.Classifier("exponential", multiclass="error_correcting").fit(X, y)
+    assert np.all(np.isfinite(machine.decision_function(1e5 * X)))

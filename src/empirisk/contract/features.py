@@ -144,7 +144,8 @@ class MapsFeatures:
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
         design = GramDesign(self.features_, in_double(items), source)
-        _check_kernel_size(design)
+        single = getattr(array, "dtype", None) == np.float32  # predictions for such rows are made in their precision
+        _check_kernel_size(design, SINGLE if single else LARGEST**2)
         return design, y
 
     def _mapped(self, X) -> Any:
@@ -220,14 +221,18 @@ def _with_weight(X, sample_weight, rows: int) -> Any:
     return _safe_indexing(X.tocsr() if sparse.issparse(X) else X, np.flatnonzero(weights > 0))
 
 
-def _check_kernel_size(design: GramDesign) -> None:
+#: The values of a kernel on rows in single precision stay below this: sums of some of them do not overflow.
+SINGLE = 1e36
+
+
+def _check_kernel_size(design: GramDesign, limit: float) -> None:
     """Raise where the squared lengths |phi(x)|^2 are beyond what squares of numbers in X may be."""
     with np.errstate(over="ignore", invalid="ignore"):
         diagonal = design.diagonal
-    if not np.all(diagonal <= LARGEST**2):  # NaN included
+    if not np.all(diagonal <= limit):  # NaN included
         raise EmpiriskError(
             f"features: k(x, x) is as large as {diagonal.max():.1e}, where products overflow; divide the columns of X "
-            "by their size, or normalise the kernel."
+            f"by their size, or normalise the kernel{', or give X in float64' if limit == SINGLE else ''}."
         )
 
 

@@ -96,9 +96,10 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
         sums = f @ codes
         return counts + sums / (3 * (np.abs(sums) + 1))
     scores = np.zeros((len(f), codes.shape[1]))
-    for k in range(codes.shape[1]):
-        scores[:, k] = -loss.value(np.broadcast_to(codes[:, k], f.shape), f).sum(axis=1)
-    return scores
+    with np.errstate(over="ignore"):  # of an exponential loss; the largest number is as bad
+        for k in range(codes.shape[1]):
+            scores[:, k] = -loss.value(np.broadcast_to(codes[:, k], f.shape), f).sum(axis=1)
+    return np.maximum(scores, np.finfo(float).min)
 
 
 def winners(scores: Array, classes: NDArray) -> NDArray:

@@ -32,7 +32,9 @@ class Norms(Penalty):
 
     def value(self, w: Array) -> float:
         """R(w)."""
-        return float(self.l1 * np.abs(w).sum() + 0.5 * self.l2 * np.vdot(w, w))
+        # A part that is not there must not make a NaN of a sum that overflows.
+        first = self.l1 * np.abs(w).sum() if self.l1 else 0.0
+        return float(first + 0.5 * self.l2 * np.vdot(w, w)) if self.l2 else float(first)
 
     def prox(self, w: Array, step: Array | float) -> Array:
         """argmin_v  R(v) + |v - w|^2 / (2 step), with a step for all weights or one for each."""

@@ -36,7 +36,7 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
         if reached < best[1]:
             best = (high, reached)
     for trial in range(60):
-        known = np.isfinite(high_slope) and trial % 3 < 2
+        known = np.isfinite(high_slope) and high_slope > low_slope and trial % 3 < 2
         t = low - low_slope * (high - low) / (high_slope - low_slope) if known else 0.5 * (low + high)
         if not low < t < high:
             break
