@@ -146,8 +146,8 @@ class EuclideanSearch:
 
         in_threads(run, range(0, X.shape[0], step))
         order = np.lexsort((places, squares), axis=1)[:, :count]
-        in_order = (np.take_along_axis(each, order, axis=1) for each in (squares, places))
-        return Found(*in_order, self.unit)
+        nearest, numbers = (np.take_along_axis(each, order, axis=1) for each in (squares, places))
+        return Found(nearest, numbers, self.unit)
 
 
 class KernelSearch:
