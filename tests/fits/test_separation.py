@@ -38,3 +38,10 @@ def test_classes_that_overlap_have_a_minimiser(multiclass):
 def test_a_column_of_zeros_and_no_intercept_separate_nothing():
     machine = er.LogisticRegression(penalty="none", fit_intercept=False).fit(np.zeros((4, 1)), [0, 1, 0, 1])
     assert machine.certificate_.converged
+
+
+def test_a_kernel_that_separates_all_but_ties():
+    X = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])  # the first two rows are one, in both classes
+    machine = er.Classifier("exponential", features=er.kernels.Gaussian(1.0), penalty="none")
+    with pytest.warns(ConvergenceWarning, match="no minimiser exists"):
+        machine.fit(X, [0, 1, 1, 0, 0, 1])

@@ -29,12 +29,12 @@ def separable(problem: Problem, point: Point, converged: bool) -> bool:
     """Whether a direction lowers some loss and raises none: the classes are separable, but for ties.
 
     A point that gives every sample a positive margin shows it. Else a linear programme looks for the direction: where
-    the fit did not converge, or has gone far in some direction. Large problems and those behind a kernel are left.
+    the fit did not converge, or has gone far in some direction. Large problems are left.
     """
     found = margins(problem, problem.predict(point))
     if found.min() > 0:
         return True
-    if problem.design.implicit or (converged and found.max() < FAR):
+    if converged and found.max() < FAR:
         return False
     rows, columns = len(found), int(np.prod(problem.width))
     return rows * columns <= SMALL and _direction_exists(problem)
