@@ -30,7 +30,7 @@ def check_size(name: str, values: Any, limit: float = LARGEST, machine: str = ""
     """
     numbers = _stored(values)
     # One pass decides nearly always: a sum of squares within bounds has no term beyond them, and no NaN.
-    if numbers.size == 0 or 1.0 <= _sum_of_squares(numbers) <= limit * limit:
+    if numbers.size == 0 or 1.0 <= _sum_of_squares(numbers) <= min(limit * limit, np.finfo(float).max):
         return
     assert_all_finite(values, input_name=name, estimator_name=machine)
     largest = max(float(numbers.max()), -float(numbers.min()))
