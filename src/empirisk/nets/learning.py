@@ -212,7 +212,7 @@ def _training(
     weights = network.first_weights(attempt) | head
     names, rule = network.frozen_names(), Rule(network.optimiser)
     return Training(
-        objective, rule, course, data, weights, objective.plan.state(), frozen=names, masks=network.masks, **options
+        objective, rule, course, data, weights, network.state_, frozen=names, masks=network.masks, **options
     )
 
 
