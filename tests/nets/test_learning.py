@@ -41,9 +41,21 @@ def small(**parameters):
 
 @pytest.mark.row("W1")
 @pytest.mark.row("W2")
-def test_the_gradient_is_that_of_finite_differences():
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [er.nets.Conv(2, 3, padding=1), er.nets.BatchNorm(), er.nets.MaxPool(2), er.nets.Dense(3)],
+        [
+            er.nets.Filter("gaussian", 3),
+            er.nets.Branch([er.nets.Conv(2, 2, 1, 1, flip=True), er.nets.Conv(1, 2, 1, 1)]),
+            er.nets.MaxPool(3, 2, 1),
+            er.nets.MeanPool(2, 1, 1),
+        ],
+    ],
+    ids=["tiles", "overlapping windows"],
+)
+def test_the_gradient_is_that_of_finite_differences(layers):
     random = np.random.default_rng(0)
-    layers = [er.nets.Conv(2, 3, padding=1), er.nets.BatchNorm(), er.nets.MaxPool(2), er.nets.Dense(3)]
     plan = Plan(layers, (4, 4, 1), "tanh", False, 0.0)
     objective = Objective(plan, [(er.losses.Logistic(), 0), (er.losses.Squared(), 0)], er.penalties.L2(), 1.0, True)
     x, targets, scale = random.normal(size=(6, 4, 4, 1)), np.sign(random.normal(size=(6, 2))), random.random((6, 2))
@@ -264,11 +276,17 @@ def test_early_stopping_restores_the_best_weights():
     X = random.normal(size=(60, 5))
     y = random.integers(0, 2, 60)  # nothing to learn: the held-out loss soon rises
     network = er.Network([50], validation=0.3, look_every=10, patience=3, rate=0.03, n_init=1, random_state=0)
+    network.set_params(schedule="constant")
     features = er.LogisticRegression(C=1e4, features=network).fit(X, y).features_
     losses = features.history_["validation_objective"]
     assert features.stopped_ == "early stopping"
     assert losses.argmin() == len(losses) - 4
     assert features.n_steps_ < 2000
+    network.set_params(epochs=10 * (losses.argmin() + 1))  # steps see all rows: it ends at its best
+    best = er.LogisticRegression(C=1e4, features=network).fit(X, y).features_
+    assert best.stopped_ == "all steps"
+    for name, value in best.weights_.items():
+        np.testing.assert_array_equal(features.weights_[name], value)
 
 
 def test_the_history_tells_of_every_look():
@@ -391,13 +409,20 @@ def test_the_time_limit_holds():
 
 def test_ctrl_c_keeps_what_was_learned():
     X, y = rows(500)
-    machine = er.LogisticRegression(features=small(epochs=10**6, look_every=20))
+    machine = er.LogisticRegression(features=small(epochs=10**6, schedule="constant", look_every=20))
     threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)
     assert machine.features_.stopped_ == "interrupted"
     assert machine.score(X, y) > 0.5
+    # What is kept is what was learned in so many steps.
+    steps = machine.features_.n_steps_
+    same = er.LogisticRegression(features=small(schedule="constant", look_every=20, epochs=-(-steps // 3))).fit(X, y)
+    assert abs(same.features_.n_steps_ - steps) < 3
+    np.testing.assert_allclose(
+        same.features_.history_["objective"][: steps // 20], machine.features_.history_["objective"][: steps // 20]
+    )
 
 
 @pytest.mark.parametrize("validation", [0.0, 0.25])

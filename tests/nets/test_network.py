@@ -83,6 +83,42 @@ def test_weights_from_a_foreign_file_frozen_under_a_new_head(tmp_path):
         er.nets.read_weights(tmp_path / "broken")
 
 
+@pytest.mark.row("W4")
+def test_a_new_head_on_a_network_with_batch_normalisation():
+    X, y = random.normal(2.0, 3.0, size=(60, 3)), random.integers(0, 2, 60)
+    layers = [er.nets.Dense(5), er.nets.BatchNorm(), er.nets.Dense(4)]
+    learned = (
+        er.LogisticRegression(features=er.Network(layers, epochs=30, n_init=1, random_state=0)).fit(X, y).features_
+    )
+    everything = learned.weights_ | learned.state_
+    still = er.SVM(features=er.Network(layers, weights=everything, freeze=True)).fit(X, y)
+    np.testing.assert_array_equal(still.features_.transform(X), learned.transform(X))
+    partly = er.Network(layers, weights=everything, freeze=[0, 1], epochs=10, n_init=1, random_state=1)
+    features = er.LogisticRegression(features=partly).fit(X, y).features_
+    np.testing.assert_array_equal(features.layer_outputs(X)[1], learned.layer_outputs(X)[1])
+    assert not np.array_equal(features.weights_["2.weight"], learned.weights_["2.weight"])
+    with pytest.raises(er.errors.EmpiriskError, match=r"weights\['1.mean'\] has shape \(2,\)"):
+        er.Network(layers, weights={"1.mean": [0.0, 0.0]}).fit(X)
+
+
+@pytest.mark.row("W3")
+def test_the_large_preset_and_all_layers_together_learn(tmp_path):
+    X, y = stripes(64)
+    nets = er.nets
+    layers = [
+        nets.Filter("gaussian", 3), nets.Branch([nets.Conv(2, 3, padding=1, flip=True), nets.Conv(2, 5, padding=2)]),
+        nets.BatchNorm(), nets.MaxPool(3, 2, 1), nets.Flatten(), nets.Dense(8, "tanh", "glorot"), nets.Dropout(0.1),
+    ]  # fmt: skip
+    changes = [nets.Mirror(), nets.Shift(1), nets.Noise(0.05), nets.Scale(0.1), nets.Crop(0.9)]
+    network = er.Network(layers, augment=changes, epochs=60, n_init=1, random_state=0)
+    machine = er.SVM(C=10.0, features=network).fit(X, y)
+    assert machine.score(X, y) > 0.85
+    er.save(machine, tmp_path / "all.model")
+    np.testing.assert_array_equal(er.load(tmp_path / "all.model").decision_function(X), machine.decision_function(X))
+    large = er.Network.alexnet((6, 6, 1), width=6, dropout=0.0, epochs=15, n_init=1, random_state=0)
+    assert er.LogisticRegression(C=10.0, features=large).fit(X, y).score(X, y) > 0.85
+
+
 def test_networks_are_bagged():
     X = random.normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int)

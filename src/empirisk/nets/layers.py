@@ -42,10 +42,19 @@ class Pass:
         Gives the key of all randomness, where any is drawn; None outside training.
     state : dict
         What layers remember without learning it by gradients: running moments.
+    fixed : set of str
+        Names of weights that stay as they are.
     """
 
-    def __init__(self, state: Weights, training: bool = False, rows: Any = None, key: Any = None):
-        self.state, self.training, self.rows, self.key = dict(state), training, rows, key
+    def __init__(
+        self,
+        state: Weights,
+        training: bool = False,
+        rows: Any = None,
+        key: Any = None,
+        fixed: frozenset[str] = frozenset(),
+    ):
+        self.state, self.training, self.rows, self.key, self.fixed = dict(state), training, rows, key, fixed
 
     def draw(self, place: str) -> Any:
         """A key of its own for each place."""
@@ -278,7 +287,7 @@ class Pool(Layer):
     def _windows(self, x: Any, start: float, combine: Any) -> Any:
         (high, wide), (down, across), (above, left) = self._geometry()
         around = ((0, 0), (above, above), (left, left), (0, 0))
-        first = jnp.asarray(start, x.dtype)
+        first = np.asarray(start, x.dtype)  # known before compilation, as only then it has a gradient
         return lax.reduce_window(x, first, combine, (1, high, wide, 1), (1, down, across, 1), around)
 
     def _tiles(self, x: Any) -> Any | None:
@@ -321,7 +330,7 @@ class BatchNorm(Layer):
     """Every channel shifted and scaled to mean 0 and variance 1 over the batch, then by learned numbers.
 
     It goes before the activation of the layer it follows. Prediction uses running moments, so that the answer for a row
-    does not depend on the others.
+    does not depend on the others; so does a frozen layer in training.
 
     Parameters
     ----------
@@ -345,7 +354,7 @@ class BatchNorm(Layer):
         return {"mean": (shape[-1],), "variance": (shape[-1],)}
 
     def apply(self, weights, place, x, run):
-        if run.training:
+        if run.training and place + "scale" not in run.fixed:
             rows = jnp.ones(len(x), x.dtype) if run.rows is None else run.rows
             share = (rows / rows.sum()).reshape(-1, *[1] * (x.ndim - 1)) / np.prod(x.shape[1:-1])
             axes = tuple(range(x.ndim - 1))

@@ -26,6 +26,8 @@ from empirisk.nets.plan import frozen, through
 from empirisk.nets.training import LEAST_LOOK, Course, Data, Trained, Training, loss_sum
 from empirisk.problem import Point, Problem
 
+#: The unit of every output, and what its targets are counted from, by name.
+Units = dict[str, NDArray]
 #: Epochs where none are asked for, and the steps that there are then at least.
 EPOCHS, LEAST_STEPS = 20, 2000
 #: Rows up to which an autoencoder ends with exact steps on all of them.
@@ -113,7 +115,7 @@ def _augmentations(network: Any) -> tuple[Augmentation, ...]:
     return steps
 
 
-def _units(problems: list[Problem]) -> dict[str, NDArray]:
+def _units(problems: list[Problem]) -> Units:
     """The unit of every output and what its targets are counted from: about their deviation and mean.
 
     Both are rounded, so that they depend neither on the order of the rows nor on copies of them. Losses of classes have
@@ -183,7 +185,7 @@ def _course(network: Any, rows: int) -> Course:
                   patience, network.seed_)  # fmt: skip
 
 
-def _train(network: Any, objective: Objective, data: Data, units: dict[str, NDArray], run: Any, tell: Any) -> Trained:
+def _train(network: Any, objective: Objective, data: Data, units: Units, run: Any, tell: Any) -> Trained:
     """Training from the first weights that look best after a share of the steps, where several are drawn."""
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
@@ -192,9 +194,8 @@ def _train(network: Any, objective: Objective, data: Data, units: dict[str, NDAr
     best = 0
     if tries > 1:
         short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
-        reached = [_reached(_training(network, objective, short, data, units, attempt, stop=stop).run(), objective, data)
-                   for attempt in range(tries)]  # fmt: skip
-        best = int(np.argmin(reached))
+        trials = (_training(network, objective, short, data, units, attempt, stop=stop) for attempt in range(tries))
+        best = int(np.argmin([_reached(trial.run(), objective, data) for trial in trials]))
     training = _training(
         network, objective, course, data, units, best,
         stop=stop, held_out=held_out, report=_report(network, course, tell),
@@ -204,14 +205,14 @@ def _train(network: Any, objective: Objective, data: Data, units: dict[str, NDAr
 
 
 def _training(
-    network: Any, objective: Objective, course: Course, data: Data, units: dict[str, NDArray], attempt: int,
+    network: Any, objective: Objective, course: Course, data: Data, units: Units, attempt: int,
     **options: Any,
 ) -> Training:  # fmt: skip
     head = objective.head(np.random.default_rng([course.seed, attempt, 1])) | units
     weights = network.first_weights(attempt) | head
     names, rule = network.frozen_names(), Rule(network.optimiser)
     return Training(
-        objective, rule, course, data, weights, objective.plan.state(), frozen=names, masks=network.masks, **options
+        objective, rule, course, data, weights, network.state_, frozen=names, masks=network.masks, **options
     )
 
 

@@ -55,9 +55,10 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     init : {"auto", "he", "glorot", "normal"}
         First weights; "auto" is "he" before relu, else "glorot".
     weights : dict of arrays, optional
-        Weights to begin with by name, such as ``{"0.weight": ...}``; names that it lacks are drawn.
+        Weights and running moments to begin with by name, such as ``{"0.weight": ...}``: those of a fitted network are
+        ``weights_ | state_``. Names that it lacks are drawn.
     freeze : bool or list of int
-        Layers whose weights stay as they begin; True for all.
+        Layers whose weights, and running moments, stay as they begin; True for all.
     masks : dict of arrays, optional
         Zero where a weight, by name, is to stay zero.
     batch_norm : bool
@@ -245,7 +246,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         dropout = check_number("dropout", self.dropout, 0, 1)
         self.between_ = (str(self.activation), bool(self.batch_norm), dropout)
         self.seed_ = int(generator(self.random_state).integers(2**31))
-        self.weights_, self.state_ = self.first_weights(0), self.plan().state()
+        self.weights_, self.state_ = self.first_weights(0), self._first_moments()
         self._n_features_out = self.plan().width
         self._rows = rows
         return self
@@ -309,20 +310,30 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def first_weights(self, attempt: int) -> dict[str, NDArray]:
         """The weights that training begins with: those given, the others drawn; another draw for every attempt."""
-        plan = self.plan()
-        drawn = plan.weights(self.init, np.random.default_rng([self.seed_, attempt]))
-        for name, value in (self.weights or {}).items():
-            if name not in drawn:
-                raise EmpiriskError(f"weights has {name!r}, but the network has {sorted(drawn)}; rename it.")
-            value = np.asarray(value, dtype=np.float32)
-            if value.shape != drawn[name].shape:
-                raise EmpiriskError(f"weights[{name!r}] has shape {value.shape}, but must have {drawn[name].shape}.")
-            drawn[name] = value
+        drawn = self.plan().weights(self.init, np.random.default_rng([self.seed_, attempt]))
+        moments = self.plan().shapes_of_moments()
+        for name in self.weights or {}:
+            if name not in drawn and name not in moments:
+                known = sorted([*drawn, *moments])
+                raise EmpiriskError(f"weights has {name!r}, but the network has {known}; rename it.")
+        drawn = self._as_given(drawn)
         for name, mask in (self.masks or {}).items():
             if name not in drawn or np.shape(mask) != drawn[name].shape:
                 raise EmpiriskError(f"masks[{name!r}] fits no weight of the network; it has {sorted(drawn)}.")
             drawn[name] = drawn[name] * np.asarray(mask, dtype=np.float32)
         return drawn
+
+    def _first_moments(self) -> dict[str, NDArray]:
+        """The running moments that training begins with: those given, or mean 0 and variance 1."""
+        return self._as_given(self.plan().state())
+
+    def _as_given(self, arrays: dict[str, NDArray]) -> dict[str, NDArray]:
+        """The arrays, those among ``weights`` in place of their own."""
+        given = {name: np.asarray(value, np.float32) for name, value in (self.weights or {}).items() if name in arrays}
+        for name, value in given.items():
+            if value.shape != arrays[name].shape:
+                raise EmpiriskError(f"weights[{name!r}] has shape {value.shape}, but must have {arrays[name].shape}.")
+        return arrays | given
 
     def frozen_names(self) -> frozenset[str]:
         """The names of the weights that stay."""

@@ -26,8 +26,8 @@ class Objective:
     """J = decay/2 sum_l |W_l|_F^2 + R(w) + sum_p sum_i s_ip loss_p(y_ip, <w_p, phi_W(x_i)> + b_p).
 
     Problems p share the network; each has outputs of its own: one, or one per class for a joint loss. Biases, and the
-    numbers that batch normalisation learns, are free. The weights of the head are in units of the targets, so that steps
-    of one size suit targets of any: prices as well as shares.
+    numbers that batch normalisation learns, are free. Weights of the head are in units of the targets, so that steps of
+    one size suit targets of any: prices as well as shares.
 
     Parameters
     ----------

@@ -87,6 +87,11 @@ class Trained:
     stopped: str = "all steps"
 
 
+def _key(seed: Any, step: Any) -> Any:
+    """The key of all that is drawn in a step."""
+    return jax.random.fold_in(jax.random.key(seed), step)
+
+
 def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: Any) -> Any:
     """One step: the carry after it, the objective, and the norm of every gradient."""
     fixed, masks, data, mean, rescale, key = given
@@ -94,7 +99,8 @@ def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: An
     x, targets, scale = (array[rows] for array in data)
 
     def value(weights):
-        run = Pass(carry["state"], True, scale.sum(axis=1), lambda: jax.random.fold_in(jax.random.key(key), number))
+        draw = partial(_key, key, number)
+        run = Pass(carry["state"], True, scale.sum(axis=1), draw, frozenset(fixed))
         everything = weights | fixed
         loss = objective.losses(everything, x, targets, scale, run)
         return mean * (objective.penalties(everything) + rescale * loss), run.state
