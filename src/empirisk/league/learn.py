@@ -35,6 +35,9 @@ from empirisk.settings import config
 
 #: Share of what is left after the test that goes into importances; the rest is for the learning curve.
 LOOKING = 0.4
+#: Residuals of the test kept with a model, about.
+KEPT = 20_000
+CALIBRATED = "its margins, calibrated on rows that it had not learned from"
 
 
 class Listener:
@@ -101,8 +104,8 @@ def learn(
     target : str
         The column to predict; bundled tables know their own.
     metric : str, optional
-        Such as "auc", "f1", "logloss", "rmse" or "mae", or a scorer's name of scikit-learn; accuracy or the root mean
-        squared error by default.
+        Such as "auc", "f1", "logloss", "rmse" or "mae", or a scorer's name of scikit-learn; by default the root mean
+        squared error of numbers, and accuracy of classes, or average precision where one of them is rare.
     test : float
         Share of the rows that are held out.
     folds : int, optional
@@ -152,12 +155,12 @@ def learn(
         listener.doing("reading the table")
         found = plan(data, wishes)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
-        decides = judge.metric_for(metric, found.classes, balance)
+        decides = judge.metric_for(metric, found.classes, balance, found.y[found.train])
         listener.understood(found)
         listener.deciding(decides)
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
-            decides.scorer,
+            decides,
             Clock.of(time, begin, process_time() - work, len(found.test)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
@@ -212,7 +215,11 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         pipeline,
         found.target,
         {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
-        {"machine": best.title, "settings": repr(best.machine), "rows": rows, "tested": len(found.test)},
+        {"machine": best.title, "settings": repr(best.machine), "rows": rows, "tested": len(found.test)}
+        | ({"probabilities": CALIBRATED} if hasattr(pipeline[-1], "calibrated_classifiers_") else {}),
+        None
+        if found.classes is not None
+        else np.sort(tested.truth - tested.predictions)[:: len(found.test) // KEPT + 1],
     )
     extras = Extras(contest)
     importances = extras.get(

@@ -294,14 +294,13 @@ def _look_twice(found: Plan) -> None:
             f"{_listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
             f"--types {perhaps[0]}=category."
         )
-    if found.target.classes:
-        labels, counts = np.unique(found.y[found.train], return_counts=True)
-        if counts.min() < min(RARE, RELATIVELY_RARE / len(labels)) * len(found.train):
-            rare, share = labels[counts.argmin()], counts.min() / len(found.train)
-            found.warnings.append(
-                f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy hides it; look at balanced accuracy, or "
-                "use --balance."
-            )
+    rare = rare_class(found.y[found.train]) if found.target.classes else None
+    if rare is not None:
+        share = float(np.mean(found.y[found.train] == rare))
+        found.warnings.append(
+            f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
+            "unless you say otherwise; --balance lets all classes count alike."
+        )
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"
         found.warnings.append(
@@ -309,6 +308,16 @@ def _look_twice(found: Plan) -> None:
         )
     if len(found.test) < FEW_TESTS:
         found.warnings.append(f"The test part has {len(found.test)} rows only: its scores are uncertain.")
+
+
+def rare_class(y: NDArray) -> Any:
+    """The rarest class, where it is so rare that accuracy hides it; else None.
+
+    >>> str(rare_class(np.array(["ok"] * 97 + ["fraud"] * 3))), rare_class(np.array(["a", "b"]))
+    ('fraud', None)
+    """
+    labels, counts = np.unique(y, return_counts=True)
+    return labels[counts.argmin()] if counts.min() < min(RARE, RELATIVELY_RARE / len(labels)) * len(y) else None
 
 
 def _perhaps_codes(found: Plan) -> list[str]:

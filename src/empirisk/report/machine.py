@@ -103,6 +103,8 @@ def machine(learned: Any) -> Section:
     """The machine: its settings, its equation, its certificate, and whether more rows would help."""
     certificate = getattr(learned.model.machine, "certificate_", None)
     blocks: list[Any] = [Text(f"{learned.champion.title}, with the settings that did best on the folds.")]
+    if "probabilities" in learned.model.description:
+        blocks.append(Text(f"Its probabilities are made of {learned.model.description['probabilities']}."))
     if certificate is not None:
         blocks.append(Text(f"Certificate of the fit: {certificate}."))
     blocks.append(Code(equation(learned)))

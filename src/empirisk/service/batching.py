@@ -74,7 +74,7 @@ class Batcher:
         return found
 
     def _of_rows(self, X: Any) -> list[dict[str, Any]]:
-        machine = self._model.machine
+        machine = self._model.pipeline[-1]
         predicted = [{"prediction": _plain(value)} for value in machine.predict(X).tolist()]
         if not self._labels:
             return predicted
