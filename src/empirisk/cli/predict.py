@@ -12,6 +12,7 @@ from empirisk.cli.models import load_model
 from empirisk.errors import EmpiriskError
 from empirisk.files.atomic import whole_file
 from empirisk.tables.model import TableModel
+from empirisk.tables.profile import sentences
 from empirisk.tables.read import read
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
@@ -42,7 +43,10 @@ def command(
     loaded = load_model(model)
     if interval is not None and not 0 < interval < 100:
         raise EmpiriskError(f"--interval={interval:g} must lie between 0 and 100, such as 90.")
-    answers = beside(loaded, read(table), keep, interval)
+    frame = read(table)
+    answers = beside(loaded, frame, keep, interval)
+    for line in sentences(loaded.unusual(frame)):
+        typer.echo(f"! {line}", err=True)
     written = io.BytesIO()
     _WRITERS[ending](answers, written)
     if out is None:

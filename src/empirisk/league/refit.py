@@ -32,7 +32,7 @@ class Refit(NamedTuple):
     plan: Plan
 
 
-def refit(plan: Plan, contest: Contest, best: Standing) -> Refit:
+def fit_winner(plan: Plan, contest: Contest, best: Standing) -> Refit:
     """Fit the winner again on all training rows; where time is short, on as many as it allows, perhaps on none."""
     with listening_to(contest.presses.second.is_set):  # the first Ctrl-C asks for what is done, and this belongs to it
         if not contest.clock.limited:
@@ -40,6 +40,13 @@ def refit(plan: Plan, contest: Contest, best: Standing) -> Refit:
             machine = _with_probabilities(plan, best.machine, plan.train)
             return Refit(_fitted(plan, machine, plan.train), len(plan.train), plan)
         return _in_time(_tested_in_time(plan, contest, best), contest, best)
+
+
+def refit_on_all(plan: Plan, best: Standing) -> Pipeline:
+    """The winner on all rows, those of the test too."""
+    rows = np.arange(len(plan.y))
+    machine = best.machine if plan.classes is None else calibrated(best.machine, plan.y)
+    return _fitted(plan, machine, rows)
 
 
 def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:

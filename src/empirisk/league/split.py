@@ -21,6 +21,8 @@ from empirisk.tables.schema import find_column
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
 LEAST_ROWS = 10
+#: The column that says which rows of two tables are tested; no table has one of that name.
+HELD_OUT = "\0held out"
 #: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
 LEAST_DIFFERENT = 4
 #: Rows of which there are more copies than this, on average, are equal by chance: they are too simple to differ.
@@ -102,9 +104,13 @@ class Wishes:
     types: tuple[tuple[str, str], ...] = ()
 
 
-def plan(data: Any, wishes: Wishes) -> Plan:
+def plan(data: Any, wishes: Wishes, test_file: Any = None) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     table = tables.read(data)
+    if test_file is not None:
+        if wishes.groups is not None or wishes.time_order is not None:
+            raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
+        table = _with_tests(table, tables.read(test_file))
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
     types = {find_column(column, table.columns, "types"): kind for column, kind in wishes.types}
     target = tables.Target.of(table, *_target(data, wishes.target, table, types))
@@ -120,6 +126,7 @@ def plan(data: Any, wishes: Wishes) -> Plan:
     groups, moments = _column(table, wishes.groups, "groups"), _column(table, wishes.time_order, "time_order")
     special = [column.name for column in (groups, moments) if column is not None]
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
+    special += [HELD_OUT] if test_file is not None else []
     schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
     warnings += filter(None, (_odd_values(table[name]) for name in schema.of_kind("identifier", "category")))
     y = _sized(target.values(table), target)
@@ -130,11 +137,33 @@ def plan(data: Any, wishes: Wishes) -> Plan:
         warnings.append(
             f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
         )
-    train, test = _held_out(y, target, groups, moments, equal, wishes)
+    if test_file is None:
+        train, test = _held_out(y, target, groups, moments, equal, wishes)
+    else:
+        train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
+        if not len(test):
+            raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
     folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
     found = Plan(name, frame, schema, target, y, train, test, folds, warnings)
     _look_twice(found)
     return found
+
+
+def _with_tests(table: pl.DataFrame, tests: pl.DataFrame) -> pl.DataFrame:
+    """Both tables, one below the other, and which rows are those of the test."""
+    lacking = [name for name in table.columns if name not in tests.columns]
+    if lacking:
+        raise EmpiriskError(f"test_file lacks the column {lacking[0]!r} of the table; give one with the same columns.")
+    tests = tests.select(table.columns)
+    mixed = [name for name in table.columns if pl.String in (table[name].dtype, tests[name].dtype)]
+    parts = [
+        part.with_columns(pl.col(mixed).cast(pl.String), pl.lit(held).alias(HELD_OUT))
+        for part, held in ((table, False), (tests, True))
+    ]
+    try:
+        return pl.concat(parts, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise EmpiriskError(f"test_file holds other kinds of values than the table: {error}") from error
 
 
 def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str, str]) -> tuple[str, str | None]:

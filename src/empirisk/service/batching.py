@@ -69,7 +69,10 @@ class Batcher:
         encoded = self._model.encode(pl.concat(frames) if len(frames) > 1 else frames[0])
         found, start = [], 0
         for frame in frames:
-            found.append(self._of_rows(encoded[start : start + frame.height]))
+            answers = self._of_rows(encoded[start : start + frame.height])
+            for row, warnings in self._model.unusual(frame).items():
+                answers[row]["warnings"] = warnings
+            found.append(answers)
             start += frame.height
         return found
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.frames import as_frame
+from empirisk.tables.profile import Profile, unusual
 from empirisk.tables.schema import Schema
 from empirisk.tables.target import Target
 
@@ -32,6 +33,8 @@ class TableModel:
         What is worth knowing of how it was made, such as ``{"machine": "SVM", "rows": 300}``.
     residuals : array, optional
         For numbers, what the truth was above the prediction in rows that the model had not seen, sorted.
+    profile : dict, optional
+        How the columns of the training rows were spread, from `profile`.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class TableModel:
         target=state.part(Target),
         scores=state.mapping(state.anything()),
         residuals=state.optional(state.maybe(state.array("f8", None))),
+        profile=state.optional(state.mapping(state.anything())),
     )
 
     schema: Schema
@@ -61,6 +65,7 @@ class TableModel:
     scores: dict[str, Any] = field(default_factory=dict)
     description: dict[str, Any] = field(default_factory=dict)
     residuals: NDArray[np.float64] | None = None
+    profile: Profile = field(default_factory=dict)
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -128,12 +133,45 @@ class TableModel:
             ]
         return pl.DataFrame(columns)
 
+    def unusual(self, table: Any) -> dict[int, list[str]]:
+        """What no training row had, by row from 0: new words, and numbers far outside their range."""
+        return unusual(self.profile, self.schema, self.schema.features(table))
+
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
         encoded = as_frame(table)
         for _, step in self.pipeline.steps[:-1]:
             encoded = step.transform(encoded)
         return encoded
+
+
+#: How a fit is done, and not what is fitted.
+PLUMBING = frozenset({"tol", "max_iter", "max_time", "random_state", "solver", "n_jobs", "cv", "ensemble", "loss"})
+#: What a fit chose itself, by the parameter that asked for it.
+CHOSEN = {"C": "C_", "k": "k_", "ccp_alpha": "ccp_alpha_"}
+
+
+def settings_of(machine: Any) -> str:
+    """The settings of a machine that matter, those that are defaults too; of a fitted one those that it chose itself.
+
+    >>> settings_of(er.KNNClassifier())
+    "KNNClassifier(k=5, ks=30, rule='best', weights='uniform')"
+    """
+    machine = uncalibrated(machine)
+    inner = getattr(machine, "estimator", None)
+    if hasattr(inner, "get_params"):
+        return f"{settings_of(inner)}, calibrated" if hasattr(machine, "ensemble") else repr(machine)
+    values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
+    for name, attribute in CHOSEN.items():
+        if isinstance(values.get(name), str) and hasattr(machine, attribute):
+            values[name] = getattr(machine, attribute)
+    shown = ", ".join(f"{name}={_setting(value)}" for name, value in values.items() if value is not None)
+    return f"{type(machine).__name__}({shown})"
+
+
+def _setting(value: Any) -> str:
+    """A value in a few digits."""
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else " ".join(repr(value).split())
 
 
 def uncalibrated(machine: Any) -> Any:
