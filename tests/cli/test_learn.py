@@ -108,7 +108,9 @@ def test_a_column_holds_what_the_user_says(shell, tmp_path):
     told = json.loads(shell(*words).stdout)
     assert any("--types grade=category" in warning for warning in told["warnings"])
     assert told["test"][0]["value"] < 1.0
-    assert json.loads(shell(*words, "--force", "--types", "grade=category,noise=number").stdout)["test"][0]["value"] == 1.0
+    assert (
+        json.loads(shell(*words, "--force", "--types", "grade=category,noise=number").stdout)["test"][0]["value"] == 1.0
+    )
 
 
 def test_a_time_that_is_none():

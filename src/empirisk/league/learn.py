@@ -357,10 +357,15 @@ class Extras:
         """What is lacking, and why."""
         found = list(self._failed)
         if self._unfinished:
-            found.append(f"Ctrl-C left no room for {' and '.join(self._unfinished)}.")
+            found.append(f"Ctrl-C left no room for {_listed(self._unfinished)}.")
         if self._empty and np.isfinite(self._clock.end):
-            found.append(f"The time given left no room for {' and '.join(self._empty)}.")
+            found.append(f"The time given left no room for {_listed(self._empty)}.")
         return found
+
+
+def _listed(names: list[str]) -> str:
+    """Names as people list them: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _check(folds: Any, time: Any, seed: Any) -> None:

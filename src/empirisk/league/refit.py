@@ -1,5 +1,6 @@
 """The winner on all training rows, or on as many as the time allows; and the test on as many rows as that."""
 
+import warnings
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -103,7 +104,9 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
     last = pipeline[-1]
     timed = [name for name in TIMED if np.isfinite(seconds) and name in last.get_params()]
     last.set_params(**dict.fromkeys(timed, max(seconds, 0.01)))
-    pipeline.fit(plan.frame[rows], plan.y[rows])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # the folds of a calibration may be small
+        pipeline.fit(plan.frame[rows], plan.y[rows])
     if timed and was_cut(last):
         raise threads.Stopped
     last.set_params(**dict.fromkeys(timed))
