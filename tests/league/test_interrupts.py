@@ -59,7 +59,7 @@ def test_a_fit_of_the_contest_that_was_cut_has_no_score(learn, tmp_path):
     standing = next(one for one in found.standings if one.name == "pressed")
     assert (standing.state, standing.remark, len(standing.scores)) == ("stopped", "interrupted", 2)
     assert found.winner == "baseline"
-    assert found.warnings[-1] == "Ctrl-C left no room for importances and the learning curve."
+    assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve."
     assert written(tmp_path) == ["it.model", "it.report.html"]
 
 

@@ -88,7 +88,7 @@ def test_there_is_a_result_however_short_the_time(tmp_path):
     assert all(one.remark == "the time is over before its turn" for one in found.standings[2:])
     assert found.importances == []
     assert found.curve is None
-    assert found.warnings[-1] == "The time given left no room for importances and the learning curve."
+    assert found.warnings[-1] == "The time given left no room for importances, effects and the learning curve."
     assert sorted(path.name for path in tmp_path.iterdir()) == ["soon.model", "soon.report.html"]
 
 

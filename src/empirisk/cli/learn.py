@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from empirisk.report.words import number, plain
 
 LEAST = 0.1  # seconds
 TITLE = 31  # letters of the longest title of a machine
+COMPILING = "compiling, once"
 PROOF = len("gap 1e-05")
 LONGEST = 12  # letters of a score's name in words; longer ones go by their short name
 SCORES = "accuracy, bacc, auc, ap, f1, precision, recall or logloss for classes; rmse, mae, mape or r2 for numbers"
@@ -43,6 +45,11 @@ def command(
     jobs: Annotated[int | None, typer.Option(help="Threads.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
+    test_file: Annotated[str | None, typer.Option(help="A table to test on, instead of a share of the rows.")] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Let the final model learn from all rows, those of the test too.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier model of that name.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -86,6 +93,9 @@ def command(
             jobs=jobs,
             seed=seed,
             out=out,
+            test_file=test_file,
+            refit=refit,
+            force=force,
             listener=screen,
         )
     if as_json:
@@ -147,8 +157,13 @@ class Screen(Listener):
             self._live.stop()
 
     def doing(self, what: str) -> None:
-        """Show what is being done, on a terminal."""
+        """Show what is being done on a terminal; elsewhere, what makes one wait before there is a table to fill."""
         self._doing = what
+        if self._live is None and what.startswith("reading"):
+            self._console.print(f"{what} ...")
+        if self._live is None and what.endswith(COMPILING) and COMPILING not in self._lines:
+            self._lines.add(COMPILING)
+            self._console.print(f"{what}: the first run of a machine takes longer")
         if self._live is not None and not self._live.is_started:
             self._live.start()
 
@@ -163,8 +178,16 @@ class Screen(Listener):
         self._console.print(f"[bold]{found.name}[/]: {len(found.y):,} rows; columns: {listed}")
         self._console.print(f"target [bold]{target.name}[/]: {what} ({target.reason})")
         self._console.print(f"{len(found.train):,} rows to learn from, {len(found.test):,} held out for the test")
-        for warning in found.warnings:
-            self._console.print(f"[yellow]! {warning}[/]")
+        self._warn(found.warnings)
+
+    def done(self, learned: Learned) -> None:
+        """Print what was to be said of the test and the files."""
+        self._warn([warning for warning in learned.warnings if warning not in self._lines])
+
+    def _warn(self, warnings: Sequence[str]) -> None:
+        self._lines.update(warnings)
+        for warning in warnings:
+            self._console.print(Text(f"! {warning}", "yellow"))
 
     def deciding(self, metric: Any) -> None:
         """Note how scores are shown."""
@@ -220,7 +243,8 @@ class Screen(Listener):
     def _cells(self, standing: Any) -> list[str]:
         if not len(standing.scores):
             return [standing.title, "", "", "", "", f"{standing.state}: {standing.remark}"]
-        remark = standing.remark or ("" if standing.state == "done" else f"{len(standing.scores)} folds")
+        folds = f"{len(standing.scores)} fold{'s' * (len(standing.scores) > 1)} of {standing.rows:,} rows"
+        remark = standing.remark or ("" if standing.state == "done" else folds)
         shown = number(self._sign * standing.mean, 4), number(standing.error, 2), f"{standing.seconds:.2g}"
         return [standing.title, *shown, standing.certificate, remark]
 
@@ -239,7 +263,7 @@ def as_dictionary(learned: Learned, out: Path) -> dict[str, Any]:
         "target": learned.target,
         "task": learned.model.target.task,
         "winner": learned.winner,
-        "settings": repr(learned.champion.machine),
+        "settings": learned.model.description["settings"],
         "metric": learned.metric,
         "test": [
             {"name": one.name, "value": one.value, "low": one.interval[0], "high": one.interval[1]}

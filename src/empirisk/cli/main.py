@@ -1,5 +1,6 @@
 """The command ``empirisk``. What a command needs is imported when it runs, so that help comes at once."""
 
+import sys
 from importlib import import_module
 from time import perf_counter
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from empirisk.errors import EmpiriskError
 COMMANDS = {
     "learn": "Learn a table, and write a model and a report.",
     "predict": "Predict the rows of a table with a model.",
+    "score": "Score a model on new rows, and say whether they look like the old.",
     "show": "Show what a model is: machine, scores, columns, equation.",
     "serve": "Answer predictions over HTTP on this machine.",
     "datasets": "List the bundled tables.",
@@ -27,6 +29,9 @@ class Lazy(TyperGroup):
         """The real command of a name, instead of the line that help shows."""
         if args[0] in COMMANDS:
             ctx.obj = perf_counter()  # the imports of a command count for its limit of time
+            if sys.stderr.isatty():  # they take a while; the next line is written over this one
+                sys.stderr.write(f"{args[0]}: starting ...\r")
+                sys.stderr.flush()
             return args[0], load(args[0]), args[1:]
         return super().resolve_command(ctx, args)
 

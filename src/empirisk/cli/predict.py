@@ -12,6 +12,7 @@ from empirisk.cli.models import load_model
 from empirisk.errors import EmpiriskError
 from empirisk.files.atomic import whole_file
 from empirisk.tables.model import TableModel
+from empirisk.tables.profile import sentences
 from empirisk.tables.read import read
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
@@ -30,6 +31,9 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write: .csv, .tsv, .parquet, .arrow or .jsonl.")
     ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Also give intervals that hold so many percent of the numbers, such as 90.")
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table beside the predictions.")] = False,
 ) -> None:
     """Predict the rows of a table; columns that name rows are kept beside the predictions."""
@@ -37,7 +41,12 @@ def command(
     if ending not in _WRITERS:
         raise EmpiriskError(f"--out={str(out)!r} has an ending that is not known; use one of {sorted(_WRITERS)}.")
     loaded = load_model(model)
-    answers = beside(loaded, read(table), keep)
+    if interval is not None and not 0 < interval < 100:
+        raise EmpiriskError(f"--interval={interval:g} must lie between 0 and 100, such as 90.")
+    frame = read(table)
+    answers = beside(loaded, frame, keep, interval)
+    for line in sentences(loaded.unusual(frame)):
+        typer.echo(f"! {line}", err=True)
     written = io.BytesIO()
     _WRITERS[ending](answers, written)
     if out is None:
@@ -48,9 +57,13 @@ def command(
     typer.echo(f"Wrote {answers.height} predictions to {out}.")
 
 
-def beside(model: TableModel, frame: pl.DataFrame, keep: bool) -> pl.DataFrame:
+def beside(model: TableModel, frame: pl.DataFrame, keep: bool, interval: float | None = None) -> pl.DataFrame:
     """The predictions beside the columns that name the rows, or beside all of them."""
     answers = model.answers(frame)
+    if interval is not None:
+        low, high = model.predict_interval(frame, interval / 100)
+        name = model.target.name
+        answers = answers.with_columns(pl.Series(f"{name} low", low), pl.Series(f"{name} high", high))
     naming = set(model.schema.of_kind("identifier"))
     others = [column for column in frame.get_columns() if keep or column.name in naming]
     taken = {column.name for column in others}

@@ -9,7 +9,7 @@ import typer
 from empirisk.cli.models import load_model
 from empirisk.report.terms import equation
 from empirisk.tables.columns import UNUSED
-from empirisk.tables.model import TableModel
+from empirisk.tables.model import TableModel, settings_of
 
 
 def command(
@@ -44,7 +44,7 @@ def describe(model: TableModel) -> dict[str, Any]:
     certificate = getattr(machine, "certificate_", None)
     return {
         "machine": type(machine).__name__,
-        "settings": " ".join(repr(machine).split()),
+        "settings": settings_of(machine),
         "target": {"name": target.name, "task": target.task, "what": what, "classes": classes},
         "scores": model.scores,
         "description": model.description,

@@ -31,11 +31,21 @@ ERRORS = {
     "brier": "neg_brier_score",
 }
 RATES = {"accuracy", "error_rate"}
-BIASED = {"r2", "average_precision"}
+BIASED = {"r2", "average_precision", "average_precision_macro"}
 #: Scores of one class against the other: the second of two is the positive one, whatever its label.
 POSITIVE = {"precision": precision_score, "recall": recall_score, "f1": f1_score, "jaccard": jaccard_score}
 PROBABLE = {"response_method": "predict_proba", "greater_is_better": False}
-UNIT = {*RATES, *POSITIVE, "balanced_accuracy", "roc_auc", "average_precision", "false_positive_rate", "f1_macro"}
+UNIT = {
+    *RATES,
+    *POSITIVE,
+    "balanced_accuracy",
+    "roc_auc",
+    "average_precision",
+    "average_precision_macro",
+    "false_positive_rate",
+    "f1_macro",
+}
+GRADED = ("decision_function", "predict_proba")
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,11 @@ class Metric:
         return self.name in RATES
 
     @property
+    def of_probabilities(self) -> bool:
+        """Whether it asks for probabilities, and margins will not do."""
+        return getattr(self.scorer, "_response_method", None) == "predict_proba"
+
+    @property
     def biased(self) -> bool:
         """Whether its mean over small samples is far from its value on many rows."""
         return self.name in BIASED
@@ -77,13 +92,28 @@ class Metric:
         return (0.0, np.inf) if self.sign < 0 else (-np.inf, 1.0 if self.name == "r2" else np.inf)
 
 
+def mean_average_precision(truth: NDArray, scores: NDArray, *, classes: NDArray, sample_weight=None) -> float:
+    """The mean over the classes that occur of the average precision of each against the rest.
+
+    >>> scores = np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.1, 0.9]])
+    >>> float(mean_average_precision(np.array(["a", "b", "c"]), scores, classes=np.array(["a", "b", "c"])))
+    1.0
+    """
+    present = [place for place, label in enumerate(classes) if (truth == label).any()]
+    found = [
+        average_precision_score(truth == classes[place], scores[:, place], sample_weight=sample_weight)
+        for place in present
+    ]
+    return float(np.mean(found))
+
+
 def find_metrics(scoring: Any, classes: NDArray | None, machine: Any) -> list[Metric]:
     """The metrics asked for, or those that suit the task; the first is the score."""
     if scoring is None:
         scoring = _usual(classes, machine)
     if isinstance(scoring, dict):
         return [_metric(value, classes, str(name)) for name, value in scoring.items()]
-    if isinstance(scoring, str) or callable(scoring):
+    if isinstance(scoring, (str, Metric)) or callable(scoring):
         scoring = [scoring]
     if not isinstance(scoring, Iterable):
         raise EmpiriskError(f"scoring={scoring!r} must be a name, a scorer, or a list or dictionary of them.")
@@ -103,6 +133,8 @@ def _usual(classes: NDArray | None, machine: Any) -> list[str]:
 
 
 def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Metric:
+    if isinstance(value, Metric):
+        return value
     if callable(value):
         return Metric(name or getattr(value, "__name__", str(value)), value, named=False)
     if not isinstance(value, str):
@@ -113,6 +145,8 @@ def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Met
         raise EmpiriskError(f"scoring='roc_auc' is for two classes, but y holds {len(classes)}; use 'roc_auc_ovr'.")
     if value in ERRORS:
         return Metric(name or value, get_scorer(ERRORS[value]), -1.0)
+    if classes is not None and value == "average_precision_macro":
+        return Metric(name or value, make_scorer(mean_average_precision, response_method=GRADED, classes=classes))
     if value == "error_rate":
         return Metric(name or value, make_scorer(zero_one_loss, greater_is_better=False), -1.0)
     if value not in get_scorer_names():
@@ -134,8 +168,7 @@ def _of_positive(value: str, classes: NDArray, name: str) -> Metric:
         raise EmpiriskError(f"scoring={value!r} is for two classes, but y holds {len(classes)}; use '{value}_macro'.")
     negative, positive = classes
     if value == "average_precision":
-        methods = ("decision_function", "predict_proba")
-        return Metric(name, make_scorer(average_precision_score, response_method=methods, pos_label=positive))
+        return Metric(name, make_scorer(average_precision_score, response_method=GRADED, pos_label=positive))
     if value == "false_positive_rate":
 
         def fall_out(truth, said, sample_weight=None) -> float:

@@ -15,13 +15,16 @@ from sklearn.pipeline import Pipeline
 
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, NotWritten
+from empirisk.evaluation.metrics import Metric
 from empirisk.fits.fit import listening_to
 from empirisk.league.arena import ENOUGH, Arena
+from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import Clock, Slow, Stopped
 from empirisk.league.compiling import Compiling, heard
 from empirisk.league.contestants import Contestant, Size
 from empirisk.league.presses import Presses
 from empirisk.linalg import threads
+from empirisk.tables.model import uncalibrated
 
 #: After the first fold this many settings of a contestant play on, and this many where fits take long.
 FINALISTS, FEW_FINALISTS = 2, 1
@@ -33,6 +36,8 @@ FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 MOST_WAITING, FURTHER_ROUNDS = 3, 4
 #: As many go on to the next round at the least.
 FEWEST = 3
+#: The limit of a machine, and of one inside a calibration.
+TIMED = ("max_time", "estimator__max_time")
 #: Why fits end that were not let finish: in ``stopped_`` of a convex machine, and of an ensemble.
 CUT = frozenset({Status.TIME, Status.INTERRUPTED, Status.EARLY, "max_time", "callback"})
 
@@ -117,7 +122,7 @@ class Contest:
     """
 
     arena: Arena
-    scorer: Callable[..., float]
+    metric: Metric
     clock: Clock
     journal: Any
     classes: int
@@ -208,6 +213,8 @@ class Contest:
             machines = [*quick, *contestant.machines(size)][: 1 if first else None]
             if self.balance and not contestant.fair:
                 machines = [_balanced(machine) for machine in machines]
+            if self.metric.of_probabilities:
+                machines = [calibrated(machine, arena.fold(0)[1]) for machine in machines]
             yield from self._matches(self._of(place, contestant), machines, arena)
 
     def _begin_turn(self, waiting: int) -> None:
@@ -294,20 +301,19 @@ class Contest:
         self.tell(self._doing)
         X, y, X_new, y_new = arena.fold(number)
         machine = clone(machine)
-        if limited and "max_time" in machine.get_params():
-            machine.set_params(max_time=max(self.clock.left, 0.01))
+        timed = [name for name in TIMED if limited and name in machine.get_params()]
+        machine.set_params(**dict.fromkeys(timed, max(self.clock.left, 0.01)))
         begin, compiled = time.perf_counter(), self._compiling.seconds
         with self._whole(limited):
             _fit(machine, X, y)
             seconds = time.perf_counter() - begin - (self._compiling.seconds - compiled)
-            score = float(self.scorer(machine, X_new, y_new))
-        certificate = getattr(machine, "certificate_", None)
+            score = float(self.metric.scorer(machine, X_new, y_new))
+        certificate = getattr(uncalibrated(machine), "certificate_", None)
         proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
         played = {"score": score, "seconds": seconds, "certificate": proof, "rows": len(y_new)}
         played["match"] = time.perf_counter() - begin - (self._compiling.seconds - compiled)
         self.journal.add(key, played)
-        if limited and "max_time" in machine.get_params():
-            machine.set_params(max_time=None)
+        machine.set_params(**dict.fromkeys(timed))
         return played, arena.pipeline(number, machine)
 
     def _expected(self, standing: Standing, arena: Arena, number: int, before: list[dict]) -> float:
@@ -352,7 +358,7 @@ def _fit(machine: Any, X: Any, y: NDArray) -> None:
 
 def was_cut(machine: Any) -> bool:
     """Whether something ended the fit of a machine before it was whole."""
-    return getattr(machine, "stopped_", None) in CUT
+    return getattr(uncalibrated(machine), "stopped_", None) in CUT
 
 
 def sentence(problem: Exception) -> str:

@@ -18,7 +18,7 @@ from empirisk.evaluation.intervals import Part, Trial, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.league.contest import Standing
 from empirisk.league.result import Test
-from empirisk.league.split import Plan
+from empirisk.league.split import Plan, rare_class
 from empirisk.settings import settings
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import SURPRISE, luck
@@ -37,7 +37,8 @@ ALIASES = {
     "bacc": ("balanced_accuracy", "balanced_accuracy"),
     "auc": ("roc_auc", "roc_auc_ovr"),
     "roc_auc": ("roc_auc", "roc_auc_ovr"),
-    "ap": ("average_precision", "average_precision"),
+    "ap": ("average_precision", "average_precision_macro"),
+    "average_precision": ("average_precision", "average_precision_macro"),
     "f1": ("f1", "f1_macro"),
     "precision": ("precision", "precision_macro"),
     "recall": ("recall", "recall_macro"),
@@ -49,8 +50,17 @@ OF_NUMBERS = ("rmse", "mse", "mae", "r2", "neg_mean_", "neg_median_", "neg_root_
 OF_CLASSES = ("d2_brier_score", "d2_log_loss_score")
 
 
-def metric_for(name: str | None, classes: NDArray | None, balance: bool) -> Metric:
-    """The score that decides: as asked, else accuracy (balanced where classes are), or the root mean squared error."""
+def metric_for(name: str | None, classes: NDArray | None, balance: bool, y: NDArray | None = None) -> Metric:
+    """The score that decides: as asked, else accuracy (balanced where classes are), or the root mean squared error.
+
+    Where a class is rare in ``y``, accuracy would hide it: average precision decides, of the rare one of two classes,
+    or its mean over several.
+    """
+    if name is None and classes is not None and y is not None and not balance:
+        rare = rare_class(y)
+        if rare is not None:
+            order = classes if len(classes) > 2 else np.array([*classes[classes != rare], rare])
+            return find_metrics("average_precision" if len(classes) == 2 else "average_precision_macro", order, None)[0]
     if name is None:
         name = "rmse" if classes is None else "balanced_accuracy" if balance else "accuracy"
     meant = ALIASES.get(name, (name, name))[classes is not None and len(classes) > 2]
@@ -200,4 +210,4 @@ def curve(
     rows, y = plan.frame[plan.train], plan.y[plan.train]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return learning_curve(pipeline, rows, y, sizes=CURVE_SHARES, cv=folds, scoring=metric.name, random_state=seed)
+        return learning_curve(pipeline, rows, y, sizes=CURVE_SHARES, cv=folds, scoring=metric, random_state=seed)

@@ -10,6 +10,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from empirisk import report, tables
 from empirisk.errors import EmpiriskError
@@ -26,15 +27,20 @@ from empirisk.league.effects import SECONDS as EFFECT_SECONDS
 from empirisk.league.effects import effects
 from empirisk.league.origin import Origin
 from empirisk.league.presses import Presses
-from empirisk.league.refit import refit
+from empirisk.league.refit import fit_winner, refit_on_all
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
 from empirisk.linalg import threads
 from empirisk.runs.journal import Journal, alone, fingerprint
 from empirisk.settings import config
+from empirisk.tables.model import settings_of
+from empirisk.tables.profile import profile
 
 #: Share of what is left after the test that goes into importances; the rest is for the learning curve.
 LOOKING = 0.4
+#: Residuals of the test kept with a model, about.
+KEPT = 20_000
+CALIBRATED = "its margins, calibrated on rows that it had not learned from"
 
 
 class Listener:
@@ -86,6 +92,9 @@ def learn(
     jobs: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
+    test_file: Any = None,
+    refit: bool = False,
+    force: bool = False,
     listener: Listener | None = None,
 ) -> Learned:
     """Train, select, test honestly, and write a model and a report.
@@ -101,8 +110,8 @@ def learn(
     target : str
         The column to predict; bundled tables know their own.
     metric : str, optional
-        Such as "auc", "f1", "logloss", "rmse" or "mae", or a scorer's name of scikit-learn; accuracy or the root mean
-        squared error by default.
+        Such as "auc", "f1", "logloss", "rmse" or "mae", or a scorer's name of scikit-learn; by default the root mean
+        squared error of numbers, and accuracy of classes, or average precision where one of them is rare.
     test : float
         Share of the rows that are held out.
     folds : int, optional
@@ -125,6 +134,12 @@ def learn(
         Same seed, same result.
     out : path, optional
         Writes ``<out>.model`` and ``<out>.report.html``; run again after it was killed, it goes on where it was.
+    test_file : path or frame, optional
+        Rows to test on, instead of a share of the table.
+    refit : bool
+        Whether the final model learns from all rows, those of the test too. The scores are those of the one tested.
+    force : bool
+        Whether an earlier ``<out>.model`` may be replaced.
     listener : Listener, optional
         Hears what happens.
 
@@ -147,17 +162,17 @@ def learn(
     listener = listener or Listener()
     _check(folds, time, seed)
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
-    paths = None if out is None else _paths(Path(out))
+    paths = None if out is None else _paths(Path(out), force)
     with config(threads=jobs), nullcontext() if out is None else alone(Path(out)):
-        listener.doing("reading the table")
-        found = plan(data, wishes)
+        listener.doing(f"reading {data}" if isinstance(data, (str, Path)) else "reading the table")
+        found = plan(data, wishes, test_file)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
-        decides = judge.metric_for(metric, found.classes, balance)
+        decides = judge.metric_for(metric, found.classes, balance, found.y[found.train])
         listener.understood(found)
         listener.deciding(decides)
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
-            decides.scorer,
+            decides,
             Clock.of(time, begin, process_time() - work, len(found.test)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
@@ -171,7 +186,7 @@ def learn(
                 raise KeyboardInterrupt
             best = winner(standings)
             listener.chosen(best)
-            learned = _finish(found, contest, standings, best, decides)
+            learned = _finish(found, contest, standings, best, decides, refit)
             listener.doing("drawing and writing")
             learned = replace(learned, seconds=perf_counter() - begin, origin=Origin.of(learn, given))
             if paths is not None:
@@ -197,24 +212,18 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
     return sorted(standings.values(), key=lambda standing: (standing.state != "done", -standing.mean))
 
 
-def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric) -> Learned:
+def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metric: Metric, on_all: bool) -> Learned:
     """Refit the winner on the training part, test it once, and say what is to be said."""
     begin, clock, seed = perf_counter(), contest.clock, contest.seed
     held_out = len(found.test)
-    pipeline, rows, found = refit(found, contest, best)
+    pipeline, rows, found = fit_winner(found, contest, best)
     share = 1 / max(len(found.folds) - 1, 1)
     contest.tell("the test")
     tested = judge.test(found, pipeline, metric)
     once = perf_counter() - begin
     finished = [standing for standing in standings if standing.state == "done"]
-    model = tables.TableModel(
-        found.schema,
-        pipeline,
-        found.target,
-        {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
-        {"machine": best.title, "settings": repr(best.machine), "rows": rows, "tested": len(found.test)},
-    )
     extras = Extras(contest)
+    final = extras.get("the refit on all rows", lambda: refit_on_all(found, best)) if on_all else None
     importances = extras.get(
         "importances",
         lambda: judge.importances(found, pipeline, metric, seed, min(judge.IMPORTANCE_SECONDS, LOOKING * clock.rest)),
@@ -228,6 +237,13 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         lambda: judge.curve(found, best, metric, seed, once, min(judge.CURVE_SECONDS, clock.rest)),
     )
     remarks = [*found.warnings, *_on_fewer_rows(found, rows, held_out), *extras.sentences()]
+    model = _model(found, final or pipeline, tested, best, rows)
+    if final is not None:
+        model.description["refitted"] = f"on all {len(found.y):,} rows"
+        remarks.append(
+            f"The model in the file learned from all {len(found.y):,} rows; the scores are those of the same machine "
+            f"learned from {rows:,}, tested on the others."
+        )
     return Learned(
         name=Path(found.name).stem or "table",
         target=found.target.name,
@@ -246,6 +262,30 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         effects=seen or [],
         curve=curve,
         plan=found,
+    )
+
+
+def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -> tables.TableModel:
+    """The model, with its scores and what is worth knowing of it."""
+    description = {
+        "machine": best.title,
+        "settings": settings_of(pipeline[-1]),
+        "rows": rows,
+        "tested": len(found.test),
+    }
+    if hasattr(pipeline[-1], "calibrated_classifiers_"):
+        description["probabilities"] = CALIBRATED
+    residuals = None
+    if found.classes is None:
+        residuals = np.sort(tested.truth - tested.predictions)[:: len(found.test) // KEPT + 1]
+    return tables.TableModel(
+        found.schema,
+        pipeline,
+        found.target,
+        {one.name: {"value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in tested.scores},
+        description,
+        residuals,
+        profile(found.frame[found.train], found.schema),
     )
 
 
@@ -298,7 +338,8 @@ class Extras:
         try:
             if not over():
                 self._tell(name)
-                with listening_to(over), threads.stopping(over):
+                with listening_to(over), threads.stopping(over), warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)  # what was cut is not used
                     found = work()
         except (threads.Stopped, KeyboardInterrupt):
             if self._presses.second.is_set() or not over():
@@ -316,10 +357,15 @@ class Extras:
         """What is lacking, and why."""
         found = list(self._failed)
         if self._unfinished:
-            found.append(f"Ctrl-C left no room for {' and '.join(self._unfinished)}.")
+            found.append(f"Ctrl-C left no room for {_listed(self._unfinished)}.")
         if self._empty and np.isfinite(self._clock.end):
-            found.append(f"The time given left no room for {' and '.join(self._empty)}.")
+            found.append(f"The time given left no room for {_listed(self._empty)}.")
         return found
+
+
+def _listed(names: list[str]) -> str:
+    """Names as people list them: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _check(folds: Any, time: Any, seed: Any) -> None:
@@ -335,7 +381,7 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _paths(out: Path) -> dict[str, Path]:
+def _paths(out: Path, force: bool) -> dict[str, Path]:
     """Where the files go; the folder must take them, so that nothing is learned in vain."""
     if not out.name:
         raise EmpiriskError(f"out={str(out)!r} is no name for files; give one such as 'spam'.")
@@ -349,7 +395,13 @@ def _paths(out: Path) -> dict[str, Path]:
             f"out={str(out)!r}: nothing can be written to the folder {str(out.parent)!r} ({error.strerror}); "
             "choose another place."
         ) from error
-    return {kind: out.with_name(f"{out.name}.{kind}") for kind in ("model", "report.html")}
+    paths = {kind: out.with_name(f"{out.name}.{kind}") for kind in ("model", "report.html")}
+    if paths["model"].exists() and not force:
+        raise EmpiriskError(
+            f"out={str(out)!r}: {str(paths['model'])!r} exists; choose another name, or replace it with --force "
+            "(force=True)."
+        )
+    return paths
 
 
 def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:

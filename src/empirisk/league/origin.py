@@ -15,6 +15,7 @@ import empirisk as er
 #: Packages whose version may change a result.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 #: Arguments that are named otherwise, or say nothing of the result.
+FRAME = "a frame"
 SILENT = frozenset({"data", "listener"})
 
 
@@ -47,14 +48,14 @@ class Origin:
         """The origin of a call with these arguments; ``flags`` are those of the command that it stands for."""
         data = given["data"]
         changed = {
-            name: given[name]
+            name: _shown(given[name])
             for name, one in inspect.signature(function).parameters.items()
-            if name not in SILENT and given[name] != one.default
+            if name not in SILENT and given[name] is not one.default and _shown(given[name]) != one.default
         }
         named = isinstance(data, (str, Path))
         versions = {"empirisk": er.__version__, "Python": platform.python_version()}
         return cls(
-            Path(data).name if named else "a frame",
+            Path(data).name if named else FRAME,
             command(str(data), changed, flags) if named else call(function.__name__, changed),
             given["seed"],
             datetime.now(UTC),
@@ -92,3 +93,8 @@ def call(name: str, changed: Mapping[str, Any]) -> str:
     "er.learn(table, target='y', seed=1)"
     """
     return f"er.{name}({', '.join(['table', *(f'{k}={v!r}' for k, v in changed.items())])})"
+
+
+def _shown(value: Any) -> Any:
+    """A value as it was typed, or that it is a frame."""
+    return FRAME if hasattr(value, "columns") else value

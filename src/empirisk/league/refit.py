@@ -1,8 +1,9 @@
 """The winner on all training rows, or on as many as the time allows; and the test on as many rows as that."""
 
+import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from sklearn.pipeline import Pipeline
 
 from empirisk.fits.fit import listening_to
 from empirisk.league.arena import sample
+from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import ANSWERS, REFIT
-from empirisk.league.contest import Contest, Standing, was_cut
+from empirisk.league.contest import TIMED, Contest, Standing, was_cut
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
 
@@ -19,6 +21,8 @@ from empirisk.linalg import threads
 WORTH = 1.5
 #: Test rows that are asked for however short the time is.
 LEAST_TESTED = 200
+#: Fits that a calibration takes: on the folds, and on all rows.
+CALIBRATION = 6
 
 
 class Refit(NamedTuple):
@@ -29,13 +33,21 @@ class Refit(NamedTuple):
     plan: Plan
 
 
-def refit(plan: Plan, contest: Contest, best: Standing) -> Refit:
+def fit_winner(plan: Plan, contest: Contest, best: Standing) -> Refit:
     """Fit the winner again on all training rows; where time is short, on as many as it allows, perhaps on none."""
     with listening_to(contest.presses.second.is_set):  # the first Ctrl-C asks for what is done, and this belongs to it
         if not contest.clock.limited:
             contest.tell(f"{best.title}, on all {len(plan.train):,} rows")
-            return Refit(_fitted(plan, best, plan.train), len(plan.train), plan)
+            machine = _with_probabilities(plan, best.machine, plan.train)
+            return Refit(_fitted(plan, machine, plan.train), len(plan.train), plan)
         return _in_time(_tested_in_time(plan, contest, best), contest, best)
+
+
+def refit_on_all(plan: Plan, best: Standing) -> Pipeline:
+    """The winner on all rows, those of the test too."""
+    rows = np.arange(len(plan.y))
+    machine = best.machine if plan.classes is None else calibrated(best.machine, plan.y)
+    return _fitted(plan, machine, rows)
 
 
 def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
@@ -50,13 +62,34 @@ def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
         begin, hurried = perf_counter(), ready is not None
         try:
             with threads.stopping(lambda hurried=hurried: hurried and contest.clock.rest <= testing):
-                ready = _fitted(plan, best, chosen, contest.clock.rest - testing if hurried else np.inf)
+                ready = _fitted(plan, best.machine, chosen, contest.clock.rest - testing if hurried else np.inf)
         except threads.Stopped:
             break
         pace = pace.on(len(chosen), perf_counter() - begin)
         rows = _affordable(everyone, contest, pace, testing)
     assert ready is not None
-    return Refit(ready, pace.rows, plan)
+    return Refit(_calibrated_in_time(plan, contest, pace, testing, ready), pace.rows, plan)
+
+
+def _with_probabilities(plan: Plan, machine: Any, rows: NDArray) -> Any:
+    """The machine, calibrated on the folds of the contest where it gives no probabilities itself."""
+    if plan.classes is None:
+        return machine
+    return calibrated(machine, plan.y[rows], plan.folds if len(rows) == len(plan.train) else None)
+
+
+def _calibrated_in_time(plan: Plan, contest: Contest, pace: Standing, testing: float, ready: Pipeline) -> Pipeline:
+    """The pipeline with probabilities, where there is time for the fits that a calibration takes."""
+    rows = sample(plan.y[plan.train], pace.rows, contest.seed, plan.train)
+    machine = _with_probabilities(plan, pace.machine, rows)
+    if machine is pace.machine or CALIBRATION * REFIT * pace.seconds > contest.clock.rest - testing:
+        return ready
+    contest.tell(f"{pace.title}, calibrating its margins")
+    try:
+        with threads.stopping(lambda: contest.clock.rest <= testing):
+            return _fitted(plan, machine, rows, contest.clock.rest - testing)
+    except threads.Stopped:
+        return ready
 
 
 def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
@@ -65,17 +98,18 @@ def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float)
     return min(everyone, int(everyone * (contest.clock.rest - testing) / max(most, 1e-9)))
 
 
-def _fitted(plan: Plan, best: Standing, rows: NDArray, seconds: float = np.inf) -> Pipeline:
+def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) -> Pipeline:
     """The pipeline on some rows; one that needs more than so many seconds is given up."""
-    pipeline = plan.pipeline(best.machine)
-    timed = np.isfinite(seconds) and "max_time" in pipeline[-1].get_params()
-    if timed:
-        pipeline[-1].set_params(max_time=max(seconds, 0.01))
-    pipeline.fit(plan.frame[rows], plan.y[rows])
-    if timed:
-        if was_cut(pipeline[-1]):
-            raise threads.Stopped
-        pipeline[-1].set_params(max_time=None)
+    pipeline = plan.pipeline(machine)
+    last = pipeline[-1]
+    timed = [name for name in TIMED if np.isfinite(seconds) and name in last.get_params()]
+    last.set_params(**dict.fromkeys(timed, max(seconds, 0.01)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # the folds of a calibration may be small
+        pipeline.fit(plan.frame[rows], plan.y[rows])
+    if timed and was_cut(last):
+        raise threads.Stopped
+    last.set_params(**dict.fromkeys(timed))
     return pipeline
 
 

@@ -138,6 +138,15 @@ class Learned:
     def _widths(self) -> list[int]:
         return [max(map(len, column)) for column in zip(*self._league, strict=True)]
 
+    def _found(self, rows: str) -> str:
+        """How the rarest class was found."""
+        labels, counts = np.unique(self.test.truth, return_counts=True)
+        rare = labels[counts.argmin()]
+        said, are = self.test.predictions == rare, self.test.truth == rare
+        hits, alarms = int((said & are).sum()), int(said.sum())
+        right = f"of {alarms:,} that it calls so, {hits:,} are" if alarms else "it calls none so"
+        return f"On {rows}, the model finds {hits:,} of the {int(are.sum()):,} with {self.target} {rare}; {right}."
+
     def summary(self) -> str:
         """The result in a sentence."""
         first = self.test.scores[0]
@@ -150,6 +159,9 @@ class Learned:
                 f"On {rows}, the model's predictions of {self.target} are off by {number(error)} ({name}); "
                 f"always predicting the mean would be off by {number(plain)}."
             )
+        if first.name.startswith("average_precision"):
+            precision = f"{number(first.value)} (between {number(low)} and {number(high)})"
+            return f"{self._found(rows)} Its {plain_name(first.name)} is {precision}."
         hits = float(np.mean(self.test.truth == self.test.predictions))
         _, counts = np.unique(self.test.truth, return_counts=True)
         sentence = (

@@ -21,6 +21,8 @@ from empirisk.tables.schema import find_column
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
 LEAST_ROWS = 10
+#: The column that says which rows of two tables are tested; no table has one of that name.
+HELD_OUT = "\0held out"
 #: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
 LEAST_DIFFERENT = 4
 #: Rows of which there are more copies than this, on average, are equal by chance: they are too simple to differ.
@@ -102,9 +104,13 @@ class Wishes:
     types: tuple[tuple[str, str], ...] = ()
 
 
-def plan(data: Any, wishes: Wishes) -> Plan:
+def plan(data: Any, wishes: Wishes, test_file: Any = None) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     table = tables.read(data)
+    if test_file is not None:
+        if wishes.groups is not None or wishes.time_order is not None:
+            raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
+        table = _with_tests(table, tables.read(test_file))
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
     types = {find_column(column, table.columns, "types"): kind for column, kind in wishes.types}
     target = tables.Target.of(table, *_target(data, wishes.target, table, types))
@@ -120,6 +126,7 @@ def plan(data: Any, wishes: Wishes) -> Plan:
     groups, moments = _column(table, wishes.groups, "groups"), _column(table, wishes.time_order, "time_order")
     special = [column.name for column in (groups, moments) if column is not None]
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
+    special += [HELD_OUT] if test_file is not None else []
     schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
     warnings += filter(None, (_odd_values(table[name]) for name in schema.of_kind("identifier", "category")))
     y = _sized(target.values(table), target)
@@ -130,11 +137,33 @@ def plan(data: Any, wishes: Wishes) -> Plan:
         warnings.append(
             f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
         )
-    train, test = _held_out(y, target, groups, moments, equal, wishes)
+    if test_file is None:
+        train, test = _held_out(y, target, groups, moments, equal, wishes)
+    else:
+        train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
+        if not len(test):
+            raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
     folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
     found = Plan(name, frame, schema, target, y, train, test, folds, warnings)
     _look_twice(found)
     return found
+
+
+def _with_tests(table: pl.DataFrame, tests: pl.DataFrame) -> pl.DataFrame:
+    """Both tables, one below the other, and which rows are those of the test."""
+    lacking = [name for name in table.columns if name not in tests.columns]
+    if lacking:
+        raise EmpiriskError(f"test_file lacks the column {lacking[0]!r} of the table; give one with the same columns.")
+    tests = tests.select(table.columns)
+    mixed = [name for name in table.columns if pl.String in (table[name].dtype, tests[name].dtype)]
+    parts = [
+        part.with_columns(pl.col(mixed).cast(pl.String), pl.lit(held).alias(HELD_OUT))
+        for part, held in ((table, False), (tests, True))
+    ]
+    try:
+        return pl.concat(parts, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise EmpiriskError(f"test_file holds other kinds of values than the table: {error}") from error
 
 
 def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str, str]) -> tuple[str, str | None]:
@@ -294,14 +323,13 @@ def _look_twice(found: Plan) -> None:
             f"{_listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
             f"--types {perhaps[0]}=category."
         )
-    if found.target.classes:
-        labels, counts = np.unique(found.y[found.train], return_counts=True)
-        if counts.min() < min(RARE, RELATIVELY_RARE / len(labels)) * len(found.train):
-            rare, share = labels[counts.argmin()], counts.min() / len(found.train)
-            found.warnings.append(
-                f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy hides it; look at balanced accuracy, or "
-                "use --balance."
-            )
+    rare = rare_class(found.y[found.train]) if found.target.classes else None
+    if rare is not None:
+        share = float(np.mean(found.y[found.train] == rare))
+        found.warnings.append(
+            f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
+            "unless you say otherwise; --balance lets all classes count alike."
+        )
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"
         found.warnings.append(
@@ -309,6 +337,16 @@ def _look_twice(found: Plan) -> None:
         )
     if len(found.test) < FEW_TESTS:
         found.warnings.append(f"The test part has {len(found.test)} rows only: its scores are uncertain.")
+
+
+def rare_class(y: NDArray) -> Any:
+    """The rarest class, where it is so rare that accuracy hides it; else None.
+
+    >>> str(rare_class(np.array(["ok"] * 97 + ["fraud"] * 3))), rare_class(np.array(["a", "b"]))
+    ('fraud', None)
+    """
+    labels, counts = np.unique(y, return_counts=True)
+    return labels[counts.argmin()] if counts.min() < min(RARE, RELATIVELY_RARE / len(labels)) * len(y) else None
 
 
 def _perhaps_codes(found: Plan) -> list[str]:

@@ -11,6 +11,7 @@ from empirisk.report.blocks import Cell, Code, Figure, Figures, Head, Section, T
 from empirisk.report.figures import effect, guarded, picture, tree
 from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, number, plain
+from empirisk.tables.model import settings_of
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 IMPORTANT = 20  # columns that are listed
@@ -103,6 +104,8 @@ def machine(learned: Any) -> Section:
     """The machine: its settings, its equation, its certificate, and whether more rows would help."""
     certificate = getattr(learned.model.machine, "certificate_", None)
     blocks: list[Any] = [Text(f"{learned.champion.title}, with the settings that did best on the folds.")]
+    if "probabilities" in learned.model.description:
+        blocks.append(Text(f"Its probabilities are made of {learned.model.description['probabilities']}."))
     if certificate is not None:
         blocks.append(Text(f"Certificate of the fit: {certificate}."))
     blocks.append(Code(equation(learned)))
@@ -117,7 +120,7 @@ def machine(learned: Any) -> Section:
 def equation(learned: Any) -> str:
     """The machine as code and, where it is one, as the equation."""
     fitted = learned.model.machine
-    lines = [repr(fitted)]
+    lines = [settings_of(fitted)]
     if hasattr(fitted, "loss") and hasattr(fitted, "C") and hasattr(fitted, "penalty"):
         lines += [
             "",

@@ -11,6 +11,7 @@ PLAIN = {
     "rmse": "root mean squared error",
     "mae": "mean absolute error",
     "r2": "R² (share of the variance explained)",
+    "average_precision_macro": "mean average precision of the classes",
     "f1": "F1 (mean of precision and recall)",
     "f1_macro": "F1, mean over classes",
     "roc_auc_ovr": "area under the ROC, mean over classes",

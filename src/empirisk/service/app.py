@@ -37,7 +37,7 @@ class Service:
 
     def __init__(self, model: TableModel, limit: int = LIMIT, rows: int = ROWS):
         self.limit, self.most_rows = limit, rows
-        self.fields = Fields(model.schema, model.target.name)
+        self.fields = Fields(model.schema)
         self.batcher = Batcher(model)
         self.document = describe(model, limit, rows)
         # Pages never change, so they are written once.

@@ -69,12 +69,15 @@ class Batcher:
         encoded = self._model.encode(pl.concat(frames) if len(frames) > 1 else frames[0])
         found, start = [], 0
         for frame in frames:
-            found.append(self._of_rows(encoded[start : start + frame.height]))
+            answers = self._of_rows(encoded[start : start + frame.height])
+            for row, warnings in self._model.unusual(frame).items():
+                answers[row]["warnings"] = warnings
+            found.append(answers)
             start += frame.height
         return found
 
     def _of_rows(self, X: Any) -> list[dict[str, Any]]:
-        machine = self._model.machine
+        machine = self._model.pipeline[-1]
         predicted = [{"prediction": _plain(value)} for value in machine.predict(X).tolist()]
         if not self._labels:
             return predicted

@@ -24,16 +24,14 @@ class Fields:
     """The fields of a model's schema, and the check of rows against them.
 
     >>> from empirisk.tables import understand
-    >>> fields = Fields(understand({"age": [30.0, 41.0], "town": ["Ulm", "Bonn"]}), "paid")
+    >>> fields = Fields(understand({"age": [30.0, 41.0], "town": ["Ulm", "Bonn"]}))
     >>> fields.check([{"age": "old", "town": "Ulm"}])[1]
     [{'row': 0, 'field': 'age', 'problem': "'old' is not a number"}]
     """
 
-    def __init__(self, schema: Schema, target: str):
+    def __init__(self, schema: Schema):
         self.columns = schema.used
         self._kinds = {column.name: CANONICAL[column.kind] for column in self.columns}
-        #: Fields that may be sent but are not used: those that name rows, and the target itself.
-        self._ignored = {column.name for column in schema.columns if not column.used} | {target}
 
     def check(self, rows: list[Any]) -> tuple[pl.DataFrame, list[Problem]]:
         """The rows as a frame in the form that encoders take, and what is wrong with them."""
@@ -53,20 +51,19 @@ class Fields:
     def _read(self, row: dict[str, Any], number: int, values: dict[str, list[Any]], problems: list[Problem]) -> None:
         for column in self.columns:
             if column.name not in row:
-                problem = "is required; send null if it is not known"
+                problem = f"is required; send null if it is not known{self._hint(column.name, row)}"
                 problems.append({"row": number, "field": column.name, "problem": problem})
                 continue
             try:
                 values[column.name].append(_READERS[column.kind](row[column.name], column))
             except ValueError as error:
                 problems.append({"row": number, "field": column.name, "problem": str(error)})
-        if len(row) > len(self.columns):
-            unknown = [name for name in row if name not in self._kinds and name not in self._ignored]
-            problems += [{"row": number, "field": name[:80], "problem": self._unknown(name)} for name in unknown]
 
-    def _unknown(self, name: str) -> str:
-        close = get_close_matches(name[:80], self._kinds, n=1, cutoff=0.6)
-        return "is not a field of this model" + (f"; did you mean {close[0]!r}?" if close else "")
+    def _hint(self, name: str, row: dict[str, Any]) -> str:
+        """Fields beyond those of the model are not used, but one of them may be misspelt."""
+        others = [other[:80] for other in row if other not in self._kinds]
+        close = get_close_matches(name, others, n=1, cutoff=0.6)
+        return f", or rename {close[0]!r} if it is that" if close else ""
 
 
 def _number(value: Any, column: Column) -> float | None:

@@ -17,11 +17,11 @@ _TYPES: dict[str, list[str]] = {
 
 def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
     """The OpenAPI document of a model's service."""
-    properties = {column.name: _field(column) for column in model.schema.used}
+    properties = {column.name: _field(column, levels(model, column.name)) for column in model.schema.used}
     row = {"type": "object", "required": list(properties), "properties": properties}
     answer = _answer(model)
     body = {"oneOf": [row, {"type": "array", "items": row, "minItems": 1, "maxItems": rows}]}
-    example = {column.name: example_of(column) for column in model.schema.used}
+    example = example_row(model)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -50,15 +50,33 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
     }
 
 
-def example_of(column: Column) -> Any:
-    """A value of a column, as JSON holds it."""
-    text = column.examples[0] if column.examples else None
-    if column.kind != "number" or text is None:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        return text
+#: Values of no training row: a date, and a text.
+A_DATE, A_TEXT = "2024-05-31", "some words"
+DIGITS = 2
+
+
+def example_row(model: TableModel) -> dict[str, Any]:
+    """A row that is none of the training rows: the middle of each range, the most frequent words."""
+    return {column.name: example_of(column, levels(model, column.name)) for column in model.schema.used}
+
+
+def example_of(column: Column, words: list[str]) -> Any:
+    """A value that a column may have, as JSON holds it.
+
+    >>> example_of(Column("age", "number", low=18.0, high=90.0), [])
+    54.0
+    """
+    if column.kind == "number" and column.low is not None and column.high is not None:
+        return float(f"{column.low / 2 + column.high / 2:.{DIGITS}g}")
+    usual = {"boolean": True, "date": A_DATE, "text": A_TEXT}
+    return usual.get(column.kind, words[0] if words else None)
+
+
+def levels(model: TableModel, name: str) -> list[str]:
+    """The frequent words of a column, the most frequent first."""
+    encoder = model.pipeline[0]
+    words = model.schema.of_kind("category")
+    return list(encoder.words_.levels[words.index(name)]) if name in words and hasattr(encoder, "words_") else []
 
 
 _ERROR: dict[str, Any] = {
@@ -67,16 +85,17 @@ _ERROR: dict[str, Any] = {
 }
 
 
-def _field(column: Column) -> dict[str, Any]:
+def _field(column: Column, words: list[str]) -> dict[str, Any]:
     field: dict[str, Any] = {"type": _TYPES[column.kind], "description": str(column)}
-    if column.examples:
-        field["examples"] = [example_of(column)]
+    example = example_of(column, words)
+    if example is not None:
+        field["examples"] = [example]
     return field
 
 
 def _answer(model: TableModel) -> dict[str, Any]:
     kind: dict[str, Any] = {"type": "number"} if not model.classes else {"enum": model.classes}
-    properties: dict[str, Any] = {"prediction": kind}
+    properties: dict[str, Any] = {"prediction": kind, "warnings": _list({"type": "string"})}
     if model.has_probabilities:
         properties["probabilities"] = {"type": "object", "additionalProperties": {"type": "number"}}
     return {"type": "object", "properties": properties}

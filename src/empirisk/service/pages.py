@@ -4,7 +4,7 @@ import json
 from html import escape
 from typing import Any
 
-from empirisk.service.openapi import example_of
+from empirisk.service.openapi import example_of, example_row, levels
 from empirisk.tables.columns import Column
 from empirisk.tables.model import TableModel
 
@@ -36,6 +36,7 @@ form.addEventListener("submit", async (event) => {
     }
     const shares = Object.entries(answer.probabilities || {}).sort((a, b) => b[1] - a[1]);
     const lines = shares.map(([name, p]) => `  ${(100 * p).toFixed(1)} %  ${name}`);
+    lines.push(...(answer.warnings || []).map((warning) => `! ${warning}`));
     out.textContent = [`${form.dataset.target}: ${answer.prediction}`, ...lines].join("\\n");
   } catch (error) { out.textContent = String(error); }
 });
@@ -45,7 +46,7 @@ form.addEventListener("submit", async (event) => {
 def form(model: TableModel) -> str:
     """The page with a form to try the model."""
     target = model.target.name
-    inputs = "\n".join(_input(column, _levels(model, column.name)) for column in model.schema.used)
+    inputs = "\n".join(_input(column, levels(model, column.name)) for column in model.schema.used)
     return _page(
         f"Predict {target}",
         f"<h1>Predict {escape(target)}</h1>"
@@ -58,7 +59,7 @@ def form(model: TableModel) -> str:
 
 def docs(model: TableModel, document: dict[str, Any]) -> str:
     """The page that describes the service."""
-    row = {column.name: example_of(column) for column in model.schema.used}
+    row = example_row(model)
     body = escape(json.dumps(row, ensure_ascii=False, indent=1))
     fields = "".join(
         f"<tr><td><code>{escape(column.name)}</code></td><td>{_hint(column)}</td></tr>" for column in model.schema.used
@@ -78,21 +79,15 @@ def docs(model: TableModel, document: dict[str, Any]) -> str:
     )
 
 
-def _levels(model: TableModel, name: str) -> list[str]:
-    """The frequent words of a column, for the list that an input offers."""
-    encoder = model.pipeline[0]
-    words = model.schema.of_kind("category")
-    return list(encoder.words_.levels[words.index(name)]) if name in words and hasattr(encoder, "words_") else []
-
-
 def _hint(column: Column) -> str:
     return escape(str(column).removeprefix(f"{column.name}: "))
 
 
-def _input(column: Column, levels: list[str]) -> str:
+def _input(column: Column, words: list[str]) -> str:
     name = escape(column.name)
     label = f'<label for="f-{name}">{name} <small>{_hint(column)}</small></label>'
-    example = escape(column.examples[0]) if column.examples else ""
+    value = example_of(column, words)
+    example = "" if value is None else escape(f"{value:g}" if isinstance(value, float) else str(value))
     attributes = f'id="f-{name}" name="{name}"'
     if column.kind == "boolean":
         return (
@@ -100,7 +95,7 @@ def _input(column: Column, levels: list[str]) -> str:
         )
     if column.kind == "text":
         return f'{label}<textarea {attributes} rows="3" placeholder="{example}"></textarea>'
-    choices = "".join(f"<option>{escape(level)}</option>" for level in levels)
+    choices = "".join(f"<option>{escape(level)}</option>" for level in words)
     offered = f'<datalist id="l-{name}">{choices}</datalist>' if choices else ""
     link = f' list="l-{name}"' if choices else ""
     return f'{label}<input {attributes}{link} placeholder="{example}">{offered}'

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.frames import as_frame
+from empirisk.tables.profile import Profile, unusual
 from empirisk.tables.schema import Schema
 from empirisk.tables.target import Target
 
@@ -30,6 +31,10 @@ class TableModel:
         Results of the test, by name: numbers, texts, lists and dicts of them.
     description : dict
         What is worth knowing of how it was made, such as ``{"machine": "SVM", "rows": 300}``.
+    residuals : array, optional
+        For numbers, what the truth was above the prediction in rows that the model had not seen, sorted.
+    profile : dict, optional
+        How the columns of the training rows were spread, from `profile`.
 
     Examples
     --------
@@ -50,6 +55,8 @@ class TableModel:
         pipeline=state.part(has="predict"),
         target=state.part(Target),
         scores=state.mapping(state.anything()),
+        residuals=state.optional(state.maybe(state.array("f8", None))),
+        profile=state.optional(state.mapping(state.anything())),
     )
 
     schema: Schema
@@ -57,6 +64,8 @@ class TableModel:
     target: Target
     scores: dict[str, Any] = field(default_factory=dict)
     description: dict[str, Any] = field(default_factory=dict)
+    residuals: NDArray[np.float64] | None = None
+    profile: Profile = field(default_factory=dict)
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -65,8 +74,8 @@ class TableModel:
 
     @property
     def machine(self) -> Any:
-        """The machine at the end of the pipeline."""
-        return self.pipeline[-1]
+        """The machine at the end of the pipeline, without the calibration that may be around it."""
+        return uncalibrated(self.pipeline[-1])
 
     @property
     def has_probabilities(self) -> bool:
@@ -83,24 +92,50 @@ class TableModel:
 
     def predict(self, table: Any) -> NDArray[Any]:
         """The class or number of every row of a table, which needs the columns of the schema in any order."""
-        return self.machine.predict(self.encode(table))
+        return self.pipeline[-1].predict(self.encode(table))
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
         """The probability of every class, in the order of `classes`."""
         if not self.has_probabilities:
             raise EmpiriskError(f"This model, a {type(self.machine).__name__}, gives no probabilities; use predict.")
-        return self.machine.predict_proba(self.encode(table))
+        return self.pipeline[-1].predict_proba(self.encode(table))
+
+    def predict_interval(self, table: Any, coverage: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Below and above what the number of each row lies with that probability: split conformal intervals.
+
+        With the r rows of the test sorted by truth minus prediction and a = (1 - coverage) / 2, the interval reaches
+        from the prediction plus residual number floor(a (r + 1)) to that plus number ceil((1 - a) (r + 1)). It holds
+        the truth of a new row, drawn like those, with at least that probability, whatever the model is.
+        """
+        if self.residuals is None:
+            raise EmpiriskError("Intervals are for numbers, from models that `learn` has tested; use predict_proba.")
+        if not 0 < coverage < 1:
+            raise EmpiriskError(f"coverage={coverage!r} must lie between 0 and 1, such as 0.9.")
+        rows, tail = len(self.residuals), (1 - coverage) / 2
+        # Rounded, so that 0.05 * 20 is 1.
+        low, high = int(np.floor(round(tail * (rows + 1), 9))), int(np.ceil(round((1 - tail) * (rows + 1), 9)))
+        if low < 1 or high > rows:
+            most = max(1 - 2 / (rows + 1), 0.0)
+            raise EmpiriskError(
+                f"coverage={coverage:g} needs more than the {rows} rows of the test; they are enough for {most:.3g}."
+            )
+        predicted = self.predict(table)
+        return predicted + self.residuals[low - 1], predicted + self.residuals[high - 1]
 
     def answers(self, table: Any) -> pl.DataFrame:
         """Predictions as a table: one column named like the target, and one for each class's probability."""
-        X = self.encode(table)
-        columns = [pl.Series(self.target.name, self.machine.predict(X).tolist())]
+        X, machine = self.encode(table), self.pipeline[-1]
+        columns = [pl.Series(self.target.name, machine.predict(X).tolist())]
         if self.has_probabilities:
-            shares = self.machine.predict_proba(X)
+            shares = machine.predict_proba(X)
             columns += [
                 pl.Series(f"P({self.target.name}={label})", shares[:, k]) for k, label in enumerate(self.classes)
             ]
         return pl.DataFrame(columns)
+
+    def unusual(self, table: Any) -> dict[int, list[str]]:
+        """What no training row had, by row from 0: new words, and numbers far outside their range."""
+        return unusual(self.profile, self.schema, self.schema.features(table))
 
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
@@ -108,3 +143,38 @@ class TableModel:
         for _, step in self.pipeline.steps[:-1]:
             encoded = step.transform(encoded)
         return encoded
+
+
+#: How a fit is done, and not what is fitted.
+PLUMBING = frozenset({"tol", "max_iter", "max_time", "random_state", "solver", "n_jobs", "cv", "ensemble", "loss"})
+#: What a fit chose itself, by the parameter that asked for it.
+CHOSEN = {"C": "C_", "k": "k_", "ccp_alpha": "ccp_alpha_"}
+
+
+def settings_of(machine: Any) -> str:
+    """The settings of a machine that matter, those that are defaults too; of a fitted one those that it chose itself.
+
+    >>> settings_of(er.KNNClassifier())
+    "KNNClassifier(k=5, ks=30, rule='best', weights='uniform')"
+    """
+    machine = uncalibrated(machine)
+    inner = getattr(machine, "estimator", None)
+    if hasattr(inner, "get_params"):
+        return f"{settings_of(inner)}, calibrated" if hasattr(machine, "ensemble") else repr(machine)
+    values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
+    for name, attribute in CHOSEN.items():
+        if isinstance(values.get(name), str) and hasattr(machine, attribute):
+            values[name] = getattr(machine, attribute)
+    shown = ", ".join(f"{name}={_setting(value)}" for name, value in values.items() if value is not None)
+    return f"{type(machine).__name__}({shown})"
+
+
+def _setting(value: Any) -> str:
+    """A value in a few digits."""
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else " ".join(repr(value).split())
+
+
+def uncalibrated(machine: Any) -> Any:
+    """The machine that scikit-learn's calibration is around, which learned from all rows; else the machine itself."""
+    inside = getattr(machine, "calibrated_classifiers_", None)
+    return machine if inside is None or len(inside) != 1 else inside[0].estimator

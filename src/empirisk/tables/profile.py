@@ -1,0 +1,143 @@
+"""How the columns of training rows were spread: whether new rows look like them, row by row and column by column."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from empirisk.tables.schema import Schema
+
+Profile = dict[str, dict[str, Any]]
+
+#: Parts of equal size that a column of numbers is cut into, and most words of a column that are kept.
+PARTS, MOST_WORDS = 10, 200
+#: A number is far outside when it is beyond the range by more than this share of its width.
+FAR = 0.5
+#: A column has moved when chance makes it so with less than this probability, over all columns, and more than this
+#: share of the rows would have to change to undo it.
+SURPRISE, NOTABLE = 0.01, 0.05
+TOLD = 10  # columns or rows that are told of
+
+
+def profile(frame: pl.DataFrame, schema: Schema) -> Profile:
+    """What to keep of the training rows, given as `Schema.features` makes them: edges, words and their shares.
+
+    >>> table = {"age": [20.0, 30.0, 40.0, 50.0], "town": ["Ulm", "Ulm", "Bonn", None]}
+    >>> schema = er.tables.understand(table)
+    >>> profile(schema.features(table), schema)["town"]
+    {'rows': 4, 'shares': [0.5, 0.25, 0.25, 0.0], 'words': ['Ulm', 'Bonn'], 'all': True}
+    """
+    found: Profile = {}
+    for column in schema.used:
+        series = frame[column.name]
+        if column.kind in ("number", "boolean", "date"):
+            values = _numbers(series)
+            known = values[np.isfinite(values)]
+            cuts = np.unique(np.quantile(known, np.arange(1, PARTS) / PARTS)) if len(known) else np.zeros(0)
+            kept: dict[str, Any] = {"cuts": cuts.tolist(), "dates": column.kind == "date"}
+        elif column.kind == "category":
+            counts = series.drop_nulls().value_counts(name="rows").sort(["rows", column.name], descending=[True, False])
+            words = counts[column.name].to_list()
+            kept = {"words": words[:MOST_WORDS], "all": len(words) <= MOST_WORDS}
+        else:
+            continue
+        found[column.name] = {"rows": len(series), "shares": _shares(series, kept).tolist(), **kept}
+    return found
+
+
+class Drift(NamedTuple):
+    """How far a column has moved: its name, the share of rows that would have to change, and a sentence."""
+
+    column: str
+    moved: float
+    sentence: str
+
+
+def drift(known: Profile, frame: pl.DataFrame) -> list[Drift]:
+    """The columns of new rows that are spread otherwise than those of the training rows, the most first.
+
+    A column is cut into parts (tenths of the training rows, or words; missing values are a part). With the shares p of
+    the m training rows and q of the n new ones, the distance is half the sum of |p - q|; chance is judged by the
+    two-sample chi-square statistic, with Bonferroni's correction for the number of columns.
+    """
+    found = []
+    for name, kept in known.items():
+        before, now = np.array(kept["shares"]), _shares(frame[name], kept)
+        distance = float(np.abs(before - now).sum() / 2)
+        m, n = kept["rows"], frame.height
+        pooled = (m * before + n * now) / (m + n)
+        parts = pooled > 0
+        statistic = float((np.square(before - now)[parts] / pooled[parts]).sum() * m * n / (m + n))
+        probability = float(chi2.sf(statistic, max(int(parts.sum()) - 1, 1)))
+        if distance > NOTABLE and probability * len(known) < SURPRISE:
+            found.append(Drift(name, distance, _most_moved(name, kept, before, now)))
+    return sorted(found, key=lambda entry: -entry.moved)
+
+
+def unusual(known: Profile, schema: Schema, frame: pl.DataFrame) -> dict[int, list[str]]:
+    """What no training row had: new words, and numbers far outside their range; by row number, from 0."""
+    found: dict[int, list[str]] = {}
+    for column in schema.used:
+        series, kept = frame[column.name], known.get(column.name, {})
+        if column.kind == "category" and kept.get("all"):
+            for row in np.flatnonzero((series.is_not_null() & ~series.is_in(kept["words"])).to_numpy()):
+                found.setdefault(int(row), []).append(f"{column.name}={series[int(row)]!r} was not met in training")
+        elif column.kind == "number" and column.low is not None and column.high is not None:
+            room = FAR * (column.high - column.low)
+            values = _numbers(series)
+            with np.errstate(invalid="ignore"):
+                outside = (values < column.low - room) | (values > column.high + room)
+            for row in np.flatnonzero(outside):
+                told = f"{column.name}={values[row]:g} is far outside {column.low:g} to {column.high:g}"
+                found.setdefault(int(row), []).append(told)
+    return dict(sorted(found.items()))
+
+
+def sentences(found: Mapping[int, list[str]]) -> list[str]:
+    """What is unusual, a line for each row, as far as one reads.
+
+    >>> sentences({2: ["town='Oslo' was not met in training"]})
+    ["row 3: town='Oslo' was not met in training"]
+    """
+    lines = [f"row {row + 1}: {'; '.join(what)}" for row, what in list(found.items())[:TOLD]]
+    return [*lines, f"and {len(found) - TOLD:,} more rows"] if len(found) > TOLD else lines
+
+
+def _numbers(series: pl.Series) -> NDArray[np.float64]:
+    """Numbers, truth values and moments as floats, NaN where missing."""
+    return (series.cast(pl.Int64) if series.dtype.is_temporal() else series).cast(pl.Float64).to_numpy()
+
+
+def _shares(series: pl.Series, kept: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The share of the rows in each part: of numbers between cuts, of words and of others; missing ones come last but
+    one among words, where others come last, and last among numbers.
+    """
+    rows = max(len(series), 1)
+    if "cuts" in kept:
+        values = _numbers(series)
+        missing = ~np.isfinite(values)
+        places = np.searchsorted(kept["cuts"], values[~missing], side="right")
+        return np.append(np.bincount(places, minlength=len(kept["cuts"]) + 1), missing.sum()) / rows
+    counts = dict(series.drop_nulls().value_counts().rows())
+    listed = [counts.get(word, 0) for word in kept["words"]]
+    missing = series.null_count()
+    return np.array([*listed, missing, len(series) - missing - sum(listed)]) / rows
+
+
+def _most_moved(name: str, kept: Mapping[str, Any], before: NDArray, now: NDArray) -> str:
+    """The part of a column that has changed most, in words."""
+    part = int(np.abs(before - now).argmax())
+    if "cuts" in kept:
+        cuts = kept["cuts"]
+        shown = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else f"{cut:g}" for cut in cuts]
+        low = shown[part - 1] if 0 < part <= len(cuts) else ""
+        high = shown[part] if part < len(cuts) else ""
+        what = "missing" if part == len(before) - 1 else f"from {low} to {high}" if low and high else ""
+        what = what or (f"below {high}" if high else f"{low} and above")
+    else:
+        words = [*map(repr, kept["words"]), "missing", "another word"]
+        what = words[part]
+    return f"{name} {what}: {before[part]:.0%} of the training rows, {now[part]:.0%} of these"
