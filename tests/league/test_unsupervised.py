@@ -1,6 +1,7 @@
 """A table without a target: clusters, directions, strange rows; the command, its report and its model."""
 
 import json
+import signal
 
 import numpy as np
 import polars as pl
@@ -89,9 +90,23 @@ def test_the_command_keeps_to_the_time_and_prints_json(tmp_path, monkeypatch):
     hurried = describe("iris", drop=["species"], time=1e-6)
     assert hurried.hurried
     assert len(hurried.clusters) == 2
-    assert "The time ended" in hurried.summary()
+    assert "The search ended before" in hurried.summary()
     with pytest.raises(EmpiriskError, match="time=-1"):
         describe("iris", time=-1)
+
+
+def test_ctrl_c_ends_the_search_with_what_is_there(table, monkeypatch):
+    fit = er.KMeans.fit
+
+    def pressed(machine, *args, **kwargs):
+        if machine.n_clusters == 4:
+            signal.raise_signal(signal.SIGINT)
+        return fit(machine, *args, **kwargs)
+
+    monkeypatch.setattr(er.KMeans, "fit", pressed)
+    found = describe(table)
+    assert found.hurried
+    assert 2 <= len(found.clusters) <= 4
 
 
 def test_what_makes_no_sense_is_refused(table):

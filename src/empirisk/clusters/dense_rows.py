@@ -64,9 +64,8 @@ def assign(data, means, state, work, span):
                     i += 1
                     continue
             held[0, count] = i - start
-            here, copy = points[i], rows[count]
-            for j in range(len(here)):
-                copy[j] = here[j]
+            for j in range(width):
+                rows[count, j] = points[i, j]
             count += 1
             i += 1
         if count == 0:

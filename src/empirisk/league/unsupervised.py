@@ -19,9 +19,10 @@ from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
 from empirisk.contract.arguments import check_number
-from empirisk.contract.clock import Clock
+from empirisk.contract.clock import NO_TIME, Clock
 from empirisk.errors import EmpiriskError
 from empirisk.files.save import save
+from empirisk.fits.fit import interruptible
 from empirisk.league.origin import Origin
 from empirisk.projections.pca import PCA
 from empirisk.report import unsupervised as report
@@ -84,7 +85,7 @@ class Described:
     origin : Origin
         What it takes to make the result again.
     hurried : bool
-        Whether the time ended before all was tried.
+        Whether the time, or Ctrl-C, ended the search before all was tried.
     """
 
     name: str
@@ -106,7 +107,7 @@ class Described:
         return (
             f"{self.frame.height} rows in {len(self.clusters)} clusters, which are {how} (silhouette "
             f"{self.silhouette:.2f}); the largest holds {self.clusters[0].share:.0%} of the rows."
-            + (" The time ended before all numbers of clusters were tried." if self.hurried else "")
+            + (" The search ended before all numbers of clusters were tried." if self.hurried else "")
         )
 
 
@@ -147,7 +148,7 @@ def describe(
     """
     given = dict(locals())
     check_number("time", np.inf if time is None else time, 0, above=True)
-    clock = Clock(time, lambda: False)
+    begin = perf_counter()
     frame = tables.read(data)
     schema = tables.understand(frame, without=list(drop), types=types)
     if frame.height < LEAST_ROWS:
@@ -155,7 +156,9 @@ def describe(
     with config(threads=jobs):
         encoder = tables.TableEncoder(schema)
         X = encoder.fit_transform(frame)
-        machine, silhouette, hurried = _clusters(X, seed, clock)
+        with interruptible() as interrupted:
+            left = None if time is None else max(begin + time - perf_counter(), NO_TIME)
+            machine, silhouette, hurried = _clusters(X, seed, Clock(left, interrupted))
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         names = [str(name) for name in encoder.get_feature_names_out()]
         directions, scores = _directions(dense, names)
@@ -177,7 +180,7 @@ def describe(
         strange=strange,
         frame=frame,
         origin=Origin.of(describe, given, "--no-target"),
-        seconds=perf_counter() - clock.start,
+        seconds=perf_counter() - begin,
         hurried=hurried,
     )
     if out is not None:
@@ -187,7 +190,7 @@ def describe(
 
 
 def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
-    """k-means with as many clusters as are told apart most clearly, how clearly, and whether the time ended it."""
+    """k-means with as many clusters as are told apart most clearly, how clearly, and whether it was cut short."""
     rows = X.shape[0]
     some = np.sort(np.random.default_rng(seed).permutation(rows)[:LOOKED_AT])
     distinct = _distinct(X)
@@ -209,7 +212,7 @@ def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
         if clock():
             break
     best = max(found, key=lambda pair: pair[1])
-    return *best, any(machine.stopped_ == "max_time" for machine, _ in found)
+    return *best, any(machine.stopped_ in ("max_time", "interrupted") for machine, _ in found)
 
 
 def _distinct(X: Any) -> int:
