@@ -34,6 +34,18 @@ def test_a_deep_autoencoder_follows_a_curve(tmp_path):
     np.testing.assert_array_equal(loaded.inverse_transform(loaded.transform(X)), rebuilt)
 
 
+def test_rows_far_from_zero_are_rebuilt():
+    X = 100 + random.normal(size=(60, 1)) * np.array([1.0, -1.0, 2.0])
+    network = er.Network([3], "tanh", decay=0.01, epochs=200, validation=0.2, random_state=0).fit(X)
+    rebuilt = network.learn_to_rebuild(1).inverse_transform(network.transform(X))
+    assert np.sum((rebuilt - X) ** 2) < 0.5 * np.sum((X - X.mean(axis=0)) ** 2)
+
+
+def test_codes_that_are_all_the_same_are_named():
+    with pytest.raises(er.errors.EmpiriskError, match="lower its decay"):
+        er.PCA(n_components=1, features=er.Network([], decay=1e6, random_state=0)).fit(random.normal(size=(10, 3)))
+
+
 def test_what_has_no_reverse_is_refused():
     network = er.Network.convolutional((2,), shape=(6, 6)).fit(np.zeros((3, 36)))
     with pytest.raises(er.errors.EmpiriskError, match="dense layers"):

@@ -47,6 +47,15 @@ class Rebuilding:
             DECODER + name: value for name, value in decoder.items() if not (self.tied and name.endswith("weight"))
         }
 
+    def centred(self, weights: dict[str, NDArray], mean: NDArray) -> dict[str, NDArray]:
+        """The weights with biases for which rows are counted from their mean, on the way in and on the way out.
+
+        Far from zero, units would answer all rows alike, and learn nothing.
+        """
+        last = f"{DECODER}{len(self.plan.layers) - 1}.bias"
+        moved = {"0.bias": weights["0.bias"] - mean @ weights["0.weight"], last: weights[last] + mean}
+        return weights | {name: value.astype(np.float32) for name, value in moved.items()}
+
     def penalties(self, weights: Weights) -> Any:
         """decay/2 sum_l |W_l|_F^2."""
         return 0.5 * self.decay * sum(jnp.vdot(v, v) for name, v in weights.items() if name.endswith(".weight"))

@@ -88,6 +88,8 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
     first = objective.first(network.weights_, np.random.default_rng([network.seed_, 1]))
+    if not network.weights:
+        first = objective.centred(first, np.average(data.x.astype(np.float64), axis=0, weights=data.scale[:, 0]))
     stop = _stop(run)
     training = Training(
         objective, Rule(network.optimiser), course, data, first, {},
