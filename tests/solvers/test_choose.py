@@ -12,7 +12,7 @@ from empirisk.linalg.design import design_of
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.solvers.choose import TABLE, choose
-from empirisk.solvers.newton.line_search import line_search
+from empirisk.solvers.newton.course import line_search
 from tests.cases import make
 
 LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)

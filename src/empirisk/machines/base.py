@@ -17,8 +17,7 @@ from empirisk.contract.progress import Reporter
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
-from empirisk.fits.hard_margin import hard_margins
-from empirisk.fits.merge import merged
+from empirisk.fits.passes import hard_margins, merged
 from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
 from empirisk.problem import Point, Problem

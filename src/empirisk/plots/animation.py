@@ -16,9 +16,8 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.clusters.mixture import GaussianMixture
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.cluster_scenes import means_scene, mixture_scene
 from empirisk.plots.fits import is_replayable
-from empirisk.plots.scenes import Scene, descent_scene, dual_scene, regions_scene
+from empirisk.plots.scenes import Scene, descent_scene, dual_scene, means_scene, mixture_scene, regions_scene
 
 KINDS = ("auto", "descent", "dual", "regions", "k-means", "mixture")
 #: Machines that learn without a target, and the kind that shows them.

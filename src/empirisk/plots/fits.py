@@ -13,7 +13,7 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import is_given
 from empirisk.fits.fit import Progress, Run
-from empirisk.fits.hard_margin import hard_margins
+from empirisk.fits.passes import hard_margins
 from empirisk.plots import style
 from empirisk.problem import Point, Problem
 

@@ -17,8 +17,7 @@ from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
 from empirisk.machines.multiclass import elected, untied
-from empirisk.machines.neighbors.loops import add_votes, shares
-from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
+from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, add_votes, keys_of_rows, shares
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")

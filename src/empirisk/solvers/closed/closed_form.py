@@ -16,9 +16,8 @@ from empirisk.linalg.single_precision import SingleGram, single_suffices
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require, settings
-from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.needs import RIDGE, SQUARED, SQUARED_NORM, behind_kernel
-from empirisk.solvers.newton.kernel_systems import kept_for
+from empirisk.solvers.base import RIDGE, SQUARED, SQUARED_NORM, Solver, Watch, behind_kernel
+from empirisk.solvers.newton.kernel import kept_for
 
 Array = NDArray[np.float64]
 Made = TypeVar("Made")

@@ -12,12 +12,9 @@ from empirisk.linalg.columns import Array, Chosen, columns_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS, Solver, Watch, thinned
 from empirisk.solvers.columns.quadratic import Quadratic, slack
-from empirisk.solvers.columns.screening import Screening
-from empirisk.solvers.columns.working_set import LARGEST, WorkingSet
-from empirisk.solvers.needs import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS
-from empirisk.solvers.thinning import thinned
+from empirisk.solvers.columns.working_set import LARGEST, Screening, WorkingSet
 
 #: The gap of a start on every eighth row.
 ROUGH = 1e-2

@@ -17,11 +17,23 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status, verify
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.base import (
+    CONVEX,
+    CORNERS,
+    JOINT,
+    NORMS,
+    RIDGE,
+    STRAIGHT_PIECES,
+    Need,
+    Proofs,
+    Solver,
+    Watch,
+    behind_kernel,
+    jointly,
+)
 from empirisk.solvers.corners.crossover import Held, crossover
 from empirisk.solvers.corners.joint_interior import JointIterate, fits
 from empirisk.solvers.corners.kinks import Kinks, corners_of, spread_of
-from empirisk.solvers.needs import CONVEX, CORNERS, JOINT, NORMS, RIDGE, STRAIGHT_PIECES, Need, behind_kernel, jointly
 
 Array = NDArray[np.float64]
 #: Entries of a design whose products cost less than the matrix of an iteration.

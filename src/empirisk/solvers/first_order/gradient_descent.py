@@ -10,9 +10,8 @@ from scipy.optimize import brentq
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
-from empirisk.solvers.needs import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need
 
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")

@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import CONVEX, EXPLICIT, Solver, Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.scaling import Progress, Scaling
-from empirisk.solvers.needs import CONVEX, EXPLICIT
 
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000

@@ -13,7 +13,7 @@ from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
-from empirisk.solvers.newton.kernel_systems import FactoredSystem
+from empirisk.solvers.newton.kernel import FactoredSystem
 
 Array = NDArray[np.float64]
 #: Fewer rows than this for each weight, and every eighth of them would say too little.

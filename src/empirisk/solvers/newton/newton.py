@@ -12,14 +12,22 @@ from empirisk.certificate import Status
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Proofs, Solver, Watch
-from empirisk.solvers.needs import CURVED_PENALTY, RIDGE, SMOOTH_LOSS, SQUARED_NORM, behind_kernel, jointly
+from empirisk.solvers.base import (
+    CURVED_PENALTY,
+    RIDGE,
+    SMOOTH_LOSS,
+    SQUARED_NORM,
+    Proofs,
+    Solver,
+    Watch,
+    behind_kernel,
+    jointly,
+    thinned,
+)
 from empirisk.solvers.newton.course import Course, Direction, Place
 from empirisk.solvers.newton.hessian import Hessian
 from empirisk.solvers.newton.joint import Classes, KernelClasses
-from empirisk.solvers.newton.kernel import Samples
-from empirisk.solvers.newton.kernel_systems import NoProgress
-from empirisk.solvers.thinning import thinned
+from empirisk.solvers.newton.kernel import NoProgress, Samples
 
 Array = NDArray[np.float64]
 #: The gap of a start on every eighth row, and the steps it may take.
