@@ -101,11 +101,11 @@ def test_line_search_finds_minima_and_respects_infinity():
 
 
 def test_newton_by_conjugate_gradients(monkeypatch):
-    from empirisk.solvers.newton import hessian
+    from empirisk.solvers.newton import newton
 
     problem, _ = make("logistic", "l2", 0.5)
     direct = Run("newton", LIMITS)([problem])[0].certificate.primal
-    monkeypatch.setattr(hessian, "DIRECT", 0)
+    monkeypatch.setattr(newton, "DIRECT", 0)
     found = Run("newton", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(direct, rel=1e-6)
