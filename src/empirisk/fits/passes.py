@@ -12,8 +12,8 @@ from empirisk.errors import EmpiriskError, NotSeparable
 from empirisk.fits.fit import Fit, Run
 from empirisk.problem import Point, Problem
 
-SCALES = (1e2, 1e4, 1e6, 1e8, 1e10)
-SEPARATED = 1e-6
+SCALES = (1e2, 1e4, 1e6, 1e8, 1e10)  # the C tried for infinity, in turn; beyond the last a double has no digits left
+SEPARATED = 1e-6  # a largest loss below this is none: the margin is kept but for the tolerance of a fit
 # A margin this small beside the length of the samples is rounding.
 THIN = 1e-7
 
@@ -84,6 +84,7 @@ def _refuse_if_margin_is_thin(soft: Problem, fit: Fit) -> None:
 
 def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> NotSeparable:
     """The error, with the rows on which the evidence rests."""
+    # Smaller shares are what a solver leaves of zero.
     evidence = np.flatnonzero(np.abs(shares) > 1e-6)
     rows = evidence if problem.rows is None else problem.rows[evidence]
     shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
@@ -99,7 +100,7 @@ def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> Not
     )
 
 
-MANY = 1000
+MANY = 1000  # fewer rows are solved before equal ones could be found
 #: Rows are merged where no more than this share of them differ.
 SHARE = 0.5
 

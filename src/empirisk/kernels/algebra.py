@@ -13,7 +13,7 @@ from empirisk.kernels.base import ATOM, POWER, PRODUCT, SUM, Kernel, is_number, 
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 
-DOUBLE = 8
+DOUBLE = 8  # bytes
 
 
 class Composed(Kernel):

@@ -78,6 +78,7 @@ def sum_walks(first, second, decay):
     square = float(count)
     # In exact arithmetic ``count`` rounds are enough; with rounding a few more.
     for _ in range(2 * count + 10):
+        # The residual is then rounding: its square, at the start the count, has lost all 28 digits of two doubles.
         if square <= 1e-28 * count:
             break
         image = direction - _step(direction, sources, targets, decay)

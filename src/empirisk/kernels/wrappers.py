@@ -26,7 +26,7 @@ from empirisk.kernels.items import (
 )
 from empirisk.kernels.tiles import slices
 
-CHUNK = 1024
+CHUNK = 1024  # rows of a block that is only averaged, so that it never stands in memory as a whole
 
 
 class Times(Composed):

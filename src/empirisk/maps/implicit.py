@@ -122,7 +122,7 @@ class _Memory:
 KEPT_BYTES = 1 << 27
 #: Parts of a larger whole, such as two classes of many, need few of their entries: theirs are kept up to this size.
 KEPT_BYTES_OF_PARTS = 1 << 24
-REMEMBERED = 3
+REMEMBERED = 3  # products K w: a solver asks for those of the last point, its trial and the proof
 
 
 class GramDesign(Design):

@@ -81,6 +81,7 @@ class WeightSearch:
                 self.trial(np.eye(count)[number], self.run.limits.tol)
             # From the middle, drawn towards the better kernels.
             values = np.array([trial.primal for trial in self.trials])
+            # A kernel that alone does all, with a value of zero, begins a thousand times ahead and not infinitely.
             start = self.kernel.allowed(1.0 / np.maximum(values, 1e-3 * values.max(initial=0.0) + 1e-300))
             self._descend(start)
         except Enough:

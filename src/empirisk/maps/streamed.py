@@ -239,11 +239,11 @@ def row_blocks(rows: int, width: int) -> list[slice]:
 
 
 WAYS = ("uniform", "kmeans", "leverage")
-ROWS_PER_CENTRE = 32
-ROUNDS = 3
-FLOOR = 1e-10
-UNIFORM = 0.1
-BLOCK_ENTRIES = 1 << 22
+ROWS_PER_CENTRE = 32  # enough to place a centre; more rows cost time and move it little
+ROUNDS = 3  # of recursive sampling: scores settle after two
+FLOOR = 1e-10  # of the mean k(x, x): a ridge below it would be rounding
+UNIFORM = 0.1  # share of the chances that all rows have alike, so that none is left out by a bad estimate
+BLOCK_ENTRIES = 1 << 22  # numbers of a block of k(x, z): 32 megabytes
 
 
 class Nystrom(StreamedMap):

@@ -23,7 +23,7 @@ KINDS = ("auto", "descent", "dual", "regions", "k-means", "mixture")
 #: Machines that learn without a target, and the kind that shows them.
 WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture"}
 SUFFIXES = (".gif", ".html", ".htm")
-DPI = 90
+DPI = 90  # of a frame: sharp on a screen, and files of a few hundred kilobytes
 #: Signs for the buttons below a film, in place of an icon font from elsewhere.
 BUTTONS = {
     "Decrease speed": "-",

@@ -45,7 +45,7 @@ DASHES: tuple[Any, ...] = (
     (0, (3, 1, 1, 1, 1, 1)),
 )
 INK, SOFT, FAINT = "0.2", "0.45", "0.88"
-SIZE = (6.4, 4.4)
+SIZE = (6.4, 4.4)  # inches: two stand side by side on a page
 TITLE, LABEL, SMALL = 11, 10, 8.5
 #: Points of a cloud: more of them only hide each other.
 MOST_POINTS = 3000
@@ -178,6 +178,13 @@ def legend(axes: Axes, title: str | None = None) -> None:
         **place,
     )
     drawn.set_zorder(5)
+
+
+def finished(axes: Axes, title: str, across: str, up: str, **options: Any) -> Figure:
+    """The whole figure, with title, labels and legend."""
+    dress(axes, title, across, up, **options)
+    legend(axes)
+    return root(axes)
 
 
 def inside(axes: Axes, place: Any) -> None:

@@ -125,6 +125,7 @@ def choose_threshold(
     between = np.where(middles > levels[:-1], middles, levels[1:])  # of neighbouring numbers the middle is one of them
     cuts = np.concatenate([levels[:1], between, np.nextafter(levels[-1:], np.inf)])
     found = _results(by, cost, hits, alarms)
+    # Results that differ by rounding are equally good: the cut nearest to the usual one is taken.
     best = np.flatnonzero(found >= found.max() - 1e-12 * max(1.0, abs(found.max())))
     index = int(best[np.argmin(np.abs(cuts[best] - near))])
     shown = -found if by == "cost" else found

@@ -93,6 +93,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
 
     def _length(self, k: float) -> int:
         """How many rows may be needed until their weights add up to k."""
+        # Sums of weights that are k but for rounding count as k.
         return int(np.searchsorted(np.cumsum(np.sort(self.weights_)), k * (1 - 1e-12))) + 1
 
     def _amounts(self, found: Found, k: float, own: NDArray) -> Array:

@@ -12,7 +12,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
 from empirisk.linalg.threads import in_threads
 
-CHUNK = 128
+CHUNK = 128  # columns asked at once whether any is near: a few vector instructions, and seldom a yes
 #: Queries and known rows of a tile of products, which stays in the cache while it is looked through.
 ROWS, COLUMNS = 128, 1024
 

@@ -87,6 +87,7 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
         w, b = w + step, b + shift
         if watch(Point(w, b), objective=problem.primal(Point(w, b))):
             break
+        # A correction of the last digits: the next one would be rounding.
         if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(w):
             break
     return Point(w, b), l2 > 0 or not system.dependent

@@ -91,6 +91,8 @@ class Envelopes:
                 break
             if watch(self.point(), objective=self.primal) or before - self.value <= ROUNDING * abs(before):
                 break
+            # A twentieth of the tolerance, or a hundredth of what the envelopes round off: the rest is for later
+            # rounds.
             goal = max(0.05 * watch.tol * self.problem.magnitude(self.primal), 0.01 * self.rounding())
             if promised <= goal and self.dual_error() <= goal:
                 break
@@ -99,6 +101,7 @@ class Envelopes:
     def rising(self) -> bool:
         """Whether the envelopes still come nearer to the loss: their minimum then rises."""
         before, self._least = self._least, self.value
+        # A rise of less than a ten-thousandth will not close a gap.
         return self.value > before + 1e-4 * self.problem.magnitude(self.primal)
 
     def polished(self, point: Point, watch: Watch) -> Point:
@@ -314,6 +317,7 @@ def _rounds(state: Envelopes | RoundedCorners, proofs: Proofs, watch: Watch) -> 
             for point in state.candidates():
                 if proofs(point):
                     return state.polished(point, watch)
+        # A round that takes less than a tenth off the gap does not count as progress.
         stalls = 0 if state.rising() or gap < 0.9 * least else stalls + 1
         least = min(least, gap)
         if stalls >= state.patience:

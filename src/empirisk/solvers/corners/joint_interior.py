@@ -336,8 +336,10 @@ class JointIterate:
             plans = [part.__dict__.copy() for part in self.parts()]
             t = direction[0]
             for part in self.parts():
+                # Gondzio's aspiration: a tenth more than the step that the direction allows, and a little.
                 part.centralise(min(1.0, 1.1 * t + 0.1), mu)
             corrected = self._direction()
+            # A corrector that lengthens the step by less than a fifth of what it aspired to is not worth another.
             if corrected[0] < t + 0.02:
                 for part, plan in zip(self.parts(), plans, strict=True):
                     part.__dict__.update(plan)
@@ -359,6 +361,7 @@ class JointIterate:
 
     def _damped(self, mu: float, t: float, dw: Array, db: Array) -> tuple[float, Array, Array]:
         """Shorten the step until the objective with its barriers falls; a loss without bends needs no such care."""
+        # As for one output: room is left before the bounds.
         t = 0.995 * t if t < 1 else 1.0
         if not self.scores.bends or not np.all(np.isfinite(dw)):
             return t, dw, db

@@ -182,6 +182,7 @@ class RoundedCorners:
 
     def settled(self, goal: float) -> bool:
         """Whether the steps at this sharpness have done their work."""
+        # A tenth of the goal, or a hundredth of what is rounded off, is left to later rounds.
         return self.dual_error() <= 0.1 * max(goal, 0.1 * self.rounding())
 
     def dual_error(self) -> float:

@@ -74,6 +74,7 @@ class GradientDescent(Solver):
         best, lowest, looked, moved = line.point(), line.value, 5, True
         while True:
             steps = watch.iterations
+            # A proof costs about two steps: near the end after a tenth more of them, else at every doubling.
             near = line.unsettled() <= watch.tol * problem.magnitude(line.value) and steps >= 1.1 * looked
             if near or not moved or steps >= 2 * looked:
                 looked = max(steps, 5)
@@ -241,6 +242,7 @@ class Exact:
             high *= 2
         if not np.isfinite(high):
             return False
+        # Ten digits of the step are more than a direction is worth; there is no smallest step.
         t = float(brentq(line.slope, 0.0, high, xtol=1e-300, rtol=1e-10))
         if t > 0:
             self.t = t

@@ -109,6 +109,8 @@ class ProximalGradient:
         self.progress.note(self.objective, ROUNDING * abs(self.objective), self.scaling.square(self.x - self.before))
         self.stuck = rests or self.progress.over
         self.unsettled = self.scaling.unsettled(x, gradient)
+        # Steps grow by a fiftieth while all goes well, and at once by 1 / 0.7 at a restart: both within what
+        # backtracking takes back.
         self.steepness *= 0.7 if uphill else 0.98
         if uphill:
             self._forget()

@@ -31,17 +31,20 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
     if not slope < 0:
         return 0.0, value
     reached, steep = along(1.0)
+    # The full step is taken where it falls by a tenth of what the slope promised and has left some of the slope.
     if reached <= value + 0.1 * slope and abs(steep) <= 0.9 * abs(slope):
         return 1.0, reached
     low, low_slope = 0.0, slope
     high, high_slope = 1.0, steep
     best = (1.0, reached) if reached < value else (0.0, value)
+    # A line that still falls at a hundred million steps falls for ever.
     while high_slope < 0 and high < 1e8 and np.isfinite(reached):
         low, low_slope = high, high_slope
         high *= 2
         reached, high_slope = along(high)
         if reached < best[1]:
             best = (high, reached)
+    # Every third trial is a bisection; sixty leave no double between the ends where it matters.
     for trial in range(60):
         known = np.isfinite(high_slope) and high_slope > low_slope and trial % 3 < 2
         t = low - low_slope * (high - low) / (high_slope - low_slope) if known else 0.5 * (low + high)
@@ -50,6 +53,7 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
         reached, steep = along(t)
         if reached < best[1]:
             best = (t, reached)
+        # A tenth of the slope left is exact enough for a direction that is an estimate itself.
         if np.isfinite(steep) and abs(steep) <= 0.1 * abs(slope) and best[0] == t:
             break
         if steep < 0:

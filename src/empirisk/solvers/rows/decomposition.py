@@ -122,7 +122,7 @@ def _length(u: Array, direction: Array, low: Array, high: Array) -> tuple[float,
 
 # Pair steps within a working set, and rounds between two looks at what may be set aside.
 STEPS = 20_000
-LOOK = 3
+LOOK = 3  # rounds between two looks at which samples still move
 # Rounds over which the pace is measured.
 MEMORY = 60
 #: Rounds without much progress after which Newton steps are tried.
@@ -206,6 +206,7 @@ class Run:
         gap = state.gap()
         self.values.append(state.value)
         self.smallest.append(min(gap, self.smallest[-1] if self.smallest else np.inf))
+        # Less than the last digit.
         still = fall <= 1e-15 * abs(state.value)
         close = gap <= self.aim * self.magnitude()
         if (close or still) and self.prove(still):
@@ -221,6 +222,7 @@ class Run:
     def crawls(self, finished: bool) -> bool:
         """Whether the steps follow a narrow valley, and Newton steps are cheap: it is then time for some."""
         recent = self.smallest[-PATIENCE:]
+        # That many rounds should take two thirds off the gap.
         slow = self.rounds % PATIENCE == 0 and len(recent) == PATIENCE and recent[-1] > 0.3 * recent[0]
         # With many samples an exact gradient is expensive, and of use only near the end.
         due = len(self.problem.y) <= FEW or recent[-1] <= 0.01 * self.magnitude()
@@ -257,6 +259,7 @@ class Run:
             relative = watch.latest.relative_gap if watch.latest is not None else relative
         best = min(self.exact, default=np.inf)
         self.exact.append(relative)
+        # Three proofs that leave more than 0.7 of the gap: rounding, not work, is what remains.
         stuck = relative > 0.7 * best and len(self.exact) > 3 and min(self.exact[-3:]) > 0.7 * min(self.exact[:-3])
         if stuck:
             self.restart()
@@ -290,6 +293,7 @@ def _interior_start(problem: Problem, watch: Watch) -> Point | None:
     solver = InteriorPoint()
     if solver.refusal(explicit):
         return None
+    # The gap behind the kernel is larger than that on the factor: two digits are kept for it.
     inner = Watch(tol=0.01 * watch.tol, max_iter=200, deadline=watch.deadline, interrupted=watch.interrupted)
     u = solver.solve(explicit, inner).u
     if u is None or not np.all(np.isfinite(u)):

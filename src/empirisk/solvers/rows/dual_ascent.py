@@ -67,6 +67,7 @@ class DualAscent(Solver):
         if problem.design.implicit:
             return ascend_behind_kernel(problem, watch, start, self.passes, self.random_state)
         state = Ascent(problem, start, self.random_state)
+        # The first rounds are done at a tenth of the violation at the start.
         goal, smallest = 0.1 * state.reach, [np.inf]
         while True:
             met = state.ascend(watch, goal, self.passes * len(problem.y))
@@ -77,6 +78,7 @@ class DualAscent(Solver):
                 # The gap is nearly proportional to the goal.
                 goal *= min(0.3, max(1e-4, 0.5 * watch.tol / gap)) if gap > 0 else 0.3
             smallest.append(max(min(gap, smallest[-1]), TINY))
+            # Violations this small, beside those at the start, are rounding.
             if _hopeless(smallest, watch) or goal < 1e-14 * state.reach:
                 watch.status = Status.STALLED
             if watch(point, objective=state.primal):
@@ -413,6 +415,7 @@ def ascend_behind_kernel(problem: Problem, watch: Watch, start: Point | None, pa
             if watch.proves(problem, point):
                 return point
         gaps.append(max(min([gap, *gaps[-1:]]), 1e-300))
+        # So many passes that take less than a tenth off the gap will not close it.
         if len(gaps) > MEMORY and gaps[-1] > 0.9 * gaps[-MEMORY]:
             watch.status = watch.status or Status.STALLED
         if watch(point, objective=objective):
