@@ -263,7 +263,7 @@ class EuclideanSearch:
 
         in_threads(run, range(0, X.shape[0], step))
         order = np.lexsort((places, squares), axis=1)[:, :count]
-        nearest, numbers = (np.take_along_axis(each, order, axis=1) for each in (squares, places))
+        nearest, numbers = np.take_along_axis(squares, order, axis=1), np.take_along_axis(places, order, axis=1)
         return Found(nearest, numbers, self.unit)
 
 
