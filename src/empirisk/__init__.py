@@ -70,9 +70,9 @@ _HOMES = {
     "config": "empirisk.settings",
     "evaluate": "empirisk.evaluation.evaluate",
     "learn": "empirisk.league.learn",
-    "load": "empirisk.files.load",
+    "load": "empirisk.files.models",
     "luck": "empirisk.theory.luck",
-    "save": "empirisk.files.save",
+    "save": "empirisk.files.models",
     "solve": "empirisk.fits.fit",
 }
 

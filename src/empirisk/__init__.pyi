@@ -19,8 +19,8 @@ from empirisk.clusters.kmeans import KMeans as KMeans
 from empirisk.clusters.mixture import GaussianMixture as GaussianMixture
 from empirisk.evaluation.compare import compare as compare
 from empirisk.evaluation.evaluate import evaluate as evaluate
-from empirisk.files.load import load as load
-from empirisk.files.save import save as save
+from empirisk.files.models import load as load
+from empirisk.files.models import save as save
 from empirisk.fits.fit import solve as solve
 from empirisk.league.learn import learn as learn
 from empirisk.machines.centroid import NearestCentroid as NearestCentroid

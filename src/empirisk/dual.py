@@ -115,6 +115,7 @@ def _shift_to_sum(u: Array, low: Array, high: Array, scale: Array, aim: float) -
         if reach > 1e300:  # rounding has put the aim just beyond all lower or all upper bounds
             return low if low.sum() > aim else high
     left, right = -reach, reach
+    # A double has 53 bits: as many halvings find the place, with a few to spare.
     for _ in range(60):
         middle = 0.5 * (left + right)
         if middle in (left, right):
@@ -135,6 +136,7 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
         projected = _null_space_part(problem, u)
         inside = np.all((projected >= low) & (projected <= high))
         return projected if inside and _is_orthogonal(problem, projected) else np.zeros_like(u)
+    # Each round brings the bounds into play that the one before has crossed; few are needed where it works at all.
     for _ in range(30):
         slack = _slack(u, low, high, problem.scale)
         if not slack.any():

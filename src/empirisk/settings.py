@@ -35,6 +35,7 @@ def _cores() -> int:
 
 
 def _half_of_memory() -> int:
+    # Where the system does not tell its memory, four gigabytes are assumed: every machine of today has them.
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 4 * 10**9
     # A container is killed at its own limit, however large the machine is.
     limits = [file.read_text().strip() for file in CONTAINER_LIMITS if file.is_file()]

@@ -7,7 +7,7 @@ import pytest
 
 import empirisk as er
 from empirisk.files import registry
-from empirisk.files.checks import rules_for
+from empirisk.files.decode import rules_for
 from empirisk.state import Mismatch, State, array, labels, number, optional, size, text, whole
 from tests.files.cases import public_classes
 

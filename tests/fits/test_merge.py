@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import empirisk as er
-from empirisk.fits import merge as merging
+from empirisk.fits import passes as merging
 
 RANDOM = np.random.default_rng(0)
 ROWS = RANDOM.normal(size=(20, 3))

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import empirisk as er
-from empirisk.maps.sums import kernel_sums
+from empirisk.maps.implicit import kernel_sums
 
 KERNELS = [er.kernels.Gaussian(1.5), er.kernels.Polynomial(2) + er.kernels.Linear(), er.kernels.Laplacian(2.0)]
 

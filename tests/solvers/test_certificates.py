@@ -6,7 +6,7 @@ import pytest
 import empirisk as er
 from empirisk import solvers
 from empirisk.errors import Unsuitable
-from empirisk.fits import merge
+from empirisk.fits import passes
 from empirisk.fits.fit import Limits, Run
 from empirisk.solvers import choose
 from empirisk.solvers.closed.factored import Factored
@@ -126,7 +126,7 @@ def test_what_was_done_to_a_problem_is_said(monkeypatch):
     X, t = data()
     hard = er.SVM(C=np.inf).fit(X, np.sign(X[:, 0]))
     assert "C=inf, kept by an exact penalty of C=" in hard.certificate_.reason
-    monkeypatch.setattr(merge, "MANY", 10)
+    monkeypatch.setattr(passes, "MANY", 10)
     twice = er.SVM(features=er.kernels.Gaussian(2.0)).fit(np.tile(X, (3, 1)), np.tile(np.sign(t), 3))
     assert "72 rows as 24 different ones" in twice.certificate_.reason
 

@@ -12,7 +12,7 @@ from empirisk.linalg.design import design_of
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.solvers.choose import TABLE, choose
-from empirisk.solvers.newton.line_search import line_search
+from empirisk.solvers.newton.course import line_search
 from tests.cases import make
 
 LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
@@ -101,11 +101,11 @@ def test_line_search_finds_minima_and_respects_infinity():
 
 
 def test_newton_by_conjugate_gradients(monkeypatch):
-    from empirisk.solvers.newton import hessian
+    from empirisk.solvers.newton import newton
 
     problem, _ = make("logistic", "l2", 0.5)
     direct = Run("newton", LIMITS)([problem])[0].certificate.primal
-    monkeypatch.setattr(hessian, "DIRECT", 0)
+    monkeypatch.setattr(newton, "DIRECT", 0)
     found = Run("newton", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(direct, rel=1e-6)

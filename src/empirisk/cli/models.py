@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from empirisk.errors import EmpiriskError
-from empirisk.files.load import load
+from empirisk.files.models import load
 from empirisk.tables.model import TableModel
 
 

@@ -19,8 +19,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
 from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
-from empirisk.maps.implicit import GramDesign, in_double
-from empirisk.maps.sums import kernel_sums
+from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]

@@ -183,4 +183,5 @@ def generator(random_state) -> np.random.Generator:
     """A NumPy generator from whatever scikit-learn accepts as ``random_state``."""
     if isinstance(random_state, np.random.Generator):
         return random_state
+    # randint draws below the largest 32-bit number on every platform.
     return np.random.default_rng(check_random_state(random_state).randint(2**31))

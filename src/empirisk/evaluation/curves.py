@@ -246,6 +246,7 @@ def _of_learning(metric: Metric, train: Array, validation: Array, floor: float) 
     noise = 2 * _noise(validation[-1])
     last, before = validation[-1].mean(), validation[-2].mean() if len(validation) > 1 else np.nan
     gained = train[-1].mean() - floor
+    # A fiftieth of what learning has gained at all is worth a word; less is not.
     material = 0.02 * abs(gained) if np.isfinite(gained) else 0.0
     doubt = _noise(validation[-1] - validation[-2]) if len(validation) > 1 else np.inf
     rising = last - before > max(material, doubt)

@@ -2,6 +2,7 @@
 
 import time as clock
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
@@ -9,21 +10,102 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from empirisk import losses, penalties
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation import leave_one_out
 from empirisk.evaluation.answers import Answers, answers_of, check_answers
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
-from empirisk.evaluation.evidence import evidence, known_parts
 from empirisk.evaluation.intervals import Part, Trial, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.results import EvaluationResult, Fold
 from empirisk.evaluation.splits import Split, make_splits
+from empirisk.fits.choice import is_given
+from empirisk.fits.leave_one_out import decompose
+from empirisk.kernels.base import Kernel
 from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpack
 from empirisk.runs.parallel import spread
 from empirisk.theory.bound import check_open
 
 Array = NDArray[np.float64]
+#: What fitted kernels keep that no value k(x, z) depends on: where columns stand, sizes, and a centre against rounding.
+HARMLESS = {"centre_", "columns_", "n_features_in_", "size_", "diagonal_"}
+
+
+def left_out_predictions(machine: Any, data: Data) -> Array | None:
+    """What the machine fitted to all rows but one predicts for that one, for every row; None without a formula.
+
+    (f(x_i) - y_i) / (1 - h_ii) is the residual of a row left out, on the rows themselves or behind a kernel. A feature
+    map and a kernel that learns would have seen the row, and weights of zero leave rows out of the fit, so they refit.
+    """
+    if not _applies(machine, data):
+        return None
+    problems = machine.problems(data.X, data.y, data.weights)
+    if machine.features is not None and not is_fixed(problems.machine.features_):
+        return None
+    parts, factor = decompose(problems[0]), problems[0].penalty.l2
+    C = np.array([float(machine.C) / factor])
+    columns = [problem.y - parts.residuals(problem.y, C)[:, 0] for problem in problems]
+    return columns[0] if data.y.ndim == 1 else np.column_stack(columns)
+
+
+def _applies(machine: Any, data: Data) -> bool:
+    if data.classes is not None or not hasattr(machine, "problems"):
+        return False
+    if machine.features is not None and machine._kernel() is None:
+        return False
+    if data.weights is not None and data.weights.min() == 0:
+        return False
+    given = machine.loss if isinstance(machine.loss, (list, tuple)) else [machine.loss]
+    quadratic = all(losses.find(loss).quadratic for loss in given)
+    return quadratic and penalties.find(machine.penalty).ridge and is_given(machine.C) and np.isfinite(machine.C)
+
+
+def is_fixed(kernel: Kernel) -> bool:
+    """Whether a fitted kernel, with all kernels inside it, has learned nothing from the rows.
+
+    >>> learning = er.kernels.Gaussian("median") + er.kernels.Linear()
+    >>> is_fixed(er.kernels.Gaussian(2.0).fit(np.eye(3))), is_fixed(learning.fit(np.eye(3)))
+    (True, False)
+    """
+    learned = {name: value for name, value in vars(kernel).items() if name.endswith("_") and not name.startswith("_")}
+    inner = {name: value if isinstance(value, list) else [value] for name, value in learned.items()}
+    return not hasattr(kernel, "learn_with") and all(
+        name in HARMLESS or all(isinstance(one, Kernel) and is_fixed(one) for one in values)
+        for name, values in inner.items()
+    )
+
+
+def evidence(machine: Any, seconds: float) -> tuple[dict[str, Any], float, Certificate | None]:
+    """What a fitted machine chose, how long it took, and its certificate, also through pipelines and searches."""
+    chosen: dict[str, Any] = {}
+    certificate = None
+    for prefix, part in _parts(machine):
+        found = getattr(part, "chosen_", None) or getattr(part, "best_params_", None)
+        if found is None and isinstance(getattr(part, "C", None), str):
+            found = {"C": part.C_}
+        chosen |= {prefix + name: value for name, value in (found or {}).items()}
+        certificate = getattr(part, "certificate_", certificate)
+    return chosen, seconds, certificate
+
+
+def _parts(machine: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """A fitted machine and the fitted machines inside it, with the prefix of their parameters."""
+    yield prefix, machine
+    for name, step in getattr(machine, "steps", []):
+        yield from _parts(step, f"{prefix}{name}__")
+    for name in ("best_estimator_", "regressor_", "estimator_"):
+        if hasattr(machine, name):
+            yield from _parts(getattr(machine, name), prefix)
+            return
+
+
+def known_parts(machine: Any) -> list[Any]:
+    """The objects among the values that a search tries, to find them again by their text."""
+    spaces = [
+        value for name, value in machine.get_params().items() if name.rpartition("__")[2] in ("space", "param_grid")
+    ]
+    maps = [one for space in spaces for one in ([space] if isinstance(space, dict) else space or [])]
+    return [value for one in maps for values in one.values() if isinstance(values, (list, tuple)) for value in values]
 
 
 def evaluate(
@@ -203,7 +285,7 @@ def _closed_form(task: Task, cv: Any) -> list[Outcome]:
     if cv != "loo" or task.data.groups is not None or not all(metric.named for metric in task.metrics):
         return []
     start = clock.perf_counter()
-    found = leave_one_out.predictions(task.machine, task.data)
+    found = left_out_predictions(task.machine, task.data)
     if found is None:
         return []
     seconds = (clock.perf_counter() - start) / len(found)

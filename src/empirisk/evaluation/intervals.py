@@ -27,8 +27,9 @@ from empirisk.evaluation.metrics import Metric
 from empirisk.theory.luck import clopper_pearson, wilson
 
 Array = NDArray[np.float64]
+#: Blocks of rows for the jackknife: thirty give a stable variance, fewer than five none.
 BLOCKS, FEWEST = 30, 5
-SMALL = 1.1
+SMALL = 1.1  # the square of Student's quantile with so many blocks over that of the normal one, roughly
 #: What folds drawn at random add to the variance of the rows: for scores of labels, for those of numbers, and for those
 #: that few rows bias, where the bias that is taken off is an estimate too.
 FOLDS, FOLDS_OF_NUMBERS, FOLDS_OF_BIASED = 0.4, 0.8, 1.0

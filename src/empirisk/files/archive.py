@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from empirisk.errors import EmpiriskError
 from empirisk.files.atomic import whole_file
 
-FORMAT = 1
+FORMAT = 1  # the version of the layout; a reader refuses later ones
 MANIFEST = "manifest.json"
 TREE = "tree.json"
 #: Bytes of memory that one byte of JSON can become: an empty list takes three bytes in the text and 64 in memory.
@@ -95,6 +95,7 @@ class Reader:
     def _check_digest(self, name: str) -> None:
         digest = hashlib.sha256()
         with self._archive.open(self._infos[name]) as file:
+            # A megabyte at a time: a file need not fit into memory to be checked.
             while block := file.read(1 << 20):
                 digest.update(block)
         if digest.hexdigest() != self._listed[name]["sha256"]:
@@ -168,6 +169,7 @@ def _checked_infos(archive: zipfile.ZipFile, limit: int, length: int) -> dict[st
 
 def _is_array(name: str) -> bool:
     number = name.removeprefix("arrays/").removesuffix(".npy")
+    # No file holds a million million arrays; longer numbers are someone's attack on the reader.
     return name == f"arrays/{number}.npy" and number.isascii() and number.isdigit() and len(number) <= 12
 
 

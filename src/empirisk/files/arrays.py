@@ -17,7 +17,7 @@ from empirisk.errors import EmpiriskError
 TYPES = frozenset(
     ["|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16", "<M8[us]"]
 )
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes, as in NumPy's own files: data can be mapped into memory
 LONGEST_SHAPE = 32  # dimensions
 
 
@@ -76,6 +76,7 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
     room = flat.view(np.uint8).data
     filled = 0
     while filled < needed:
+        # A megabyte at a time: a size that the file only claims is never asked of memory at once.
         block = file.read(min(needed - filled, 1 << 20))
         if not block:
             raise EmpiriskError("The model file is damaged: an array in it ends too early.")

@@ -375,6 +375,7 @@ def wrong_priors(its: Mapping[str, Any]) -> str | None:
     """What is wrong in a classifier that looks at no row: one probability for each class."""
     if its["n_outputs_"] != 1 or len(its["classes_"]) != its["n_classes_"]:
         return "n_classes_ is not the number of classes"
+    # Shares written in single precision add up to one within this.
     return None if abs(float(its["class_prior_"].sum()) - 1) < 1e-6 else "class_prior_ does not add up to one"
 
 

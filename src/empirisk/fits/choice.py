@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 Judged = Iterator[tuple[list[Fit], float]]
 WAYS = ("loo", "cv")
 RULES = ("best", "1se")
-SCORING_TOL = 1e-4
+SCORING_TOL = 1e-4  # a score of held-out rows needs no more than four digits of the fit
 #: Held-out losses that differ by no more than this share differ by rounding.
 ALIKE = 1e-12
 #: The share of ``max_time`` in which C is chosen.
@@ -152,6 +152,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     # Rows that are all alike leave only rounding; every C is then the same.
     rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
     scale = parts.largest if parts.largest > rounding else 1.0
+    # From where the largest direction is shrunk to a tenth to where ones ten million times smaller count nearly fully.
     values = grid(Cs, 0.05 / scale, 5e7 / scale)
     # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
     losses = np.zeros((len(first.y), len(values)))
@@ -290,8 +291,10 @@ def natural_range(problems: list[Problem]) -> tuple[float, float]:
     first = problems[0]
     smallest = 0.0 if first.penalty.smooth else min(problem.critical_C for problem in problems)
     if 0 < smallest < np.inf:
+        # With l1, ten thousand times the C at which the first weight wakes up leaves hardly any shrinking.
         return smallest, 1e4 * smallest
     energy = float(first.weights @ first.design.squared_rows()) or 1.0
+    # From a penalty as heavy as all rows together to one that only rounding and dependent columns feel.
     return 1.0 / energy, 1e8 / energy
 
 

@@ -30,7 +30,10 @@ from empirisk.solvers.choose import choose, ranked
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
-SMALL, FINE, ROUNDING, BEYOND_ROUNDING = 10_000, 1e-6, 1e-13, 1e-3
+#: Numbers in a problem on which the last digits cost nothing; the tolerance from which they are wanted; and their gap.
+SMALL, FINE, ROUNDING = 10_000, 1e-6, 1e-13
+#: A dual value that exceeds the primal one by this share is no rounding.
+BEYOND_ROUNDING = 1e-3
 GRACE = 0.5  # seconds for the certificates of a fit that was stopped
 #: Iterations of a method that follows one which gave up: it may find the last digits, but not take for ever.
 AGAIN = 500

@@ -9,7 +9,7 @@ from empirisk.problem import Point, Problem
 Array = NDArray[np.float64]
 #: Entries of the programme's matrix up to which it is solved in a moment.
 SMALL = 200_000
-SECONDS = 0.5
+SECONDS = 0.5  # a question that only words a warning may cost no more
 #: Rounding of margins along a direction whose entries, times those of the columns, are at most one; and what is more.
 ROUNDING, GROWTH = 1e-9, 1e-6
 #: A smaller margin leaves a loss that counts beside those of the other samples: the fit has not gone far that way.

@@ -10,11 +10,10 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.base import ATOM, POWER, PRODUCT, SUM, Kernel, is_number, require_whole, text, within
-from empirisk.kernels.items import Parts, as_floats
-from empirisk.kernels.tables import is_table
+from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 
-DOUBLE = 8
+DOUBLE = 8  # bytes
 
 
 class Composed(Kernel):

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, text
-from empirisk.kernels.items import Objects, as_matrix, size, take
-from empirisk.kernels.tables import is_table
+from empirisk.kernels.items import Objects, as_matrix, is_table, size, take
 from empirisk.kernels.tiles import dtype_of, mirror, result
 
 FORMS = ("auto", "pairs", "blocks")

@@ -14,7 +14,7 @@ from empirisk.kernels.callables import Callable
 from empirisk.kernels.items import as_matrix, size, take
 from empirisk.settings import require
 
-TESTED = 300
+TESTED = 300  # rows whose eigenvalues take a few milliseconds
 #: How negative an eigenvalue may be, relative to the largest, where machines are given a Gram matrix or a function.
 FEW_DIGITS = 1e-6
 

@@ -19,7 +19,7 @@ from empirisk.kernels.tiles import (
     squared_norms,
 )
 
-SAMPLE = 64
+SAMPLE = 64  # rows: any point among the data will do as a centre
 
 
 def robust_centre(A: Any) -> NDArray | None:

@@ -12,8 +12,8 @@ from empirisk.kernels.checks import FEW_DIGITS, check, refuse
 from empirisk.kernels.items import as_matrix
 from empirisk.kernels.tiles import result, slices
 
-WHOLE = 2000
-ROWS = 256
+WHOLE = 2000  # rows whose eigenvalues take about a second; of more, half as many are looked at
+ROWS = 256  # compared with their columns at a time, from the cache
 
 
 class GramRows:

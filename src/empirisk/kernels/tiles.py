@@ -14,7 +14,7 @@ from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.settings import require
 
 TILE_BYTES = 1 << 20  # a tile stays in the second cache between the product and the formula
-ROWS = 256
+ROWS = 256  # a slice for one thread, the same for any number of them
 _local = threading.local()
 DENSE_ENOUGH = 0.02  # above this share of non-zeros a dense product is faster than a sparse one
 
@@ -44,6 +44,7 @@ def fill(out: NDArray, formula: Finish, symmetric: bool, direct: bool = False) -
     The tiles depend on the shape alone, so the bits do not depend on the number of threads. A tile is a compact array
     of its own, which compiled loops need, or with ``direct`` a view of the result.
     """
+    # A tile of half a megabyte or a megabyte stays in the cache of one core.
     step = 512 if out.dtype == np.float32 else 256
     rows, columns = slices(len(out), step), slices(out.shape[1], step)
     tiles = [(a, b) for i, a in enumerate(rows) for b in (columns[i:] if symmetric else columns)]

@@ -11,11 +11,22 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import ATOM, Kernel, text, within
-from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, size, take
-from empirisk.kernels.tables import is_frame, is_table, position, select, width_of
+from empirisk.kernels.items import (
+    Parts,
+    as_floats,
+    as_matrix,
+    is_frame,
+    is_table,
+    position,
+    require_finite,
+    select,
+    size,
+    take,
+    width_of,
+)
 from empirisk.kernels.tiles import slices
 
-CHUNK = 1024
+CHUNK = 1024  # rows of a block that is only averaged, so that it never stands in memory as a whole
 
 
 class Times(Composed):

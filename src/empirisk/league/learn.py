@@ -16,7 +16,7 @@ from empirisk import report, tables
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.metrics import Metric
 from empirisk.files.atomic import whole_file
-from empirisk.files.save import save
+from empirisk.files.models import save
 from empirisk.fits.fit import listening_to
 from empirisk.league import judge
 from empirisk.league.arena import Arena

@@ -21,7 +21,7 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.contract.arguments import check_number
 from empirisk.contract.clock import NO_TIME, Clock
 from empirisk.errors import EmpiriskError
-from empirisk.files.save import save
+from empirisk.files.models import save
 from empirisk.fits.fit import interruptible
 from empirisk.league.origin import Origin
 from empirisk.projections.pca import PCA

@@ -39,6 +39,7 @@ class JointLoss(Loss):
 
     def _outside(self, p: Array) -> Array:
         """Whether rows leave the simplex by more than rounding."""
+        # Shares come from divisions by the scale: each is off by rounding, their sum by that of all classes.
         return (p.min(axis=1) < -1e-12) | (np.abs(p.sum(axis=1) - 1) > 1e-9)
 
 

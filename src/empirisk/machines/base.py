@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
 from empirisk.certificate import Certificate
+from empirisk.contract.clock import Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
-from empirisk.contract.progress import Reporter
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
-from empirisk.fits.hard_margin import hard_margins
-from empirisk.fits.merge import merged
+from empirisk.fits.passes import hard_margins, merged
 from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
 from empirisk.problem import Point, Problem

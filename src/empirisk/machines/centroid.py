@@ -16,7 +16,7 @@ from empirisk.linalg.design import Design
 from empirisk.machines.multiclass import winners
 
 Array = NDArray[np.float64]
-NEGLIGIBLE = 1e-13
+NEGLIGIBLE = 1e-13  # differences of means below this share of the largest mean are rounding
 #: A sum of squared distances below this share of the squared lengths is measured by those.
 FLOOR = 1e-6
 

@@ -38,6 +38,7 @@ def error_correcting(classes: int, random: np.random.Generator) -> Array:
         bits = (numbers[:, None] >> np.arange(classes)) & 1
         return 2.0 * bits - 1.0
     length = int(np.ceil(10 * np.log2(classes)))
+    # The best of fifty is about as far apart as the best of thousands, and drawn in a moment.
     candidates = [_random_code(length, classes, random) for _ in range(50)]
     return max(candidates, key=_separation)
 

@@ -21,7 +21,7 @@ from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of the scores: what sums over thousands of support vectors lose
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from empirisk.machines.equation import Classifier
 from empirisk.problem import Problem
 from empirisk.solvers.stochastic.perceptron import Perceptron as PerceptronSolver
 
-MOST_VISITS = 10
+MOST_VISITS = 10  # of a row in an epoch on average: heavier ones move by more than one unit at a time
 
 
 @composed(

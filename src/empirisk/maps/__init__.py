@@ -1,8 +1,6 @@
 """Feature maps: what stands for x in the equation. Any scikit-learn transformer is one too."""
 
 from empirisk.maps.explicit import Periodic, Polynomial
-from empirisk.maps.nystrom import Nystrom
-from empirisk.maps.random import RandomFourier
 from empirisk.maps.recipes import (
     bag_of_words,
     box_cox_features,
@@ -12,6 +10,7 @@ from empirisk.maps.recipes import (
     standardised,
 )
 from empirisk.maps.several import SeveralKernels
+from empirisk.maps.streamed import Nystrom, RandomFourier
 
 __all__ = [
     "Nystrom",

@@ -1,15 +1,20 @@
-"""Maps with many columns for many rows: phi(X) is made block by block and never kept where it would not fit."""
+"""Maps that stand for a kernel, Nystrom and random Fourier: phi(X) is made block by block where it would not fit."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from scipy import linalg
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from empirisk import state
-from empirisk.kernels.base import Kernel
+from empirisk import kernels, state
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import size, take, validated
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, Design
@@ -231,3 +236,242 @@ def row_blocks(rows: int, width: int) -> list[slice]:
     """Slices of rows whose features take 32 megabytes, or a small part of the budget."""
     step = max(64, min(BLOCK_BYTES, settings().memory // 32) // (8 * max(width, 1)))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+WAYS = ("uniform", "kmeans", "leverage")
+ROWS_PER_CENTRE = 32  # enough to place a centre; more rows cost time and move it little
+ROUNDS = 3  # of recursive sampling: scores settle after two
+FLOOR = 1e-10  # of the mean k(x, x): a ridge below it would be rounding
+UNIFORM = 0.1  # share of the chances that all rows have alike, so that none is left out by a bad estimate
+BLOCK_ENTRIES = 1 << 22  # numbers of a block of k(x, z): 32 megabytes
+
+
+class Nystrom(StreamedMap):
+    """phi(x) = L^-1/2 U' k(x, z) from landmarks z_1..z_m, with k(z_i, z_j) = (U L U')_ij.
+
+    phi(x)' phi(z) is k(x, z) projected on the span of the landmarks: exact for them, and nowhere too large. A machine
+    on these features costs O(n m^2) where the kernel machine would cost O(n^2) or more.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        The kernel; a name or function as in the slot ``features`` of a machine.
+    rank : int
+        Number of landmarks m; all rows if there are fewer.
+    landmarks : {"uniform", "kmeans", "leverage"} or array
+        Rows drawn at random; centres of k-means; rows drawn by how much each adds to the others (approximate ridge
+        leverage scores); or the landmarks themselves.
+    random_state : int, RandomState or None
+        Seed of the draw.
+
+    Attributes
+    ----------
+    landmarks_ : array or list
+        The landmarks.
+    projection_ : array, m x r
+        U L^-1/2, without the directions that are rounding.
+    error_ : float
+        |K - Phi Phi'| / |K| in the Frobenius norm, on a sample of the rows.
+    kernel_ : Kernel
+        The fitted kernel.
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> phi = er.maps.Nystrom("gaussian", rank=20, random_state=0).fit(X)
+    >>> phi.error_ < 1e-6, phi.transform(X).shape[0]
+    (True, 200)
+    """
+
+    _state = state.State(
+        landmarks_=state.items("landmarks", "columns"), projection_=state.array("f", "landmarks", "width")
+    )
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        rank: int = 100,
+        landmarks: str | ArrayLike = "uniform",
+        *,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.rank = rank
+        self.landmarks = landmarks
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "Nystrom":
+        """Choose the landmarks and factor their Gram matrix."""
+        require_whole(self.rank, "rank", 1)
+        self.kernel_ = clone(kernels.find(self.kernel))
+        rows, items = self._items(X, reset=True)
+        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        self.landmarks_ = self._choose(rows, items, random)
+        core = np.asarray(self.kernel_.between(self.basis()))
+        values, vectors = np.linalg.eigh(core.astype(np.float64))
+        kept = values > len(core) * np.finfo(core.dtype).eps * max(values[-1], 0.0)
+        self.projection_ = vectors[:, kept] / np.sqrt(values[kept])
+        self.error_ = self._measure(items, random)
+        return self
+
+    def _choose(self, X: Any, items: Any, random: np.random.Generator) -> Any:
+        if not isinstance(self.landmarks, str):
+            return self.landmarks
+        if self.landmarks not in WAYS:
+            raise EmpiriskError(f"landmarks={self.landmarks!r} must be one of {WAYS}, or the landmarks themselves.")
+        rank = min(int(self.rank), size(items))
+        if self.landmarks == "kmeans":
+            return _centres(self.kernel_, X if self.kernel_.takes == "vectors" else items, rank, random)
+        chances = None if self.landmarks == "uniform" else leverage(self.kernel_, items, rank, random)
+        return _safe_indexing(X, np.sort(random.choice(size(items), rank, replace=False, p=chances)))
+
+    def basis(self) -> Any:
+        """The landmarks, ready for the kernel."""
+        return self.kernel_.prepare(self.landmarks_)
+
+    def raw(self, items: Any, basis: Any) -> NDArray:
+        """k(x, z) to every landmark."""
+        return self.kernel_.between(items, basis)
+
+    @property
+    def width(self) -> int:
+        """The number of landmarks."""
+        return size(self.landmarks_)
+
+
+def _centres(kernel: Kernel, X: Any, rank: int, random: np.random.Generator) -> NDArray:
+    """The centres of k-means, on a sample of the rows."""
+    if getattr(X, "ndim", 0) != 2:
+        raise EmpiriskError(f"landmarks='kmeans' needs vectors, and {kernel!r} has other items; use 'uniform'.")
+    rows = X.shape[0]
+    sample = np.sort(random.choice(rows, min(rows, ROWS_PER_CENTRE * rank), replace=False))
+    means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31))).fit(X[sample])
+    return means.cluster_centers_.astype(X.dtype, copy=False)
+
+
+def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator) -> NDArray:
+    """Chances of the rows by approximate ridge leverage scores, (K (K + ridge)^-1)_ii.
+
+    A subset S, drawn with chances p, stands for all rows with weights 1/(m p); the score of x is then
+    (k(x, x) - k(x, S) (K_SS + ridge m p)^-1 k(S, x)) / ridge. The first subset is uniform, the later ones follow the
+    scores.
+    """
+    rows = size(items)
+    norms = np.asarray(kernel.norms(items), dtype=np.float64)
+    chances = np.full(rows, 1.0 / rows)
+    for _ in range(ROUNDS):
+        chosen = np.sort(random.choice(rows, rank, replace=False, p=chances))
+        subset, shares = take(items, chosen), rank * chances[chosen]
+        core = np.asarray(kernel.between(subset), dtype=np.float64)
+        values = np.linalg.eigvalsh(core / np.sqrt(np.outer(shares, shares)))
+        # What the smaller half of the directions leaves over, spread over all landmarks.
+        ridge = max(float(values[: rank // 2].sum()) / rank, FLOOR * float(norms.sum()) / rows)
+        core.flat[:: rank + 1] += ridge * shares
+        weight = linalg.solve_triangular(linalg.cholesky(core, lower=True), np.eye(rank), lower=True).T
+        scores = norms.copy()
+        step = max(64, BLOCK_ENTRIES // rank)
+        for start in range(0, rows, step):
+            part = slice(start, start + step)
+            scores[part] -= np.sum((kernel.between(take(items, part), subset) @ weight) ** 2, axis=1)
+        scores = np.clip(scores / ridge, 0.0, 1.0)
+        total = float(scores.sum())
+        chances = (1 - UNIFORM) * scores / total + UNIFORM / rows if total > 0 else chances
+        chances /= chances.sum()
+    return chances
+
+
+def _normal(kernel: Kernel, shape: tuple[int, int], random: np.random.Generator) -> NDArray:
+    return random.normal(size=shape)
+
+
+def _cauchy(kernel: Any, shape: tuple[int, int], random: np.random.Generator) -> NDArray:
+    """Cauchy in every column for the 1-norm; for the 2-norm the same in every direction."""
+    draws = random.normal(size=shape)
+    return draws / np.abs(random.normal(size=shape if kernel.norm == 1 else (1, shape[1])))
+
+
+#: The law of the frequencies: the Fourier transform of the kernel of width 1.
+LAWS: dict[type[Kernel], Callable[..., NDArray]] = {kernels.Gaussian: _normal, kernels.Laplacian: _cauchy}
+
+
+class RandomFourier(StreamedMap):
+    """phi(x) = sqrt(2/rank) (cos <v_1, x>, sin <v_1, x>, cos <v_2, x>, ...) with random frequencies v.
+
+    The frequencies follow the Fourier transform of the kernel, so phi(x)' phi(z) has the mean k(x, z); its deviation
+    falls as 1/sqrt(rank). The law is normal for `kernels.Gaussian` and Cauchy for `kernels.Laplacian`.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        A Gaussian or a Laplacian kernel.
+    rank : int
+        Number of features, even.
+    random_state : int, RandomState or None
+        Seed of the frequencies.
+
+    Attributes
+    ----------
+    frequencies_ : array, d x rank/2
+        The v, as columns.
+    error_ : float
+        |K - Phi Phi'| / |K| in the Frobenius norm, on a sample of the rows.
+    kernel_ : Kernel
+        The fitted kernel.
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> er.maps.RandomFourier("gaussian", rank=1000, random_state=0).fit(X).error_ < 0.1
+    True
+    """
+
+    _state = state.State(
+        lambda its: None if its["rank"] == 2 * its["frequencies_"].shape[1] else "rank has no frequencies",
+        rank=state.size("width"),
+        frequencies_=state.array("f", "columns", None),
+    )
+
+    projection_ = None
+
+    def __init__(self, kernel: Any = "gaussian", rank: int = 100, *, random_state: Any = None):
+        self.kernel = kernel
+        self.rank = rank
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "RandomFourier":
+        """Draw the frequencies."""
+        require_whole(self.rank, "rank", 2)
+        if self.rank % 2:
+            raise EmpiriskError(f"rank={self.rank!r} must be even: every frequency has a sine and a cosine.")
+        kernel: Any = kernels.find(self.kernel)
+        law = LAWS.get(type(kernel))
+        if law is None:
+            raise Unsuitable(
+                f"kernel={self.kernel!r} has no random Fourier features here; use a Gaussian or Laplacian kernel, or "
+                "maps.Nystrom, which takes every kernel."
+            )
+        self.kernel_ = clone(kernel)
+        _, items = self._items(X, reset=True)
+        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        draws = law(self.kernel_, (items.shape[1], int(self.rank) // 2), random)
+        self.frequencies_ = (draws / getattr(self.kernel_, "width_", self.kernel_.width)).astype(items.dtype)
+        self.error_ = self._measure(items, random)
+        return self
+
+    def basis(self) -> NDArray:
+        """The frequencies."""
+        return self.frequencies_
+
+    def raw(self, items: Any, basis: NDArray) -> NDArray:
+        """The waves of every row."""
+        angles = np.asarray(items @ basis)
+        out = np.empty((angles.shape[0], 2 * angles.shape[1]), angles.dtype)
+        np.cos(angles, out=out[:, ::2])
+        np.sin(angles, out=out[:, 1::2])
+        out *= out.dtype.type(np.sqrt(2.0 / self.rank))
+        return out
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.rank)

@@ -37,7 +37,7 @@ _HOMES = {
     "stems": "lines",
     "tangent": "networks",
     "tickets": "networks",
-    "to_svg": "svg",
+    "to_svg": "style",
     "training": "networks",
     "tree": "ensembles",
     "validation_curve": "curves",

@@ -16,15 +16,14 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.clusters.mixture import GaussianMixture
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.cluster_scenes import means_scene, mixture_scene
 from empirisk.plots.fits import is_replayable
-from empirisk.plots.scenes import Scene, descent_scene, dual_scene, regions_scene
+from empirisk.plots.scenes import Scene, descent_scene, dual_scene, means_scene, mixture_scene, regions_scene
 
 KINDS = ("auto", "descent", "dual", "regions", "k-means", "mixture")
 #: Machines that learn without a target, and the kind that shows them.
 WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture"}
 SUFFIXES = (".gif", ".html", ".htm")
-DPI = 90
+DPI = 90  # of a frame: sharp on a screen, and files of a few hundred kilobytes
 #: Signs for the buttons below a film, in place of an icon font from elsewhere.
 BUTTONS = {
     "Decrease speed": "-",

@@ -66,9 +66,7 @@ def voronoi(
     scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
     mark_means(axes, means_of(machine, flat))
     names = (style.plain(name, 40) for name in flat.names)
-    style.dress(axes, f"{type(machine).__name__}: cells of {count} clusters", *names, grid=False)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"{type(machine).__name__}: cells of {count} clusters", *names, grid=False)
 
 
 def require_fitted(machine: Any, method: str) -> None:
@@ -258,13 +256,11 @@ def density(
     mark_means(axes, means_of(machine, flat))
     axes.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
     names = (style.plain(name, 40) for name in flat.names)
-    style.dress(axes, f"{type(machine).__name__}: log-density", *names, grid=False)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"{type(machine).__name__}: log-density", *names, grid=False)
 
 
 INSIDE = LinearSegmentedColormap.from_list("inside", ["white", style.pale(style.PALETTE[0], 0.7)])
-LEVELS = 7
+LEVELS = 7  # contours that can be told apart by their shade
 
 
 def outliers(
@@ -335,6 +331,4 @@ def outliers(
     axes.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
     first, second = (style.plain(column, 40) for column in flat.names)
     title = f"{name}: where the data are"
-    style.dress(axes, f"{title}\n{HELD}" if flat.held and not held else title, first, second, grid=False)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"{title}\n{HELD}" if flat.held and not held else title, first, second, grid=False)

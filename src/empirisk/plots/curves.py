@@ -98,9 +98,7 @@ def learning_curve(
     if len(counts) > 1 and counts.max() > 30 * counts.min():
         axes.set_xscale("log")
     judgement = judge(learned, judged) if diagnosis is None else diagnosis
-    style.dress(axes, f"Learning curve\n{style.sentence(judgement)}", "training rows", style.plain(metric))
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"Learning curve\n{style.sentence(judgement)}", "training rows", style.plain(metric))
 
 
 def judge(learned: np.ndarray, judged: np.ndarray) -> str:
@@ -263,9 +261,7 @@ def luck(errors: int, n: int, rate: float = 0.5, *, axes: Axes | None = None) ->
     axes.axvline(n * rate, color=style.SOFT, lw=1.2, linestyle=":", label=f"expected: {n * rate:g}")
     axes.set_ylim(0, 1.08 * float(heights.max()))
     style.whole_numbers(axes)
-    style.dress(axes, found.meaning, f"errors of a machine with error rate {rate:.3g}", "probability")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, found.meaning, f"errors of a machine with error rate {rate:.3g}", "probability")
 
 
 def _shape(axes: Axes, counts: np.ndarray, heights: np.ndarray, shade: str, label: str) -> None:

@@ -23,7 +23,7 @@ from empirisk.plots.style import colour, plain
 from empirisk.trees.text import Labels
 
 ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
-FONT = 9
+FONT = 9  # points, the smallest that is read with ease
 MOST = 500  # leaves in one figure
 
 
@@ -215,9 +215,7 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     axes.set_ylim(0 - 0.02 * max(map(np.max, curves.values())), None)
     style.whole_numbers(axes)
     error = "error" if is_classifier(machine) else "root mean squared error"
-    style.dress(axes, f"{type(machine).__name__} over its rounds", "round", error)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"{type(machine).__name__} over its rounds", "round", error)
 
 
 def staged_errors(machine: Any, X: Any, y: ArrayLike | None) -> np.ndarray:
@@ -296,9 +294,9 @@ def margins(
     axes.axvline(0, color=style.INK, lw=0.9)
     axes.set(xlim=limits, ylim=(-0.02, 1.02))
     across = "margin  y f(x) / sum of alphas" if votes else "margin  y f(x)"
-    style.dress(axes, f"{type(machine).__name__}: margins of {len(values)} rows", across, "share with no larger margin")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(
+        axes, f"{type(machine).__name__}: margins of {len(values)} rows", across, "share with no larger margin"
+    )
 
 
 def _chosen(rounds: Sequence[int] | None, total: int) -> list[int]:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import is_given
 from empirisk.fits.fit import Progress, Run
-from empirisk.fits.hard_margin import hard_margins
+from empirisk.fits.passes import hard_margins
 from empirisk.plots import style
 from empirisk.problem import Point, Problem
 
@@ -231,8 +231,8 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
     return Replay(copy, problems, states, fits[0].certificate.solver)
 
 
-GRID = 70
-LEVELS = 14
+GRID = 70  # values across: a surface looks smooth
+LEVELS = 14  # contours: the valley shows, and lines stay apart
 
 
 @dataclass(frozen=True)
@@ -355,9 +355,7 @@ def descent(
     ways = list(tracks.values())
     axes.plot(*ways[0][0], "o", color="white", markeredgecolor=style.INK, ms=8, zorder=20, label="start", linestyle="")
     axes.plot(*ways[0][-1], "*", color=style.INK, ms=11, zorder=20, label="end", linestyle="")
-    style.dress(axes, "Descent over the objective", f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Descent over the objective", f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
 
 
 def _named(machines: Any) -> dict[str, Any]:

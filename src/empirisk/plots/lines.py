@@ -111,9 +111,7 @@ def regression(
         axes.plot(places, values, lw=1.8, label=style.plain(name), zorder=4, **look)
     axes.set_xlim(places[0], places[-1])
     axes.set_ylim(*style.padded(np.concatenate([targets, *curves.values()])))
-    style.dress(axes, "Regression", "x", "y")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Regression", "x", "y")
 
 
 def _named(machines: Any, C: Sequence[float] | None) -> dict[str, Any]:
@@ -154,7 +152,7 @@ def _truth(truth: Any, places: np.ndarray) -> np.ndarray:
     return values
 
 
-RESOLUTION = 400
+RESOLUTION = 400  # places: less than two pixels apart at the usual width
 
 
 def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, axes: Axes | None = None) -> Figure:
@@ -205,9 +203,7 @@ def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, a
     values = np.asarray(machine.decision_function(rows), dtype=np.float64)
     draw_stems(axes, (places, values), points, heights, (codes, classes))
     title = f"{type(machine).__name__}: {np.count_nonzero(heights)} of {len(points)} rows count"
-    style.dress(axes, title, "x", "f(x) and dual coefficients")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, title, "x", "f(x) and dual coefficients")
 
 
 def draw_stems(

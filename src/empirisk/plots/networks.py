@@ -48,9 +48,7 @@ def activations(which: Sequence[str] = tuple(ACTIVATIONS), *, reach: float = 3.0
         values = np.asarray(activation(name)(z))
         axes.plot(z, values, color=style.colour(number), linestyle=style.dashes(number), lw=1.8, label=name)
     axes.set(xlim=(-reach, reach), ylim=(-1.3, 1.05 * reach))
-    style.dress(axes, "Activations", "input", "output")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Activations", "input", "output")
 
 
 def filters(machine: Any, layer: int = 0, *, axes: Sequence[Axes] | None = None) -> Figure:
@@ -285,9 +283,7 @@ def widths(curve: WidthCurve, *, axes: Axes | None = None) -> Figure:
     _line(axes, curve.widths, np.maximum(curve.test, least), 1, "test")
     axes.set(xscale="log", yscale="log")
     worst = int(curve.widths[np.argmax(curve.test)])
-    style.dress(axes, f"The test error is highest at width {worst}", "hidden units", "error")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"The test error is highest at width {worst}", "hidden units", "error")
 
 
 def _network(machine: Any) -> Network:

@@ -67,9 +67,7 @@ def losses(
         axes.plot(z, _broken(values), color=style.colour(number), linestyle=style.dashes(number), lw=1.8, label=label)
     top = min(highest, reach + 1.0)  # one steep loss does not flatten the others
     axes.set(xlim=(-reach, reach), ylim=(-0.03 * top, 1.05 * top))
-    style.dress(axes, f"Losses of the {against}", LABELS[against], "loss")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"Losses of the {against}", LABELS[against], "loss")
 
 
 def _axis(found: list[tuple[Any, Loss]], against: str) -> str:
@@ -161,9 +159,7 @@ def coefficients(
         axes.axvline(chosen, color=style.INK, lw=1.0, linestyle=":", label=f"chosen C = {chosen:.3g}")
     axes.set_xscale("log")
     axes.set_xlim(*((Cs[0], Cs[-1]) if len(Cs) > 1 else (Cs[0] / 2, 2 * Cs[0])))
-    style.dress(axes, "Path of the coefficients", "C  (less regularisation to the right)", "weight")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Path of the coefficients", "C  (less regularisation to the right)", "weight")
 
 
 def _path_of(path: Any, coefs: ArrayLike | None, output: int) -> tuple[np.ndarray, np.ndarray]:

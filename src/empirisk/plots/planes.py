@@ -364,9 +364,7 @@ def regions(
         ring(axes, flat.points[supporting(machine, X, codes)])
     first, second = (style.plain(name, 40) for name in flat.names)
     title = f"{type(machine).__name__}: decision regions"
-    style.dress(axes, f"{title}\n{HELD}" if flat.held and not held else title, first, second, grid=False)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, f"{title}\n{HELD}" if flat.held and not held else title, first, second, grid=False)
 
 
 def has_margin(machine: Any, classes: NDArray) -> bool:

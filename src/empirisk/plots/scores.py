@@ -196,9 +196,7 @@ def roc(
     axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="chance: area 0.5")
     # Curves along the sides are not cut in half.
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    style.dress(axes, "ROC", "false positive rate", "true positive rate")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "ROC", "false positive rate", "true positive rate")
 
 
 def precision_recall(
@@ -259,9 +257,7 @@ def precision_recall(
         shade = style.SOFT if len(curves) == 1 else style.colour(number)
         axes.plot([0, 1], [one.rate] * 2, ":", color=shade, lw=1.2, label=label)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
-    style.dress(axes, "Precision and recall", "recall", "precision")
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Precision and recall", "recall", "precision")
 
 
 #: More classes than this leave no room for numbers.
@@ -425,9 +421,7 @@ def calibration(
         axes.errorbar(said, came, yerr=reach, fmt="none", ecolor=shade, elinewidth=0.9, capsize=2.5)
     axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="perfect")
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    style.dress(axes, "Calibration", "predicted probability", "share that came true", room=16.0)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Calibration", "predicted probability", "share that came true", room=16.0)
 
 
 def _count(axes: Axes, places: Array, rows: Array) -> None:

@@ -20,8 +20,8 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import Stopped, stopping
-from empirisk.machines.neighbors.loops import shares as neighbour_shares
 from empirisk.machines.neighbors.search import EuclideanSearch
+from empirisk.machines.neighbors.search import shares as neighbour_shares
 from empirisk.projections.course import Course, descend
 from empirisk.projections.metric_losses import ClassPairs, ListedPairs, Triplets, hinge_of_squares, square_of_hinge
 from empirisk.projections.pca import principal

@@ -27,7 +27,7 @@ from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.leading import RESTARTS, leading
 from empirisk.linalg.threads import Stopped, patiently, single_threaded_blas, stopping
-from empirisk.maps.sums import kernel_sums
+from empirisk.maps.implicit import kernel_sums
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]

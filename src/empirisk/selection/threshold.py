@@ -14,10 +14,23 @@ from empirisk.contract.inputs import check_weights
 from empirisk.contract.meta import Around, Whole
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers
-from empirisk.evaluation.data import fit, read_data, seeded
-from empirisk.evaluation.held_out import held_out
-from empirisk.evaluation.splits import make_splits
+from empirisk.evaluation.answers import Answers, answers_of
+from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
+from empirisk.evaluation.splits import Rows, Split, make_splits
+from empirisk.runs.parallel import spread
+
+
+def held_out(machine: Any, data: Data, splits: list[Split], random_state: Any) -> tuple[Rows, Answers]:
+    """The test rows of all splits, and what machines trained in each say about them."""
+    drawn = seeds(random_state, len(splits))
+
+    def work(number: int) -> Answers:
+        inside, outside = data.split(*splits[number])
+        return answers_of(fit(seeded(machine, drawn[number]), inside), outside.X, data.classes)
+
+    parts = spread(work, range(len(splits)))
+    return np.concatenate([test for _, test in splits]), Answers.join(parts)
+
 
 Array = NDArray[np.float64]
 WAYS = ("accuracy", "balanced_accuracy", "f1", "cost")
@@ -112,6 +125,7 @@ def choose_threshold(
     between = np.where(middles > levels[:-1], middles, levels[1:])  # of neighbouring numbers the middle is one of them
     cuts = np.concatenate([levels[:1], between, np.nextafter(levels[-1:], np.inf)])
     found = _results(by, cost, hits, alarms)
+    # Results that differ by rounding are equally good: the cut nearest to the usual one is taken.
     best = np.flatnonzero(found >= found.max() - 1e-12 * max(1.0, abs(found.max())))
     index = int(best[np.argmin(np.abs(cuts[best] - near))])
     shown = -found if by == "cost" else found

@@ -22,7 +22,7 @@ from empirisk.theory.bound import (
 from empirisk.theory.vc import kernel_features, vc_bound, vc_dimension
 
 Array = NDArray[np.float64]
-ROUNDING = 1e-6
+ROUNDING = 1e-6  # of a reach R^2 / margin^2: radius and margin are known to about so many digits
 
 
 def margin_dimension(radius: float, margin: float, features: float = math.inf) -> Bound:
@@ -204,6 +204,7 @@ def adaboost_margin_bound(
         margins = machine.margins(X, y)
         dimension = dimension or max(vc_dimension(member).value for member in machine.estimators_)
     margins = np.asarray(margins, dtype=float)
+    # Shares of votes add up to one but for rounding.
     if margins.ndim != 1 or len(margins) == 0 or not np.all(np.abs(margins) <= 1 + 1e-9):
         raise EmpiriskError("margins must be numbers from -1 to 1, one for each training row.")
     margin, delta = check_open("margin", margin), check_open("delta", delta)
@@ -332,6 +333,7 @@ def cover_hart(bayes: float | None = None, neighbour: float | None = None, class
         raise EmpiriskError("cover_hart takes one of bayes= and neighbour=, and bounds the other.")
     worst = (K - 1) / K
     rate = check_rate("bayes", bayes) if neighbour is None else check_rate("neighbour", neighbour)
+    # A rate that is the worst one but for rounding is allowed.
     if rate > worst + 1e-12:
         name = "bayes" if neighbour is None else "neighbour"
         raise EmpiriskError(f"{name}={rate!r} exceeds {worst:.4g}, the error of guessing among {K} classes.")

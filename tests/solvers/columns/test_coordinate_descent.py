@@ -16,7 +16,7 @@ from empirisk.settings import config
 from empirisk.solvers.base import Watch
 from empirisk.solvers.columns import coordinate_descent, working_set
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
-from empirisk.solvers.columns.screening import LIKELY, Screening
+from empirisk.solvers.columns.working_set import LIKELY, Screening
 from tests.cases import KINDS, SHAPES, make
 from tests.truth import optimum
 

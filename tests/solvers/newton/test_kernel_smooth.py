@@ -14,7 +14,7 @@ from empirisk.settings import config
 from empirisk.solvers import ClosedForm, Newton, Watch
 from empirisk.solvers.choose import choose
 from empirisk.solvers.closed import closed_form
-from empirisk.solvers.newton import kernel_systems
+from empirisk.solvers.newton import kernel as kernel_newton
 from tests.cases import targets
 from tests.truth import optimum
 
@@ -118,7 +118,7 @@ def test_large_systems_with_a_ridge_are_factored_in_single_precision_and_refined
         point, certificate, watch = solved(problem, ClosedForm(), shared=shared)
         other = Problem(**{**vars_of(problem), "y": problem.y**2})
         assert solved(other, ClosedForm(), shared=shared)[1].relative_gap < 1e-10
-    assert kernel_systems.kept_for(problem, watch)["system"].exact is not single
+    assert kernel_newton.kept_for(problem, watch)["system"].exact is not single
     assert certificate.relative_gap < 1e-10
     assert_solves_the_linear_system(problem, point)
 
@@ -128,7 +128,7 @@ def test_where_single_precision_does_not_settle_the_factor_is_made_in_double(mon
     monkeypatch.setattr(closed_form, "single_suffices", lambda *_: True)
     point, _, watch = solved(problem, ClosedForm(), tol=1e-8)
     assert watch.status == Status.CONVERGED
-    assert kernel_systems.kept_for(problem, watch)["system"].exact
+    assert kernel_newton.kept_for(problem, watch)["system"].exact
     assert_solves_the_linear_system(problem, point)
 
 

@@ -17,8 +17,7 @@ from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
 from empirisk.machines.multiclass import elected, untied
-from empirisk.machines.neighbors.loops import add_votes, shares
-from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, keys_of_rows
+from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, add_votes, keys_of_rows, shares
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -94,6 +93,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
 
     def _length(self, k: float) -> int:
         """How many rows may be needed until their weights add up to k."""
+        # Sums of weights that are k but for rounding count as k.
         return int(np.searchsorted(np.cumsum(np.sort(self.weights_)), k * (1 - 1e-12))) + 1
 
     def _amounts(self, found: Found, k: float, own: NDArray) -> Array:

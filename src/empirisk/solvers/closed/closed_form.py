@@ -16,9 +16,8 @@ from empirisk.linalg.single_precision import SingleGram, single_suffices
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require, settings
-from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.needs import RIDGE, SQUARED, SQUARED_NORM, behind_kernel
-from empirisk.solvers.newton.kernel_systems import kept_for
+from empirisk.solvers.base import RIDGE, SQUARED, SQUARED_NORM, Solver, Watch, behind_kernel
+from empirisk.solvers.newton.kernel import kept_for
 
 Array = NDArray[np.float64]
 Made = TypeVar("Made")
@@ -88,6 +87,7 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
         w, b = w + step, b + shift
         if watch(Point(w, b), objective=problem.primal(Point(w, b))):
             break
+        # A correction of the last digits: the next one would be rounding.
         if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(w):
             break
     return Point(w, b), l2 > 0 or not system.dependent

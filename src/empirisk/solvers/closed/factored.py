@@ -9,8 +9,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.design import DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
-from empirisk.solvers.base import Solver
-from empirisk.solvers.needs import CONVEX, KERNEL
+from empirisk.solvers.base import CONVEX, KERNEL, Solver
 
 Array = NDArray[np.float64]
 #: Eigenvalues below this share of the largest, times the size, are rounding.

@@ -12,12 +12,9 @@ from empirisk.linalg.columns import Array, Chosen, columns_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS, Solver, Watch, thinned
 from empirisk.solvers.columns.quadratic import Quadratic, slack
-from empirisk.solvers.columns.screening import Screening
-from empirisk.solvers.columns.working_set import LARGEST, WorkingSet
-from empirisk.solvers.needs import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS
-from empirisk.solvers.thinning import thinned
+from empirisk.solvers.columns.working_set import LARGEST, Screening, WorkingSet
 
 #: The gap of a start on every eighth row.
 ROUGH = 1e-2
@@ -76,6 +73,7 @@ class CoordinateDescent(Solver):
         thin = None if problem.loss.quadratic else thinned(problem)
         if thin is None:
             return problem.origin()
+        # A start is worth a few rounds: what they do not reach is found on all rows.
         loose = Watch(tol=ROUGH, max_iter=50, deadline=watch.deadline, interrupted=watch.interrupted)
         return replace(self.solve(thin, loose), u=None)
 
@@ -129,6 +127,7 @@ class Descent:
         state.penalise(problem)
         self._prices.forget()
         expected = self._extrapolate()
+        # A loss that vanishes has no relative gap: a millionth of that at the origin then counts as reached.
         floor = 1e-6 * problem.origin_value / problem.C
         patience, still, last, likely = 0, False, np.inf, False
         while True:
@@ -140,6 +139,7 @@ class Descent:
                 if watch.proves(problem, point):
                     return point
                 gap = self._price()
+            # Rounds that leave more than 0.7 of the gap and change nothing have met rounding.
             patience = patience + 1 if still and gap > 0.7 * last else 0
             if (gap <= enough or patience) and watch.proves(problem, point):
                 return point
@@ -147,7 +147,9 @@ class Descent:
                 watch.status = Status.STALLED
                 return point
             new = self._violators(self._prices.values if expected is None else expected)
+            # A tenth of what is wanted in all, and a hundredth of that for every round without progress.
             goal = 0.1 ** (1 + 2 * patience) * enough
+            # A fiftieth of the columns is new.
             if expected is None and len(new) > 0.02 * len(self._chosen):
                 # More columns will follow: no need to be exact on these.
                 goal = max(goal, min(0.3 * gap, 0.03 * state.value))
@@ -155,6 +157,7 @@ class Descent:
             expected, value, last = None, state.value, gap
             if self._descend(new, goal, watch):
                 return state.point()
+            # Less than the last digit.
             still = len(new) == 0 and value - state.value <= 1e-15 * value
 
     def _price(self, likely: bool = False) -> float:
@@ -410,6 +413,7 @@ class ModelSteps:
         state = self._state
         run, rise = f - state.f, slopes - state.u
         size = np.abs(f - state.problem.y) + np.abs(state.f - state.problem.y)
+        # A shorter run has lost half of its digits, and its chord all meaning.
         return np.divide(rise, run, out=otherwise.copy(), where=(rise * run > 0) & (np.abs(run) > 1e-8 * size))
 
     def _expect(self) -> Array | None:
@@ -451,6 +455,7 @@ class ModelSteps:
         model = self._quadratic(w, gradient)
         if not state.problem.loss.quadratic:
             start = model.slack()
+            # The model need not be better than a third of the goal that it serves.
             goal = max(0.3 * goal, start * FORCING * min(1.0, start / state.value))
         model.minimise(goal, stop)
         rise, df = self._predictions(w - old, constant)
@@ -482,6 +487,7 @@ class ModelSteps:
                 return promise
             missed = t
             drop = 0.5 * promise * t / (value - before + promise * t) if np.isfinite(value) else 0.0
+            # The minimum of a parabola through what is known, trusted between a tenth and a half.
             t *= min(max(drop, 0.1), 0.5)
         self._missed = f + missed * df
         return 0.0

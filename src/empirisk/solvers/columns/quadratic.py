@@ -52,6 +52,7 @@ class Quadratic:
         descent.
         """
         for _ in range(ROUNDS):
+            # A factorisation of s columns costs about s/40 sweeps, and ten are cheap in any case.
             sweeps = 10 + np.count_nonzero(self.w) // 40
             sweep(self.matrix, self.diagonal, self.w, self.gradient, self.l1, self.l2, sweeps, goal)
             if self.slack() <= goal or stop():
@@ -136,6 +137,7 @@ def slack(w, gradient, l1, l2):
         else:
             excess = max(excess, abs(gradient[j]) - l1)
     if norm == 0.0:
+        # No bound: as good as infinite, and safe in compiled sums.
         return 0.0 if excess <= 0.0 else 1e300
     return total + excess * norm
 

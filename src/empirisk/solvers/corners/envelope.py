@@ -6,15 +6,264 @@ rounds the centre moves to the slopes found, which makes the rounding vanish at 
 multipliers), and tau shrinks.
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
 import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
 
 from empirisk.certificate import Status
+from empirisk.linalg.factor import ColumnForm, NormalEquations
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Proofs, Solver, Watch
-from empirisk.solvers.corners.loss_envelopes import Envelopes, least_squares
+from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
+from empirisk.solvers.corners.kinks import spread_of
 from empirisk.solvers.corners.rounded_corners import RoundedCorners, rounded_start
-from empirisk.solvers.needs import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need
+from empirisk.solvers.newton.course import line_search
+
+Array = NDArray[np.float64]
+#: Columns whose normal matrix is factored in no time.
+COLUMNS = 1000
+#: A smaller factor takes more rounds, a larger one more steps in each.
+SHARPER = 5.0
+#: A round takes about five steps; so many mean that the steps lead nowhere.
+STEPS_A_ROUND = 30
+#: A step of less than this share of Newton's calls for another direction.
+SHORT = 0.1
+#: Entries of a design whose least squares cost less than one round.
+SMALL = 1 << 20
+#: The least curvature that is assumed where nothing bends, as a share of the largest possible.
+FLOOR = 0.01
+#: A decrease below this share of the value cannot be seen.
+ROUNDING = 4 * np.finfo(float).eps
+
+
+@dataclass(frozen=True)
+class Move:
+    """A direction in w, b and f, how far to go along it, the value there, and half of what its slope promised."""
+
+    w: Array
+    b: float
+    f: Array
+    t: float
+    value: float
+    promised: float
+
+
+class Envelopes:
+    """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
+
+    #: The gap at which a proof is tried, in units of tol, and the rounds without progress after which there is none.
+    hope, patience = 10.0, 4
+
+    def __init__(self, problem: Problem, start: Point):
+        # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
+        self.level = 0.0 if problem.loss.margin_form or not problem.intercept else float(problem.origin().b)
+        self.problem = problem = replace(problem, y=problem.y - self.level) if self.level else problem
+        self.w, self.b = start.w.copy(), float(start.b) - self.level
+        self.f = problem.predict(Point(self.w, self.b))
+        # The step in which a loss falls to zero at its first slope, in the mean over the rows.
+        slopes = problem.slopes(problem.predict(problem.origin()))
+        steepness = float(slopes @ (slopes / problem.scale))
+        # At a minimum there is nothing to round; a slope that has vanished to zero tells no step.
+        self.tau = 2 * problem.origin_value / steepness if steepness > 0 and problem.origin_value > 0 else 1.0
+        self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
+        sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
+        self.l1 = problem.penalty.l1
+        self.weight_tau = spread_of(problem) / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
+        self.weight_centre = np.zeros(len(self.w))
+        self.led_to: Array | None = None
+        self._least = -np.inf
+        self._differentiate()
+
+    def point(self) -> Point:
+        """The current weights and dual point."""
+        return Point(self.w, self.b + self.level, self.u)
+
+    def round(self, watch: Watch) -> bool:
+        """Newton steps with one centre, until they gain less than the centre is worth."""
+        for _ in range(STEPS_A_ROUND):
+            before = self.value
+            try:
+                promised = self.step()
+            except LinAlgError:  # the curvature has vanished to rounding
+                break
+            if watch(self.point(), objective=self.primal) or before - self.value <= ROUNDING * abs(before):
+                break
+            # A twentieth of the tolerance, or a hundredth of what the envelopes round off: the rest is for later
+            # rounds.
+            goal = max(0.05 * watch.tol * self.problem.magnitude(self.primal), 0.01 * self.rounding())
+            if promised <= goal and self.dual_error() <= goal:
+                break
+        return True
+
+    def rising(self) -> bool:
+        """Whether the envelopes still come nearer to the loss: their minimum then rises."""
+        before, self._least = self._least, self.value
+        # A rise of less than a ten-thousandth will not close a gap.
+        return self.value > before + 1e-4 * self.problem.magnitude(self.primal)
+
+    def polished(self, point: Point, watch: Watch) -> Point:
+        """The point itself: there are no corners to solve for."""
+        return point
+
+    def candidates(self) -> list[Point]:
+        """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
+
+        The second is stationary even where the slopes carry the rounding of the predictions.
+        """
+        led = [] if self.led_to is None else [Point(self.w, self.b + self.level, self.led_to)]
+        return [self.point(), *led]
+
+    def rounding(self) -> float:
+        """How far the envelope lies below the objective, which bounds the error of this round."""
+        return max(self.primal - self.value, 0.0)
+
+    def estimate(self) -> float:
+        """The relative gap that the point suggests."""
+        return (self.rounding() + self.dual_error()) / self.problem.magnitude(self.primal)
+
+    def dual_error(self) -> float:
+        """What the dual point loses for not being stationary."""
+        l2, size = self.problem.penalty.l2, np.abs(self.gradient)
+        if l2 > 0:
+            lost = 0.5 * float(size @ size) / l2
+        else:
+            # With l1 the dual point must be scaled down until no correlation exceeds l1: the largest error counts.
+            lost = float(((size.max() if self.l1 else size) * np.abs(self.w)).sum())
+        return lost + abs(self.imbalance * self.b)
+
+    def sharpen(self, tol: float) -> None:
+        """Centre the envelopes at the slopes found, and bring them nearer to the loss, but not needlessly near.
+
+        Slopes carry the rounding of the predictions divided by tau. So tau grows again when the envelopes are nearer
+        than a tenth of tol; centred at slopes close to those of the solution, they stay near.
+        """
+        before, goal = self.centre, 0.1 * tol * self.problem.magnitude(self.primal)
+        self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
+        near = self.f - self.tau * (self.centre - before)
+        factor = SHARPER if self.rounding() > goal else 1 / SHARPER
+        self.tau, self.weight_tau = self.tau / factor, self.weight_tau / factor
+        self.curvature = self.problem.scale * self._rounded(near)
+        dw, db, _ = self._system().solve(-self.gradient, -self.imbalance, self.f - near, None)
+        self._differentiate()
+        self._apply(self._searched(dw, db))
+
+    def _envelope(self, f: Array) -> tuple[Array, Array, Array]:
+        """Value, slope and curvature of the envelope of the loss at f, one per row."""
+        loss, y = self.problem.loss, self.problem.y
+        shifted = f + self.tau * self.centre
+        near = loss.prox(y, shifted, self.tau)
+        v = (shifted - near) / self.tau
+        value = loss.value(y, near) + 0.5 * self.tau * (v**2 - self.centre**2)
+        return value, v, self._rounded(near)
+
+    def _rounded(self, near: Array) -> Array:
+        """The curvature of the envelope where its prox is ``near``."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / (self.tau + 1.0 / self.problem.loss.curvature(self.problem.y, near))
+
+    def _weight_envelope(self, w: Array) -> tuple[float, Array, Array]:
+        """Value, pulls and curvatures of the penalty, its l1 part rounded."""
+        l2 = self.problem.penalty.l2
+        value, stiffness = 0.5 * l2 * float(w @ w), np.full(len(w), l2)
+        if not self.l1:
+            return value, np.zeros(len(w)), stiffness
+        free = self.weight_centre + w / self.weight_tau
+        pulls = np.clip(free, -self.l1, self.l1)
+        away = pulls - self.weight_centre
+        value += float(pulls @ w - 0.5 * (self.weight_tau * away) @ away)
+        return value, pulls, stiffness + np.where(np.abs(free) < self.l1, 1.0 / self.weight_tau, 0.0)
+
+    def _differentiate(self) -> None:
+        problem = self.problem
+        values, v, curvature = self._envelope(self.f)
+        value, self.pulls, self.stiffness = self._weight_envelope(self.w)
+        self.u, self.curvature = problem.scale * v, problem.scale * curvature
+        self.value = value + float(problem.scale @ values)
+        self.primal = problem.primal(Point(self.w, self.b), self.f)
+        self.gradient = problem.penalty.l2 * self.w + self.pulls + problem.design.tdot(self.u)
+        self.imbalance = float(self.u.sum()) if problem.intercept else 0.0
+
+    def step(self) -> float:
+        """One Newton step with a line search; returns half of the decrease that its slope promised."""
+        moves = []
+        for direction in self._directions():
+            moves.append(self._searched(*direction))
+            if moves[-1].t >= SHORT:
+                break
+        move = min(moves, key=lambda each: each.value)
+        self._apply(move)
+        return move.promised
+
+    def _directions(self) -> Iterator[tuple[Array, float]]:
+        """Newton's direction, and two more for where it leads nowhere."""
+        problem, system = self.problem, self._system()
+        yield self._refined(system, *system.solve(-self.gradient, -self.imbalance, None, None)[:2])
+        # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of the
+        # rows do not have that fault, but they lose digits at the end.
+        rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
+        yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
+        # Where nothing bends any more, as if everything did: the line search finds out where it turns.
+        self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
+        yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2]
+
+    def _refined(self, system: NormalEquations | ColumnForm, dw: Array, db: float) -> tuple[Array, float]:
+        """Newton's direction with what the factor missed of the equations added once."""
+        curved = self.curvature * (self.problem.design.dot(dw) + db)
+        right = -self.gradient - self.stiffness * dw - self.problem.design.tdot(curved)
+        constant = -self.imbalance - float(curved.sum()) if self.problem.intercept else 0.0
+        more_w, more_b, _ = system.solve(right, constant, None, None)
+        return dw + more_w, db + more_b
+
+    def _apply(self, move: Move) -> None:
+        self.led_to = self.u + self.curvature * move.f if move.t == 1 else None
+        self.w, self.b = self.w + move.t * move.w, self.b + move.t * move.b
+        self.f = self.problem.predict(Point(self.w, self.b))
+        self._differentiate()
+
+    def _system(self) -> NormalEquations | ColumnForm:
+        """The normal equations; with l1 by columns, since products of rows lose the columns with small entries."""
+        form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else NormalEquations
+        return form(self.problem.design, self.curvature, self.stiffness, self.problem.intercept)
+
+    def _searched(self, dw: Array, db: float) -> "Move":
+        """A direction, with the step along it that the line search takes."""
+        df = self.problem.design.dot(dw) + db
+        promised = -float(self.gradient @ dw + self.imbalance * db)
+        along = self._along(dw, df)
+        # A decrease below rounding cannot be searched for; Newton's step is then right as it is.
+        minute = 0 < promised <= ROUNDING * abs(self.value)
+        t, value = (1.0, along(1.0)[0]) if minute else line_search(along, self.value, -promised)
+        return Move(dw, db, df, t, value, 0.5 * promised)
+
+    def _along(self, dw: Array, df: Array) -> Callable[[float], tuple[float, float]]:
+        problem = self.problem
+
+        def evaluate(t: float) -> tuple[float, float]:
+            w = self.w + t * dw
+            values, v, _ = self._envelope(self.f + t * df)
+            value, pulls, _ = self._weight_envelope(w)
+            slope = float((problem.penalty.l2 * w + pulls) @ dw + (problem.scale * v) @ df)
+            return value + float(problem.scale @ values), slope
+
+        return evaluate
+
+
+def least_squares(problem: Problem) -> Point | None:
+    """The least-squares weights of a regression without penalty: the solution where they fit every row exactly."""
+    rows, columns = problem.design.shape
+    if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form or rows * columns > SMALL:
+        return None
+    sizes = np.sqrt(problem.design.squared_columns())
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    matrix = problem.design.columns(slice(None)) / sizes
+    if problem.intercept:
+        matrix = np.hstack([matrix, np.ones((rows, 1))])
+    solution = np.linalg.lstsq(matrix, problem.y, rcond=None)[0]
+    return Point(solution[:columns] / sizes, float(solution[-1]) if problem.intercept else 0.0)
+
 
 #: A normal matrix of so many rows is factored in about two seconds.
 DIRECT = 4096
@@ -68,6 +317,7 @@ def _rounds(state: Envelopes | RoundedCorners, proofs: Proofs, watch: Watch) -> 
             for point in state.candidates():
                 if proofs(point):
                     return state.polished(point, watch)
+        # A round that takes less than a tenth off the gap does not count as progress.
         stalls = 0 if state.rising() or gap < 0.9 * least else stalls + 1
         least = min(least, gap)
         if stalls >= state.patience:

@@ -17,11 +17,23 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status, verify
 from empirisk.linalg.factor import NormalEquations
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.base import (
+    CONVEX,
+    CORNERS,
+    JOINT,
+    NORMS,
+    RIDGE,
+    STRAIGHT_PIECES,
+    Need,
+    Proofs,
+    Solver,
+    Watch,
+    behind_kernel,
+    jointly,
+)
 from empirisk.solvers.corners.crossover import Held, crossover
 from empirisk.solvers.corners.joint_interior import JointIterate, fits
 from empirisk.solvers.corners.kinks import Kinks, corners_of, spread_of
-from empirisk.solvers.needs import CONVEX, CORNERS, JOINT, NORMS, RIDGE, STRAIGHT_PIECES, Need, behind_kernel, jointly
 
 Array = NDArray[np.float64]
 #: Entries of a design whose products cost less than the matrix of an iteration.
@@ -64,6 +76,7 @@ class InteriorPoint(Solver):
             progress, point = iterate.progress(), iterate.point()
             if (progress[0] <= watch.tol or stalls) and proofs(point):
                 return self._polished(problem, iterate, watch, point)
+            # A step that takes less than a tenth off each measure does not count as progress.
             stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
             least = np.minimum(least, progress)
             if stalls >= iterate.patience:
@@ -251,8 +264,10 @@ class Iterate:
         return np.divide(total, self.curvature, out=total, where=self.curvature > 0)
 
     def _move(self, t: float, dw: Array, db: float, df: Array) -> bool:
+        # A shorter step moves nothing: the iterate has run into its bounds.
         if not (t > 1e-10 and np.all(np.isfinite(dw))):
             return False
+        # The usual share of the way to the bounds: on a bound itself the next step would have no room.
         t = 0.995 * t if t < 1 else 1.0
         for kinks in self.every():
             kinks.move(t)

@@ -20,11 +20,10 @@ from empirisk.linalg.factor import NormalEquations
 from empirisk.linalg.single_precision import coarse
 from empirisk.linalg.threads import in_threads
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Watch
+from empirisk.solvers.base import Watch, thinned
 from empirisk.solvers.corners.crossover import Held, crossover
 from empirisk.solvers.corners.kinks import corners_of, spread_of
-from empirisk.solvers.newton.line_search import line_search
-from empirisk.solvers.thinning import thinned
+from empirisk.solvers.newton.course import line_search
 
 #: Entries of a design for which an exact solution at the corners costs next to nothing.
 SMALL = 1 << 20
@@ -183,6 +182,7 @@ class RoundedCorners:
 
     def settled(self, goal: float) -> bool:
         """Whether the steps at this sharpness have done their work."""
+        # A tenth of the goal, or a hundredth of what is rounded off, is left to later rounds.
         return self.dual_error() <= 0.1 * max(goal, 0.1 * self.rounding())
 
     def dual_error(self) -> float:

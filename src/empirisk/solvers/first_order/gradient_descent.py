@@ -10,9 +10,8 @@ from scipy.optimize import brentq
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
-from empirisk.solvers.needs import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need
 
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
@@ -75,6 +74,7 @@ class GradientDescent(Solver):
         best, lowest, looked, moved = line.point(), line.value, 5, True
         while True:
             steps = watch.iterations
+            # A proof costs about two steps: near the end after a tenth more of them, else at every doubling.
             near = line.unsettled() <= watch.tol * problem.magnitude(line.value) and steps >= 1.1 * looked
             if near or not moved or steps >= 2 * looked:
                 looked = max(steps, 5)
@@ -242,6 +242,7 @@ class Exact:
             high *= 2
         if not np.isfinite(high):
             return False
+        # Ten digits of the step are more than a direction is worth; there is no smallest step.
         t = float(brentq(line.slope, 0.0, high, xtol=1e-300, rtol=1e-10))
         if t > 0:
             self.t = t

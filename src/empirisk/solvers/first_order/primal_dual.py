@@ -68,6 +68,7 @@ class PrimalDual:
             length, there = self.length, self._advance(self.here, self.length)
             limit = self._longest(self.here, there)
             self.steps += 1
+            # The exponents 0.3 and 0.6 are those of PDLP (Applegate et al., 2021), whose step rule this is.
             shrunk = (1 - (self.steps + 1) ** -0.3) * limit
             self.length = min(shrunk, (1 + (self.steps + 1) ** -0.6) * length)
             if length <= limit:
@@ -116,6 +117,7 @@ class PrimalDual:
         mean = self.total.plus(1.0 / self.weight - 1.0, self.total)
         here, there = self._residual(self.here), self._residual(mean)
         residual = min(here, there)
+        # PDLP restarts after progress by 5, by 1.25 where it ends, and after 0.36 of all steps.
         far = residual <= 0.2 * self.first
         no_further = residual <= 0.8 * self.first and residual > self.last
         self.last = residual

@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import CONVEX, EXPLICIT, Solver, Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.scaling import Progress, Scaling
-from empirisk.solvers.needs import CONVEX, EXPLICIT
 
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000
@@ -110,6 +109,8 @@ class ProximalGradient:
         self.progress.note(self.objective, ROUNDING * abs(self.objective), self.scaling.square(self.x - self.before))
         self.stuck = rests or self.progress.over
         self.unsettled = self.scaling.unsettled(x, gradient)
+        # Steps grow by a fiftieth while all goes well, and at once by 1 / 0.7 at a restart: both within what
+        # backtracking takes back.
         self.steepness *= 0.7 if uphill else 0.98
         if uphill:
             self._forget()

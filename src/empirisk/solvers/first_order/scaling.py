@@ -120,6 +120,7 @@ def typical_step(problem: Problem) -> float:
 def largest_eigenvalue(design: Design, scale: Array, intercept: bool) -> float:
     """Of [A, 1]' diag(scale) [A, 1], by the power method."""
     w, b, largest = np.random.default_rng(0).standard_normal(design.shape[1]), 1.0, 0.0
+    # The power method is far enough long before, unless the largest eigenvalues are equal, and then it has their size.
     for _ in range(200):
         norm = float(np.sqrt(w @ w + b * b))
         if norm == 0:
@@ -127,6 +128,7 @@ def largest_eigenvalue(design: Design, scale: Array, intercept: bool) -> float:
         u = scale * (design.dot(w / norm) + (b / norm if intercept else 0.0))
         w, b = design.tdot(u), float(u.sum()) if intercept else 0.0
         before, largest = largest, float(np.sqrt(w @ w + b * b))
+        # Callers allow for a few per cent.
         if largest - before <= 1e-4 * largest:
             break
     return largest

@@ -1,5 +1,6 @@
 """What Newton's method needs of every kind of problem: a place, what it promises, and a step with a line search."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -9,7 +10,58 @@ from numpy.typing import NDArray
 from empirisk.lazy import lazy
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Watch
-from empirisk.solvers.newton.line_search import line_search
+
+
+def line_search(along: Callable[[float], tuple[float, float]], value: float, slope: float) -> tuple[float, float]:
+    """A step t that decreases a convex function along a line, and the value there.
+
+    The full step is taken if it brings a tenth of the promised decrease; otherwise the root of the derivative is
+    bracketed and closed in on by false position and bisection.
+
+    Parameters
+    ----------
+    along : callable
+        t -> (value, derivative) on the line.
+    value, slope : float
+        Value and derivative at t = 0.
+
+    >>> line_search(lambda t: ((t - 0.25) ** 2, 2 * (t - 0.25)), 0.0625, -0.5)
+    (0.25, 0.0)
+    """
+    if not slope < 0:
+        return 0.0, value
+    reached, steep = along(1.0)
+    # The full step is taken where it falls by a tenth of what the slope promised and has left some of the slope.
+    if reached <= value + 0.1 * slope and abs(steep) <= 0.9 * abs(slope):
+        return 1.0, reached
+    low, low_slope = 0.0, slope
+    high, high_slope = 1.0, steep
+    best = (1.0, reached) if reached < value else (0.0, value)
+    # A line that still falls at a hundred million steps falls for ever.
+    while high_slope < 0 and high < 1e8 and np.isfinite(reached):
+        low, low_slope = high, high_slope
+        high *= 2
+        reached, high_slope = along(high)
+        if reached < best[1]:
+            best = (high, reached)
+    # Every third trial is a bisection; sixty leave no double between the ends where it matters.
+    for trial in range(60):
+        known = np.isfinite(high_slope) and high_slope > low_slope and trial % 3 < 2
+        t = low - low_slope * (high - low) / (high_slope - low_slope) if known else 0.5 * (low + high)
+        if not low < t < high:
+            break
+        reached, steep = along(t)
+        if reached < best[1]:
+            best = (t, reached)
+        # A tenth of the slope left is exact enough for a direction that is an estimate itself.
+        if np.isfinite(steep) and abs(steep) <= 0.1 * abs(slope) and best[0] == t:
+            break
+        if steep < 0:
+            low, low_slope = t, steep
+        else:
+            high, high_slope = t, steep
+    return best
+
 
 Array = NDArray[np.float64]
 

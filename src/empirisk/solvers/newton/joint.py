@@ -13,7 +13,7 @@ from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
-from empirisk.solvers.newton.kernel_systems import FactoredSystem
+from empirisk.solvers.newton.kernel import FactoredSystem
 
 Array = NDArray[np.float64]
 #: Fewer rows than this for each weight, and every eighth of them would say too little.
@@ -77,6 +77,7 @@ class Classes(Course):
     def _good(self, value: float) -> Good:
         """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end."""
         l2, value, tol = self.problem.penalty.l2, self.problem.magnitude(value), self.watch.tol
+        # A tenth of the tolerance at most, less where it is fine.
         enough = tol * min(0.1, EXACT * tol) * value
 
         def good(residual: Array, size: float, first: float) -> bool:
@@ -148,6 +149,7 @@ class KernelClasses(KernelNorm, Classes):
 
     def _precise(self, residual: Array, pushed: Array, size: float, first: float, value: float) -> bool:
         """Whether the step is precise enough: roughly while far away, for the certificate near the end."""
+        # A tenth of the tolerance is left to the system.
         enough = 0.1 * self.watch.tol * value
         if not rough_enough(size, first, value) and size > enough:
             return False
@@ -157,9 +159,11 @@ class KernelClasses(KernelNorm, Classes):
 
 def rough_enough(size: float, first: float, value: float) -> bool:
     """Whether conjugate gradients, begun at a decrement ``first``, serve a step that is far from the last."""
+    # A tenth while far away, and in proportion to what is missing nearby: steps then converge quadratically.
     return size <= 0.5 * min(0.2, first / value) * first
 
 
 def is_near(first: float, value: float) -> bool:
     """Whether a decrement says that the step may be the last but one."""
+    # From a thousandth one Newton step reaches a millionth.
     return first <= 1e-3 * value

@@ -1,17 +1,173 @@
-"""Newton's method behind a kernel, for smooth losses of one output."""
+"""Newton's method behind a kernel, for smooth losses of one output, and its linear systems: a factor or gradients."""
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 
+from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.gram_factor import ScaledGram
+from empirisk.linalg.single_precision import SingleFactor, single_suffices
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
+from empirisk.settings import settings
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.course import Direction, KernelNorm, Place
-from empirisk.solvers.newton.kernel_systems import system_for
 
 Array = NDArray[np.float64]
+SLOT = "systems behind a kernel"
+#: Samples of the preconditioner: their matrix is factored in no time.
+LANDMARKS = 1000
+#: Relative residual of a step: more digits would be lost in single precision.
+ACCURACY = 1e-6
+#: Products after which the preconditioner has failed.
+LIMIT = 300
+#: Eigenvalues below this share of the largest are rounding.
+ROUNDING = 1e-12
+
+
+class NoProgress(Exception):
+    """Conjugate gradients were stopped before they had a direction."""
+
+
+class System:
+    """Solves  l2 x + W (K x + b) = p,  sum_i W (K x + b)_i = q  (with an intercept), W a diagonal >= 0.
+
+    With x = p / l2 - W^1/2 g this is  (l2 I + W^1/2 K W^1/2) g = W^1/2 (K p / l2 + b)  and  l2 sum_i W^1/2 g = q.
+    """
+
+    #: Whether solving for another right-hand side costs far less than taking another W.
+    keeps = True
+
+    def __init__(self, problem: Problem):
+        self.l2, self.intercept = problem.penalty.l2, problem.intercept
+        self.root = self.response = np.zeros(0)
+
+    def begin(self, watch: Watch) -> None:
+        """Forget W, and report to the watch of the next problem."""
+        self.watch = watch
+        self.root = self.response = np.zeros(0)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a W that is worth another try."""
+        return self.keeps and len(self.root) > 0
+
+    def renew(self, curvatures: Array) -> None:
+        """Take W."""
+        self.root = np.sqrt(curvatures)
+        self._prepare()
+        if self.intercept:
+            self.response = self._invert(self.root.copy(), self.response if len(self.response) else None)
+
+    def solve(self, right: Array, product: Array, constant: Array | float) -> tuple[Array, Array | float]:
+        """(x, b) for p, K p and q; several p are columns, with as many q."""
+        root = self.root if right.ndim == 1 else self.root[:, None]
+        g = self._invert(root * product / self.l2, None)
+        b: Array | float = 0.0 if right.ndim == 1 else np.zeros(right.shape[1])
+        if self.intercept:
+            total = float(self.root @ self.response)
+            b = (constant / self.l2 - self.root @ g) / total if total > 0 else b
+            g = g + (np.multiply.outer(self.response, b) if right.ndim > 1 else b * self.response)
+        return right / self.l2 - root * g, b
+
+    def _prepare(self) -> None:
+        raise NotImplementedError
+
+    def _invert(self, right: Array, guess: Array | None) -> Array:
+        raise NotImplementedError
+
+
+class FactoredSystem(System):
+    """By the Cholesky factor of the n x n matrix: in float32 where a direction of Newton's method needs no more."""
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        self._K = cast(GramDesign, problem.design).matrix
+        self._factor: SingleFactor | ScaledGram | None = None
+
+    def _prepare(self):
+        if single_suffices(self._K, self.root, self.l2):
+            try:
+                return self._renew(SingleFactor)
+            except LinAlgError:
+                pass
+        return self._renew(ScaledGram)
+
+    def _renew(self, kind: type[SingleFactor] | type[ScaledGram]) -> None:
+        if not isinstance(self._factor, kind):
+            self._factor = None  # its memory first
+            self._factor = kind(self._K)
+        self._factor.renew(self.root, self.l2)
+
+    def _invert(self, right, guess):
+        assert self._factor is not None
+        return self._factor.solve(right)
+
+
+class NystromSystem(System):
+    """By conjugate gradients, preconditioned with K ~ G G' from some samples.
+
+    The directions need few digits, so their products are made in float32.
+    """
+
+    keeps = False
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        self._design = cast(GramDesign, problem.design)
+        rows = self._design.shape[0]
+        rank = min(LANDMARKS, rows, max(1, settings().memory // (32 * rows)))
+        chosen = np.sort(np.random.default_rng(0).choice(rows, rank, replace=False))
+        block = np.asarray(self._design.block(slice(None), chosen), dtype=np.float64)
+        values, vectors = np.linalg.eigh(block[chosen])
+        kept = values > ROUNDING * values[-1]
+        self._low_rank = block @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+    def _prepare(self):
+        scaled = self.root[:, None] * self._low_rank
+        inner = scaled.T @ scaled
+        inner.flat[:: len(inner) + 1] += self.l2
+        self._inner = Cholesky(inner)
+
+    def _invert(self, right, guess):
+        def multiply(v: Array) -> Array:
+            if self.watch.must_stop():
+                raise NoProgress
+            return self.l2 * v + self.root * self._design.single.dot(self.root * v)
+
+        def condition(v: Array) -> Array:
+            inside = self._inner.solve(self._low_rank.T @ (self.root * v))
+            return (v - self.root * (self._low_rank @ inside)) / self.l2
+
+        shape = (len(right), len(right))
+        operators = [LinearOperator(shape, matvec=f, dtype=float) for f in (multiply, condition)]
+        return cg(operators[0], right, x0=guess, rtol=ACCURACY, maxiter=LIMIT, M=operators[1])[0]
+
+
+def kept_for(problem: Problem, watch: Watch) -> dict[str, Any]:
+    """What solvers keep for the problems of the same samples; the memory of other samples is given back first."""
+    design, kept = watch.shared.get(SLOT, (None, {}))
+    if design is not problem.design:
+        if design is not None:
+            design.multiply_by(None)
+        design, kept = watch.shared[SLOT] = (problem.design, {})
+    return kept
+
+
+def system_for(problem: Problem, watch: Watch, direct: int) -> System:
+    """With a factor where two matrices fit the memory and are not too large; kept for problems of the same rows."""
+    rows = problem.design.shape[0]
+    kept = kept_for(problem, watch)
+    if "newton" not in kept:
+        small = rows <= direct and 24 * rows**2 <= settings().memory
+        kept["newton"] = FactoredSystem(problem) if small else NystromSystem(problem)
+    kept["newton"].begin(watch)
+    return kept["newton"]
+
+
 #: Curvatures above this, in units of the scale, would leave no digits for the others.
 STEEPEST = 1e12
 #: A factor is kept while each step promises at most this share of what the last one did.

@@ -3,21 +3,126 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from empirisk.certificate import Status
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
-from empirisk.solvers.base import Proofs, Solver, Watch
+from empirisk.solvers.base import DUAL_QUADRATIC, KERNEL, ONE_OUTPUT, RIDGE, Proofs, Solver, Watch
 from empirisk.solvers.closed.factored import Factor
 from empirisk.solvers.corners.interior_point import InteriorPoint
-from empirisk.solvers.needs import DUAL_QUADRATIC, KERNEL, ONE_OUTPUT, RIDGE
-from empirisk.solvers.rows.active_face import can_polish, polish
 from empirisk.solvers.rows.pairs import DualIterate
 from empirisk.solvers.rows.row_cache import gram, row_source
 
+Array = NDArray[np.float64]
+#: Free variables for which a factorisation is cheap.
+SIZE = 1500
+#: Those for which all eigenvectors are, which tell flat directions from steep ones.
+SMALL = 300
+#: Eigenvalues below this share of the largest, times the size, are rounding.
+RANK = 1e-13
+#: Ridges, in units of the mean diagonal, with which a singular matrix is tried.
+BENDINGS = (1e-14, 1e-11, 1e-8)
+#: Products for which Newton steps take about a second.
+WORK = 1e9
+
+
+def can_polish(state: DualIterate) -> bool:
+    """Whether the free variables are few enough for a factorisation."""
+    return bool(0 < np.count_nonzero(state.lift == state.drop) <= SIZE)
+
+
+def polish(state: DualIterate) -> bool:
+    """Minimise over the free variables, the others held; a variable that meets its bound is held from then on.
+
+    The gradient of the state must be exact; it is not kept up to date. Returns whether anything moved.
+    """
+    if not can_polish(state):
+        return False
+    places = np.flatnonzero(state.lift == state.drop)
+    samples = state.active[places]
+    Q = np.asarray(gram(state.problem).block(samples, samples), dtype=np.float64) / state.strength
+    Q[np.diag_indices(len(Q))] += state.bends[samples]
+    G = state.G[places] + state.lift[places]
+    low, high = _pieces(state, samples)
+    u = state.u[samples]
+    moved = False
+    held = np.zeros(len(u), dtype=bool)
+    for _ in range(max(5, min(len(u), int(WORK / len(u) ** 3)))):
+        inside = np.flatnonzero(~held)
+        if len(inside) < 1 + state.problem.intercept:
+            break
+        with single_threaded_blas():  # starting threads takes longer than these small factorisations
+            direction = _direction(Q[np.ix_(inside, inside)], G[inside], state.problem.intercept)
+        if direction is None or not np.any(direction):
+            break
+        length, first = _length(u[inside], direction, low[inside], high[inside])
+        change = length * direction
+        u[inside] += change
+        G += Q[:, inside] @ change
+        moved = moved or bool(np.any(change))
+        if first < 0:
+            break
+        bound = low if direction[first] < 0 else high
+        u[inside[first]] = bound[inside[first]]
+        held[inside[first]] = True
+    state.u[samples] = np.clip(u, low, high)
+    return moved
+
+
+def _pieces(state: DualIterate, samples: NDArray) -> tuple[Array, Array]:
+    """The interval of each variable on which the conjugate is smooth."""
+    low, high = state.low[samples], state.high[samples]
+    if state.tube == 0:
+        return low, high
+    u = state.u[samples]
+    return np.where(u > 0, 0.0, low), np.where(u < 0, 0.0, high)
+
+
+def _direction(Q: Array, G: Array, balanced: bool) -> Array | None:
+    """The step to the minimum of 1/2 d'Qd + G'd, with sum d = 0 if it is to stay balanced; None if Q is too bad."""
+    if len(Q) <= SMALL:
+        return _shortest(Q, G, balanced)
+    size = float(np.trace(Q)) / len(Q) or 1.0
+    for bending in BENDINGS:
+        try:
+            factor = cho_factor(Q + bending * size * np.eye(len(Q)), lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        step = cho_solve(factor, G, check_finite=False)
+        if balanced:
+            ones = cho_solve(factor, np.ones(len(Q)), check_finite=False)
+            step -= ones * (step.sum() / ones.sum())
+        return -step if np.all(np.isfinite(step)) else None
+    return None
+
+
+def _shortest(Q: Array, G: Array, balanced: bool) -> Array:
+    """The same step, without its part along flat directions, which would only run into bounds."""
+    if balanced:
+        rows = Q.mean(axis=0)
+        Q = Q - rows - rows[:, None] + rows.mean()
+        G = G - G.mean()
+    values, vectors = np.linalg.eigh(Q)
+    steep = values > RANK * len(Q) * max(values[-1], 0.0)
+    vectors = vectors[:, steep]
+    return -vectors @ ((vectors.T @ G) / values[steep])
+
+
+def _length(u: Array, direction: Array, low: Array, high: Array) -> tuple[float, int]:
+    """How much of the direction fits between the bounds, and which variable stops it (-1 for none)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = np.where(direction > 0, (high - u) / direction, np.where(direction < 0, (low - u) / direction, np.inf))
+    first = int(np.argmin(limits))
+    return (1.0, -1) if limits[first] >= 1 else (max(float(limits[first]), 0.0), first)
+
+
 # Pair steps within a working set, and rounds between two looks at what may be set aside.
 STEPS = 20_000
-LOOK = 3
+LOOK = 3  # rounds between two looks at which samples still move
 # Rounds over which the pace is measured.
 MEMORY = 60
 #: Rounds without much progress after which Newton steps are tried.
@@ -101,6 +206,7 @@ class Run:
         gap = state.gap()
         self.values.append(state.value)
         self.smallest.append(min(gap, self.smallest[-1] if self.smallest else np.inf))
+        # Less than the last digit.
         still = fall <= 1e-15 * abs(state.value)
         close = gap <= self.aim * self.magnitude()
         if (close or still) and self.prove(still):
@@ -116,6 +222,7 @@ class Run:
     def crawls(self, finished: bool) -> bool:
         """Whether the steps follow a narrow valley, and Newton steps are cheap: it is then time for some."""
         recent = self.smallest[-PATIENCE:]
+        # That many rounds should take two thirds off the gap.
         slow = self.rounds % PATIENCE == 0 and len(recent) == PATIENCE and recent[-1] > 0.3 * recent[0]
         # With many samples an exact gradient is expensive, and of use only near the end.
         due = len(self.problem.y) <= FEW or recent[-1] <= 0.01 * self.magnitude()
@@ -152,6 +259,7 @@ class Run:
             relative = watch.latest.relative_gap if watch.latest is not None else relative
         best = min(self.exact, default=np.inf)
         self.exact.append(relative)
+        # Three proofs that leave more than 0.7 of the gap: rounding, not work, is what remains.
         stuck = relative > 0.7 * best and len(self.exact) > 3 and min(self.exact[-3:]) > 0.7 * min(self.exact[:-3])
         if stuck:
             self.restart()
@@ -185,6 +293,7 @@ def _interior_start(problem: Problem, watch: Watch) -> Point | None:
     solver = InteriorPoint()
     if solver.refusal(explicit):
         return None
+    # The gap behind the kernel is larger than that on the factor: two digits are kept for it.
     inner = Watch(tol=0.01 * watch.tol, max_iter=200, deadline=watch.deadline, interrupted=watch.interrupted)
     u = solver.solve(explicit, inner).u
     if u is None or not np.all(np.isfinite(u)):

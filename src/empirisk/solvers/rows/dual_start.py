@@ -27,6 +27,7 @@ def beginning(problem: Problem, low: Array, high: Array, start: Point | None) ->
         products = stretch * problem.design.dot(-start.u / problem.penalty.l2)
         if problem.intercept:
             u = balanced(u, low, high, -problem.tilt)
+        # A sum that is zero but for rounding.
         is_balanced = not problem.intercept or abs(u.sum() + problem.tilt) <= 1e-12 * np.abs(u).sum()
         if is_balanced and problem.conjugate_sum(u) - 0.5 * float(u @ products) <= 0:
             return u, products
@@ -68,6 +69,7 @@ def balanced(u: Array, low: Array, high: Array, aim: float) -> Array:
 def best_intercept(problem: Problem, products: Array, *around: float) -> float:
     """argmin_b  sum_i s_i loss(y_i, products_i + b) + tilt b, by bisection of its slope, from about given values."""
 
+    # What the sum of all slopes is off by, with digits to spare.
     rounding = 1e-13 * (float(problem.scale.sum()) + abs(problem.tilt))
 
     def slope(b: float) -> float:
@@ -75,8 +77,10 @@ def best_intercept(problem: Problem, products: Array, *around: float) -> float:
         total = float(np.sum(problem.scale * problem.loss.derivative(problem.y, products + b))) + problem.tilt
         return total if abs(total) > rounding else 0.0
 
+    # An open end stands as 1e100 and more, and says nothing of b.
     known = [value for value in around if abs(value) < 1e100] or [0.0]
     left, right = min(known), max(known)
+    # The first reach only saves doublings: a millionth of the value, of 1e-6 where that is zero.
     reach = max(right - left, 1e-6 * max(abs(left), abs(right), 1e-6))
     left, right = _bracket(slope, left, right, reach)
     first = _threshold(lambda b: slope(b) >= 0, left, right)

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.needs import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM
+from empirisk.solvers.base import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM, Solver, Watch
 from empirisk.solvers.rows.row_cache import gram
 
 Array = NDArray[np.float64]

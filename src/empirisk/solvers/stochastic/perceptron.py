@@ -10,8 +10,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.losses.base import Ramp
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.needs import NO_PENALTY, Need
+from empirisk.solvers.base import NO_PENALTY, Need, Solver, Watch
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, gram
 
 Array = NDArray[np.float64]

@@ -13,9 +13,8 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import CONVEX, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
-from empirisk.solvers.needs import CONVEX, EXPLICIT, L2_PART, NORMS, Need
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
