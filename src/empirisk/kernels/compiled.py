@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from empirisk.kernels.tiles import result
+from empirisk.linalg.compiled import inner_with, loop
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 
@@ -198,7 +199,7 @@ def _exponential(line):
 
 
 # Sums over a tile may be reordered, which lets the processor add several entries at a time.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@inner_with({"reassoc", "contract"})
 def _product(line, coefficients):
     """<line, coefficients> in float64."""
     total = 0.0
@@ -207,7 +208,7 @@ def _product(line, coefficients):
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def walk(tiles, side, rule, work, out, coefficients, sums):
     """The tiles that begin at these rows and columns, into the block; of a symmetric one mirrored too.
 

@@ -1,17 +1,10 @@
-"""How loops of this folder are compiled: once, kept on disk, without Python's lock; x / 0 is infinite, as in NumPy.
-
-Nothing calls them from C, so no wrapper is made for that: it would cost a fifth of the time to compile.
-"""
-
-from typing import Any
+"""What the loops of this folder share: how they are compiled, and random numbers."""
 
 import numpy as np
-from numba import njit
 
-_njit: Any = njit  # its types do not know all of its options
-loop = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-#: For functions that only other compiled ones call: no wrapper for Python either, and no file of their own.
-inner = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+from empirisk.linalg.compiled import inner, loop
+
+__all__ = ["draw", "inner", "loop"]
 
 
 @inner

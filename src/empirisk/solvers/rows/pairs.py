@@ -8,9 +8,9 @@ the searches for the best pair are plain reductions, which the processor does fo
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import inner, inner_with, loop
 from empirisk.linalg.threads import in_threads
 from empirisk.problem import Point, Problem
 from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept
@@ -42,7 +42,7 @@ class Local(NamedTuple):
     gains: NDArray
 
 
-@njit(cache=True, nogil=True)
+@loop
 def set_offsets(u, low, high, tube, lift, drop):
     """The cost of moving each u_i beyond its gradient: that of the tube, or FAR at a bound."""
     for i in range(len(u)):
@@ -51,7 +51,10 @@ def set_offsets(u, low, high, tube, lift, drop):
 
 
 # No number is NaN or infinite here (the caller looks at the rows first), so reductions may be reordered.
-@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"})
+FINITE = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+
+
+@inner_with(FINITE)
 def _advance(G, lift, first, second, step):
     """G += step (first - second), and the smallest G + lift."""
     least = 1e308
@@ -61,7 +64,7 @@ def _advance(G, lift, first, second, step):
     return least
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"})
+@inner_with(FINITE)
 def _gains(G, drop, row, diagonal, own, price, flat, gains):
     """What the best step with each partner gains, up to a factor of one half; and the largest violation and gain."""
     worst = -1e308
@@ -78,7 +81,7 @@ def _gains(G, drop, row, diagonal, own, price, flat, gains):
     return worst, best
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _find(values, value):
     """The first place of a value that is known to be there."""
     for k in range(len(values)):
@@ -87,7 +90,7 @@ def _find(values, value):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _find_sum(G, lift, value):
     """The place of the smallest G + lift, given its value; rounding may differ in the last digit."""
     place = 0
@@ -99,14 +102,14 @@ def _find_sum(G, lift, value):
     return place
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _offsets(u, low, high, tube):
     lift = FAR if u >= high else (tube if u >= 0 else -tube)
     drop = -FAR if u <= low else (-tube if u <= 0 else tube)
     return lift, drop
 
 
-@njit(cache=True, nogil=True)
+@loop
 def solve_pairs(local, tube, flat, tol, limit):
     """Second-order pair steps until the largest violation is within ``tol``; returns it and the steps taken.
 
@@ -155,7 +158,7 @@ def gather(rows: NDArray, slots: Indices, columns: Indices, out: NDArray, corner
     in_threads(run, range(0, len(slots), step))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def gather_some(rows, slots, columns, first, stop, out, corner):
     """The same for the slots from one place to another."""
     for a in range(first, stop):

@@ -3,10 +3,10 @@
 from typing import cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.kernels.items import take
+from empirisk.linalg.compiled import loop, loop_with
 from empirisk.linalg.threads import in_threads
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
@@ -191,7 +191,7 @@ def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, 
     in_threads(run, range(0, len(G), chunk))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@loop_with({"reassoc", "contract"})
 def add_rows(rows, slots, factors, begin, end, G):
     """G[begin:end] += factors' rows[slots], four rows at a time; sums of a block are held in the rows' precision."""
     block = np.empty(BLOCK, dtype=rows.dtype)
@@ -214,7 +214,7 @@ def add_rows(rows, slots, factors, begin, end, G):
             G[start + k] += block[k]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def narrow_rows(flat, slots, width, columns):
     """Keep some increasing columns of the rows at ``slots`` of a flat buffer, each at the beginning of its slot."""
     for slot in slots:

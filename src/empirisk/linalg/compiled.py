@@ -1,0 +1,24 @@
+"""How loops are compiled: once, kept on disk, without Python's lock; x / 0 is infinite, as in NumPy.
+
+Nothing calls them from C, so no wrapper is made for that: it would cost a fifth of the time to compile.
+"""
+
+from typing import Any
+
+from numba import njit
+
+_njit: Any = njit  # its types do not know all of its options
+_ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+loop = _njit(cache=True, **_ALL)
+#: For functions that only other compiled ones call: no wrapper for Python either, and no file of their own.
+inner = _njit(no_cpython_wrapper=True, **_ALL)
+
+
+def loop_with(fastmath: set[str]) -> Any:
+    """`loop` with sums that may be reordered, or numbers that are known to be finite."""
+    return _njit(cache=True, fastmath=fastmath, **_ALL)
+
+
+def inner_with(fastmath: set[str]) -> Any:
+    """`inner` with sums that may be reordered, or numbers that are known to be finite."""
+    return _njit(no_cpython_wrapper=True, fastmath=fastmath, **_ALL)
