@@ -232,6 +232,24 @@ def test_a_linear_machine_in_words(learned):
     assert words.startswith(f"{encoder.numbers_.scale[k]:.3g} more")
 
 
+def test_words_of_texts_for_machines_that_are_no_sum():
+    words = RANDOM.choice(["now", "tea", "rain", "sun"], (400, 6))
+    words[::2, 0] = "gold"
+    table = pl.DataFrame(
+        {"text": [" ".join([*row, str(k)]) for k, row in enumerate(words)], "y": ["spam", "ham"] * 200}
+    )
+    found = er.learn(table, "y", machines=["neighbours"], types={"text": "text"})
+    [block] = machine.words_of_texts(found)
+    word, rows, held, others = block.rows[0]
+    there = np.array(["gold" in text for text in found.plan.frame["text"][found.plan.test]])
+    chances = found.test.probabilities[:, 1]
+    assert word == "gold"
+    assert rows.key == there.sum()
+    assert held.key == pytest.approx(chances[there].mean())
+    assert others.key == pytest.approx(chances[~there].mean())
+    assert "Words that go with the prediction" in report.page(found)
+
+
 def test_the_tree_is_drawn_in_the_units_of_the_table(grown, browser, folder):
     opened(browser, folder, "tree")
     drawn = shown(browser, "#learned figure.full svg")

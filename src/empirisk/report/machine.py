@@ -14,7 +14,8 @@ from empirisk.report.words import named, number, plain
 from empirisk.tables.model import settings_of
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
-IMPORTANT = 20  # columns that are listed
+IMPORTANT = 12  # columns that are listed
+SPOKEN = 10  # test rows that must have a word, and lack it
 WEIGHTS, SIDES = 25, 5  # weights that are listed; for each of several classes, on each side
 
 
@@ -28,8 +29,7 @@ def learned_what(learned: Any) -> Section:
     if learned.effects:
         blocks += effects(learned)
     terms = terms_of(learned.model)
-    if terms is not None:
-        blocks += coefficients(learned, terms)
+    blocks += words_of_texts(learned) if terms is None else coefficients(learned, terms)
     if isinstance(core(learned.model), (TreeClassifier, TreeRegressor)):
         blocks.append(_tree(learned))
     return Section("learned", "What it learned", blocks)
@@ -64,6 +64,35 @@ def effects(learned: Any) -> list[Any]:
     return [Text(text), Figures(drawn)]
 
 
+def words_of_texts(learned: Any) -> list[Any]:
+    """What the model says of test rows with a word of a text and without it, for machines that are no weighted sum."""
+    classes, test, encoder = learned.classes, learned.test, learned.model.pipeline[0]
+    if classes is not None and len(classes) != 2:
+        return []
+    said = test.predictions if classes is None else test.predictions == classes[1]
+    said = np.asarray(said if classes is None or test.probabilities is None else test.probabilities[:, 1], dtype=float)
+    found = []
+    for name, block in zip(learned.model.schema.of_kind("text"), encoder.texts_, strict=True):
+        there = (block.transform(learned.plan.frame[name][learned.plan.test]) > 0).tocsc()
+        rows = np.asarray(there.sum(axis=0)).ravel()
+        often = np.flatnonzero((rows >= SPOKEN) & (rows <= len(said) - SPOKEN))
+        held = (said @ there)[often] / rows[often]
+        others = (said.sum() - held * rows[often]) / (len(said) - rows[often])
+        words = block.names()
+        found += [(words[k], int(rows[k]), *pair) for k, *pair in zip(often, held, others, strict=True)]
+    found.sort(key=lambda word: -abs(word[2] - word[3]) * np.sqrt(word[1]))  # in standard errors, all but a factor
+    if not found:
+        return []
+    shown = number if classes is None else "{:.1%}".format
+    rows = [
+        [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
+        for word, count, mine, theirs in found[:IMPORTANT]
+    ]
+    head = [Head("Word"), Head("Test rows", number=True), Head("With it", number=True), Head("Without", number=True)]
+    what = learned.target if classes is None else f"probability of {named(learned, classes[1])}"
+    return [Table(f"Words that go with the prediction (average {what})", head, rows)]
+
+
 def coefficients(learned: Any, terms: Terms) -> list[Any]:
     """The weights of a linear machine in words."""
     if len(terms.weights) == 1:
@@ -96,7 +125,7 @@ def _one_output(learned: Any, terms: Terms) -> Table:
 
 
 def _tree(learned: Any) -> Figure:
-    caption = "The upper branch is the one on which the condition holds; what holds or not is 1 or 0."
+    caption = "On the upper branch the condition holds. What holds or not, such as town=Ulm, is 1 or 0."
     return guarded("The tree", caption, lambda: tree(core(learned.model), learned.model.pipeline[0]), wide=True)
 
 
