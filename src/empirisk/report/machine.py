@@ -9,9 +9,9 @@ from empirisk import plots
 from empirisk.plots import style
 from empirisk.report.blocks import Cell, Code, Figure, Figures, Head, Section, Table, Text
 from empirisk.report.figures import effect, guarded, picture, tree
-from empirisk.report.terms import Terms, core, in_words, terms_of
+from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, number, plain
-from empirisk.tables.model import settings_of
+from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 IMPORTANT = 12  # columns that are listed
@@ -30,7 +30,7 @@ def learned_what(learned: Any) -> Section:
         blocks += effects(learned)
     terms = terms_of(learned.model)
     blocks += words_of_texts(learned) if terms is None else coefficients(learned, terms)
-    if isinstance(core(learned.model), (TreeClassifier, TreeRegressor)):
+    if isinstance(uncalibrated(learned.model.machine), (TreeClassifier, TreeRegressor)):
         blocks.append(_tree(learned))
     return Section("learned", "What it learned", blocks)
 
@@ -108,7 +108,7 @@ def coefficients(learned: Any, terms: Terms) -> list[Any]:
 
 def _one_output(learned: Any, terms: Terms) -> Table:
     positive = None if learned.classes is None else named(learned, learned.classes[-1])
-    odds = str(getattr(core(learned.model), "loss", "")).lower().startswith("logistic")
+    odds = str(getattr(uncalibrated(learned.model.machine), "loss", "")).lower().startswith("logistic")
     places = terms.largest(0, WEIGHTS)
     top = max((abs(float(terms.weights[0, k])) for k in places), default=1.0)
     rows = []
@@ -126,12 +126,14 @@ def _one_output(learned: Any, terms: Terms) -> Table:
 
 def _tree(learned: Any) -> Figure:
     caption = "On the upper branch the condition holds. What holds or not, such as town=Ulm, is 1 or 0."
-    return guarded("The tree", caption, lambda: tree(core(learned.model), learned.model.pipeline[0]), wide=True)
+    return guarded(
+        "The tree", caption, lambda: tree(uncalibrated(learned.model.machine), learned.model.pipeline[0]), wide=True
+    )
 
 
 def machine(learned: Any) -> Section:
     """The machine: its settings, its equation, its certificate, and whether more rows would help."""
-    certificate = getattr(core(learned.model), "certificate_", None)
+    certificate = getattr(uncalibrated(learned.model.machine), "certificate_", None)
     blocks: list[Any] = [Text(f"{learned.champion.title}, with the settings that did best on the folds.")]
     if "probabilities" in learned.model.description:
         blocks.append(Text(f"Its probabilities are made of {learned.model.description['probabilities']}."))
@@ -148,7 +150,7 @@ def machine(learned: Any) -> Section:
 
 def equation(learned: Any) -> str:
     """The machine as code and, where it is one, as the equation."""
-    fitted = core(learned.model)
+    fitted = uncalibrated(learned.model.machine)
     lines = [settings_of(fitted)]
     if hasattr(fitted, "loss") and hasattr(fitted, "C") and hasattr(fitted, "penalty"):
         lines += [

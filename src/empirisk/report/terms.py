@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.report.words import number
+from empirisk.tables.model import uncalibrated
 
 TERMS = 8  # of an equation that are shown
 
@@ -40,15 +41,9 @@ class Terms:
         return [int(k) for k in order if weights[k] != 0]
 
 
-def core(model: Any) -> Any:
-    """The machine of a table's model; where its margins are calibrated into probabilities, the one that gives them."""
-    calibrated = getattr(model.machine, "calibrated_classifiers_", None)
-    return calibrated[0].estimator if calibrated else model.machine
-
-
 def terms_of(model: Any) -> Terms | None:
     """The terms of a table's model, or None where its machine is not linear in what the encoder makes."""
-    encoder, machine = model.pipeline[0], core(model)
+    encoder, machine = model.pipeline[0], uncalibrated(model.machine)
     weights, names = getattr(machine, "coef_", None), getattr(encoder, "names_", None)
     if weights is None or names is None or np.ndim(weights) > 2:
         return None
