@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 import empirisk as er
 from empirisk import plots, report
 from empirisk.league.unsupervised import describe
-from empirisk.report import machine, unsupervised, verdict
+from empirisk.report import figures, machine, unsupervised, verdict
 from tests.browser import browsing
 
 RANDOM = np.random.default_rng(0)
@@ -191,6 +191,19 @@ def test_the_threshold_is_chosen_by_its_costs(browser, learned, folder):
     # No threshold finds them all with fewer false alarms.
     assert alarms == int((~there & (chances >= chances[there].min())).sum())
     assert shown(browser, "#cost") == f"{alarms:,}"
+
+
+def test_the_calibration_of_a_rare_class_shows_its_corner():
+    chances = RANDOM.uniform(0, 0.05, 2000)
+    truth = np.where(RANDOM.random(2000) < chances, "yes", "no")
+    axes = figures.canvas()
+    verdict.calibration(axes, truth, chances, "yes")
+    assert axes.get_xlim()[1] < 0.2
+    assert axes.lines[0].get_xydata().max() < axes.get_xlim()[1]
+    assert axes.texts[0].get_text() == "200"  # a tenth of the rows
+    whole = figures.canvas()
+    verdict.calibration(whole, truth, 20 * chances, "yes")
+    assert whole.get_xlim()[1] > 1
 
 
 def test_numbers_have_residuals_and_one_measure_of_errors(browser, numbers, folder):

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact, ttest_ind
 
@@ -19,6 +20,7 @@ WORST, BESIDE = 12, 5  # rows that are listed, and columns beside them
 THRESHOLDS = 100
 GROUPS, LEAST, MOST_LEVELS = 12, 20, 20  # groups that are listed, rows they must have, words that make groups
 SURPRISE = 0.05
+RARE = 0.2  # probabilities that are nearly all smaller are looked at closely
 
 
 def test(learned: Any) -> Section:
@@ -138,9 +140,19 @@ def figures(learned: Any) -> Iterator[Figure]:
     if learned.test.probabilities is not None:
         yield picture(
             "Calibration",
-            "Whether 80 % means 80 %: points on the diagonal keep their word. Numbers and bars count rows.",
-            lambda axes: plots.calibration(truth, scores, positive=positive, axes=axes),
+            "Whether 80 % means 80 %: points on the diagonal keep their word. Numbers above count the rows.",
+            lambda axes: calibration(axes, truth, scores, positive),
         )
+
+
+def calibration(axes: Axes, truth: NDArray, chances: NDArray[np.float64], positive: Any) -> None:
+    """Calibration; of a rare class, whose probabilities are small, the corner where they are."""
+    rare = float(np.quantile(chances, 0.95)) < RARE
+    plots.calibration(truth, chances, positive=positive, cut="quantile" if rare else "uniform", axes=axes)
+    if rare:
+        points = axes.lines[0].get_xydata()
+        limit = 1.3 * float(np.max(points))
+        axes.set(xlim=(-0.03 * limit, limit), ylim=(-0.03 * limit, limit))
 
 
 def residuals(learned: Any) -> Iterator[Figure]:
