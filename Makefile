@@ -20,7 +20,7 @@ MINUTES ?= 10
 .PHONY: learn test check bounds fuzz browser format bench clean
 
 learn: $(LEARNS)
-	$(BIN)/empirisk learn $(TABLE)
+	$(BIN)/empirisk learn $(TABLE) --force
 	@echo "Look at $(TABLE).report.html, and try: $(BIN)/empirisk serve $(TABLE).model"
 
 test: check browser bounds

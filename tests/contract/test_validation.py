@@ -88,3 +88,12 @@ def test_and_not_less_than_once(features, wrap):
     for call in (lambda: er.SVM(features=features).fit(wrap(wrong), TWO), lambda: machine.predict(wrap(wrong))):
         with pytest.raises(ValueError, match="NaN"):
             call()
+
+
+def test_many_classes_of_many_rows_are_no_cause_for_doubt():
+    """Warnings are errors here: scikit-learn's is for classes that mostly have one row."""
+    y = np.repeat([f"class {k}" for k in range(60)], 3)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    assert len(er.NearestCentroid().fit(X, y).classes_) == 60
+    with pytest.warns(UserWarning, match="unique classes is greater than 50%"):
+        er.NearestCentroid().fit(X[:60], y[::3])

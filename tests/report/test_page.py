@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 import empirisk as er
 from empirisk import plots, report
 from empirisk.league.unsupervised import describe
-from empirisk.report import machine, unsupervised, verdict
+from empirisk.report import figures, machine, unsupervised, verdict
 from tests.browser import browsing
 
 RANDOM = np.random.default_rng(0)
@@ -193,6 +193,19 @@ def test_the_threshold_is_chosen_by_its_costs(browser, learned, folder):
     assert shown(browser, "#cost") == f"{alarms:,}"
 
 
+def test_the_calibration_of_a_rare_class_shows_its_corner():
+    chances = RANDOM.uniform(0, 0.05, 2000)
+    truth = np.where(RANDOM.random(2000) < chances, "yes", "no")
+    axes = figures.canvas()
+    verdict.calibration(axes, truth, chances, "yes")
+    assert axes.get_xlim()[1] < 0.2
+    assert axes.lines[0].get_xydata().max() < axes.get_xlim()[1]
+    assert axes.texts[0].get_text() == "200"  # a tenth of the rows
+    whole = figures.canvas()
+    verdict.calibration(whole, truth, 20 * chances, "yes")
+    assert whole.get_xlim()[1] > 1
+
+
 def test_numbers_have_residuals_and_one_measure_of_errors(browser, numbers, folder):
     opened(browser, folder, "numbers")
     error = np.sqrt(np.mean((numbers.test.truth - numbers.test.predictions) ** 2))
@@ -230,6 +243,24 @@ def test_a_linear_machine_in_words(learned):
     assert weight.key == np.ravel(fitted.coef_)[k]
     assert words.endswith(f"odds of malignant times {np.exp(np.ravel(fitted.coef_)[k]):.3g}")
     assert words.startswith(f"{encoder.numbers_.scale[k]:.3g} more")
+
+
+def test_words_of_texts_for_machines_that_are_no_sum():
+    words = RANDOM.choice(["now", "tea", "rain", "sun"], (400, 6))
+    words[::2, 0] = "gold"
+    table = pl.DataFrame(
+        {"text": [" ".join([*row, str(k)]) for k, row in enumerate(words)], "y": ["spam", "ham"] * 200}
+    )
+    found = er.learn(table, "y", machines=["neighbours"], types={"text": "text"})
+    [block] = machine.words_of_texts(found)
+    word, rows, held, others = block.rows[0]
+    there = np.array(["gold" in text for text in found.plan.frame["text"][found.plan.test]])
+    chances = found.test.probabilities[:, 1]
+    assert word == "gold"
+    assert rows.key == there.sum()
+    assert held.key == pytest.approx(chances[there].mean())
+    assert others.key == pytest.approx(chances[~there].mean())
+    assert "Words that go with the prediction" in report.page(found)
 
 
 def test_the_tree_is_drawn_in_the_units_of_the_table(grown, browser, folder):

@@ -100,7 +100,8 @@ def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDAr
     try:
         labels = _distinct(y)
         if not continuous:
-            check_classification_targets(labels)
+            # As many of them as rows, up to twice each: scikit-learn wonders about classes that mostly have one row.
+            check_classification_targets(np.resize(labels, min(len(y), 2 * len(labels))))
         return labels if weights.min() > 0 else np.unique(y[weights > 0])
     except TypeError as error:  # labels that cannot be compared: None, or words beside numbers
         kinds = sorted({type(label).__name__ for label in y.tolist()})

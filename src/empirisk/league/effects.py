@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from empirisk.league.split import Plan
 
 #: Rows whose predictions are averaged, values of a column that are tried, columns that are looked at.
-ROWS, VALUES, WORDS, COLUMNS = 200, 15, 10, 6
+ROWS, VALUES, WORDS, COLUMNS = 200, 9, 10, 6
 #: Values of numbers run between these quantiles: beyond them there are few rows to learn from.
 OUTER = (0.02, 0.98)
 MOST_CLASSES = 4  # lines of a picture that are told apart
@@ -73,8 +73,15 @@ def _values(series: pl.Series, kind: str) -> list[Any]:
     if kind == "category":
         counts = present.value_counts(name="rows").sort(["rows", series.name], descending=[True, False])
         return counts.head(WORDS)[series.name].to_list()
-    shares = np.linspace(*OUTER, VALUES) if len(present) else []
-    return pl.Series([present.quantile(share, "nearest") for share in shares]).unique().sort().to_list()
+    if not len(present):
+        return []
+    # Values that as many rows have, and values as far apart: either leaves gaps where the other has none.
+    ordered = present.sort()
+    numbers = ordered.cast(pl.Int64).to_numpy() if kind == "date" else ordered.to_numpy()
+    shares = np.round(np.linspace(*OUTER, VALUES) * (len(ordered) - 1)).astype(int)
+    even = np.linspace(numbers[shares[0]], numbers[shares[-1]], VALUES)
+    nearest = np.minimum(np.searchsorted(numbers, even), shares[-1])
+    return ordered.gather(np.unique(np.concatenate([shares, nearest]))).unique().sort().to_list()
 
 
 def _effect(plan: Plan, pipeline: Pipeline, frame: pl.DataFrame, name: str, kind: str, values: list[Any]) -> Effect:

@@ -349,7 +349,7 @@ def _label(axes: Axes, counts: np.ndarray, shares: np.ndarray, names: list[str])
 
 
 CUTS = ("uniform", "quantile")
-COUNTED, APART = 0.15, 0.07  # height of the tallest bar of rows, and least room between their numbers
+APART = 0.07  # least room between numbers of rows
 
 
 def calibration(
@@ -365,7 +365,7 @@ def calibration(
     """Draw how often the class came true against how probable it was said to be; the diagonal is perfect.
 
     Whiskers are 95 % intervals (Clopper-Pearson) of each bin's rate: a point is off only if its whisker misses the
-    diagonal. For one class, pale bars along the bottom and numbers above the axes count the rows of each bin.
+    diagonal. For one class, numbers above the axes count the rows of each bin.
 
     Parameters
     ----------
@@ -425,13 +425,12 @@ def calibration(
 
 
 def _count(axes: Axes, places: Array, rows: Array) -> None:
-    """Rows of each bin: bars that leave the points in sight, and numbers above the axes where they do not overlap."""
-    heights = COUNTED * rows / rows.max()
-    axes.bar(places, heights, width=0.03, color=style.PALETTE[8], alpha=0.35, linewidth=0, zorder=1)
+    """Rows of each bin, as numbers above the axes where they do not overlap."""
     last = -np.inf
     for place, count in zip(places, rows, strict=True):
         if place - last >= APART:
-            axes.text(place, 1.03, f"{count:,.6g}", fontsize=7, ha="center", va="bottom", color=style.SOFT)
+            look: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "bottom", "color": style.SOFT}
+            axes.text(place, 1.01, f"{count:,.6g}", transform=axes.get_xaxis_transform(), **look)
             last = place
 
 

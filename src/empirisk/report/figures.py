@@ -26,7 +26,7 @@ MOST_LINES = 6  # classes that are told apart
 NAME = 18  # letters of a name beside an axis
 BINS = 30
 LARGE = 10_000  # numbers whose noughts take the room of their neighbours
-FEW = 10  # whole numbers that are named one by one along an axis
+FEW = 10  # whole numbers between which an axis names none
 #: Black, the greys of `plots.style`, white and the first colour, in the words of the style sheet.
 FOLLOWING = {
     "#000000": "var(--ink)",
@@ -96,7 +96,7 @@ def tree(machine: Any, encoder: Any) -> str:
     spoken = copy(machine)
     spoken.nodes_ = replace(nodes, threshold=threshold)
     spoken.columns_ = replace(machine.columns_, names=tuple(encoder.names_))
-    figure = plots.tree(spoken, max_depth=4)
+    figure = plots.tree(spoken, max_depth=3)  # as wide as the page
     figure.patch.set_alpha(0)
     return plots.to_svg(figure)
 
@@ -124,8 +124,8 @@ def effect(axes: Axes, found: Any, what: str, limits: tuple[float, float]) -> No
         style.dress(axes, "", style.plain(found.column, 40), style.plain(what, 30))
         if found.kind == "date":
             dated(axes)
-        elif len(places) <= FEW and all(value == round(value) for value in places):
-            axes.set_xticks(places)
+        elif max(places) - min(places) <= FEW and all(value == round(value) for value in places):
+            style.whole_numbers(axes)
     if len(found.outputs) > 1:
         style.legend(axes)
 

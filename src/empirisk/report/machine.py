@@ -11,10 +11,11 @@ from empirisk.report.blocks import Cell, Code, Figure, Figures, Head, Section, T
 from empirisk.report.figures import effect, guarded, picture, tree
 from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, number, plain
-from empirisk.tables.model import settings_of
+from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
-IMPORTANT = 20  # columns that are listed
+IMPORTANT = 12  # columns that are listed
+SPOKEN = 10  # test rows that must have a word, and lack it
 WEIGHTS, SIDES = 25, 5  # weights that are listed; for each of several classes, on each side
 
 
@@ -28,9 +29,8 @@ def learned_what(learned: Any) -> Section:
     if learned.effects:
         blocks += effects(learned)
     terms = terms_of(learned.model)
-    if terms is not None:
-        blocks += coefficients(learned, terms)
-    if isinstance(learned.model.machine, (TreeClassifier, TreeRegressor)):
+    blocks += words_of_texts(learned) if terms is None else coefficients(learned, terms)
+    if isinstance(uncalibrated(learned.model.machine), (TreeClassifier, TreeRegressor)):
         blocks.append(_tree(learned))
     return Section("learned", "What it learned", blocks)
 
@@ -64,6 +64,35 @@ def effects(learned: Any) -> list[Any]:
     return [Text(text), Figures(drawn)]
 
 
+def words_of_texts(learned: Any) -> list[Any]:
+    """What the model says of test rows with a word of a text and without it, for machines that are no weighted sum."""
+    classes, test, encoder = learned.classes, learned.test, learned.model.pipeline[0]
+    if classes is not None and len(classes) != 2:
+        return []
+    said = test.predictions if classes is None else test.predictions == classes[1]
+    said = np.asarray(said if classes is None or test.probabilities is None else test.probabilities[:, 1], dtype=float)
+    found = []
+    for name, block in zip(learned.model.schema.of_kind("text"), encoder.texts_, strict=True):
+        there = (block.transform(learned.plan.frame[name][learned.plan.test]) > 0).tocsc()
+        rows = np.asarray(there.sum(axis=0)).ravel()
+        often = np.flatnonzero((rows >= SPOKEN) & (rows <= len(said) - SPOKEN))
+        held = (said @ there)[often] / rows[often]
+        others = (said.sum() - held * rows[often]) / (len(said) - rows[often])
+        words = block.names()
+        found += [(words[k], int(rows[k]), *pair) for k, *pair in zip(often, held, others, strict=True)]
+    found.sort(key=lambda word: -abs(word[2] - word[3]) * np.sqrt(word[1]))  # in standard errors, all but a factor
+    if not found:
+        return []
+    shown = number if classes is None else "{:.1%}".format
+    rows = [
+        [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
+        for word, count, mine, theirs in found[:IMPORTANT]
+    ]
+    head = [Head("Word"), Head("Test rows", number=True), Head("With it", number=True), Head("Without", number=True)]
+    what = learned.target if classes is None else f"probability of {named(learned, classes[1])}"
+    return [Table(f"Words that go with the prediction (average {what})", head, rows)]
+
+
 def coefficients(learned: Any, terms: Terms) -> list[Any]:
     """The weights of a linear machine in words."""
     if len(terms.weights) == 1:
@@ -79,7 +108,7 @@ def coefficients(learned: Any, terms: Terms) -> list[Any]:
 
 def _one_output(learned: Any, terms: Terms) -> Table:
     positive = None if learned.classes is None else named(learned, learned.classes[-1])
-    odds = str(getattr(learned.model.machine, "loss", "")).lower().startswith("logistic")
+    odds = str(getattr(uncalibrated(learned.model.machine), "loss", "")).lower().startswith("logistic")
     places = terms.largest(0, WEIGHTS)
     top = max((abs(float(terms.weights[0, k])) for k in places), default=1.0)
     rows = []
@@ -96,13 +125,15 @@ def _one_output(learned: Any, terms: Terms) -> Table:
 
 
 def _tree(learned: Any) -> Figure:
-    caption = "The upper branch is the one on which the condition holds; what holds or not is 1 or 0."
-    return guarded("The tree", caption, lambda: tree(learned.model.machine, learned.model.pipeline[0]), wide=True)
+    caption = "On the upper branch the condition holds. What holds or not, such as town=Ulm, is 1 or 0."
+    return guarded(
+        "The tree", caption, lambda: tree(uncalibrated(learned.model.machine), learned.model.pipeline[0]), wide=True
+    )
 
 
 def machine(learned: Any) -> Section:
     """The machine: its settings, its equation, its certificate, and whether more rows would help."""
-    certificate = getattr(learned.model.machine, "certificate_", None)
+    certificate = getattr(uncalibrated(learned.model.machine), "certificate_", None)
     blocks: list[Any] = [Text(f"{learned.champion.title}, with the settings that did best on the folds.")]
     if "probabilities" in learned.model.description:
         blocks.append(Text(f"Its probabilities are made of {learned.model.description['probabilities']}."))
@@ -119,7 +150,7 @@ def machine(learned: Any) -> Section:
 
 def equation(learned: Any) -> str:
     """The machine as code and, where it is one, as the equation."""
-    fitted = learned.model.machine
+    fitted = uncalibrated(learned.model.machine)
     lines = [settings_of(fitted)]
     if hasattr(fitted, "loss") and hasattr(fitted, "C") and hasattr(fitted, "penalty"):
         lines += [

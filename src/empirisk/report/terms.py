@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.report.words import number
+from empirisk.tables.model import uncalibrated
 
 TERMS = 8  # of an equation that are shown
 
@@ -42,7 +43,7 @@ class Terms:
 
 def terms_of(model: Any) -> Terms | None:
     """The terms of a table's model, or None where its machine is not linear in what the encoder makes."""
-    encoder, machine = model.pipeline[0], model.machine
+    encoder, machine = model.pipeline[0], uncalibrated(model.machine)
     weights, names = getattr(machine, "coef_", None), getattr(encoder, "names_", None)
     if weights is None or names is None or np.ndim(weights) > 2:
         return None

@@ -5,8 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from scipy.stats import ttest_ind
+from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
 from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Head, Section, Table, Text
@@ -17,8 +18,9 @@ MOST_CLASSES = 30  # of a matrix that is still read
 CONFUSED = 20  # pairs of classes that are listed where the matrix is not
 WORST, BESIDE = 12, 5  # rows that are listed, and columns beside them
 THRESHOLDS = 100
-GROUPS, LEAST, MOST_LEVELS = 15, 20, 20  # groups that are listed, rows they must have, words that make groups
+GROUPS, LEAST, MOST_LEVELS = 12, 20, 20  # groups that are listed, rows they must have, words that make groups
 SURPRISE = 0.05
+RARE = 0.2  # probabilities that are nearly all smaller are looked at closely
 
 
 def test(learned: Any) -> Section:
@@ -138,9 +140,19 @@ def figures(learned: Any) -> Iterator[Figure]:
     if learned.test.probabilities is not None:
         yield picture(
             "Calibration",
-            "Whether 80 % means 80 %: points on the diagonal keep their word. Numbers and bars count rows.",
-            lambda axes: plots.calibration(truth, scores, positive=positive, axes=axes),
+            "Whether 80 % means 80 %: points on the diagonal keep their word. Numbers above count the rows.",
+            lambda axes: calibration(axes, truth, scores, positive),
         )
+
+
+def calibration(axes: Axes, truth: NDArray, chances: NDArray[np.float64], positive: Any) -> None:
+    """Calibration; of a rare class, whose probabilities are small, the corner where they are."""
+    rare = float(np.quantile(chances, 0.95)) < RARE
+    plots.calibration(truth, chances, positive=positive, cut="quantile" if rare else "uniform", axes=axes)
+    if rare:
+        points = axes.lines[0].get_xydata()
+        limit = 1.3 * float(np.max(points))
+        axes.set(xlim=(-0.03 * limit, limit), ylim=(-0.03 * limit, limit))
 
 
 def residuals(learned: Any) -> Iterator[Figure]:
@@ -217,7 +229,7 @@ def _number(value: float) -> Cell:
 
 
 def subgroups(learned: Any) -> Table:
-    """Groups of test rows on which the error differs from the others' beyond chance, the surest difference first.
+    """Groups of test rows on which the error differs from the others' beyond chance, the worst first.
 
     Chances are multiplied by the number of groups that are looked at (Bonferroni).
     """
@@ -226,21 +238,28 @@ def subgroups(learned: Any) -> Table:
     groups = list(_groups(learned))
     for name, inside in groups:
         size = int(inside.sum())
-        if LEAST <= size <= len(inside) - LEAST and np.ptp(loss) > 0:
-            chance = float(ttest_ind(loss[inside], loss[~inside], equal_var=False).pvalue)
-            if chance * len(groups) <= SURPRISE:
-                found.append((chance, name, size, loss[inside].mean(), loss[~inside].mean()))
-    found.sort()
+        large = LEAST <= size <= len(inside) - LEAST and np.ptp(loss) > 0
+        if large and _chance(loss, inside, counted=learned.classes is not None) * len(groups) <= SURPRISE:
+            found.append((name, size, loss[inside].mean(), loss[~inside].mean()))
+    found.sort(key=lambda group: group[3] - group[2])
     # The mean of squares goes back to the unit of the target.
     numbers = learned.classes is None
     back = np.sqrt if numbers and error_of(learned.metric)[0] != "mean absolute error" else float
     word = error_of(learned.metric)[0].capitalize() if numbers else "Wrong"
     head = [Head("Group"), Head("Test rows", number=True), Head(word, number=True), Head("Elsewhere", number=True)]
     rows = []
-    for _, name, size, mine, theirs in found[:GROUPS]:
+    for name, size, mine, theirs in found[:GROUPS]:
         values = [Cell(number(float(v)) if numbers else f"{v:.1%}", float(v)) for v in (back(mine), back(theirs))]
         rows.append([name, Cell(f"{size:,}", size), *values])
     return Table("Groups of test rows that differ from the others beyond chance", head, rows)
+
+
+def _chance(loss: NDArray[np.float64], inside: NDArray[np.bool_], *, counted: bool) -> float:
+    """How likely chance alone makes a group differ so much: Fisher's test of counts, Welch's of means."""
+    if not counted:
+        return float(ttest_ind(loss[inside], loss[~inside], equal_var=False).pvalue)
+    wrong, right = loss > 0, loss == 0
+    return float(fisher_exact([[np.sum(part & side) for part in (wrong, right)] for side in (inside, ~inside)]).pvalue)
 
 
 def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
