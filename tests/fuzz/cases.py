@@ -78,6 +78,16 @@ def make(seed: int) -> Case:
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
 
 
+def without_clock(case: Case) -> Case:
+    """The case with limits of iterations where it has one of time: on a busy machine a clock would decide."""
+    parameters = case.machine.get_params()
+    if "max_time" in parameters:
+        case.machine.set_params(max_time=None)
+    if parameters.get("solver") in SMALL_STEPS:
+        case.machine.set_params(max_iter=50)
+    return case
+
+
 def _C(random: Random, loo: bool) -> Any:
     if random.random() < 0.08:
         return "loo" if loo and random.random() < 0.5 else "cv"

@@ -76,7 +76,7 @@ def fit(case: Case, **changes: Any) -> Outcome:
     return Outcome(clone(case.machine), **given)
 
 
-def run(case: Case, timed: bool = False) -> tuple[str, list[Finding]]:
+def run(case: Case, timed: bool = False, extras: int = 3) -> tuple[str, list[Finding]]:
     """How the fit of a case ended ("fitted" or "refused"), and everything that is wrong with it."""
     outcome = fit(case)
     found = list(_ends(case, outcome, timed))
@@ -85,7 +85,7 @@ def run(case: Case, timed: bool = False) -> tuple[str, list[Finding]]:
     found += _speaks_little(outcome)
     # Each seed looks at the certificate and at some of the rest: many seeds see everything.
     random = np.random.default_rng([11, case.seed])
-    chosen = random.permutation(len(EXTRA))[: 1 if outcome.seconds > SLOW else 3]
+    chosen = random.permutation(len(EXTRA))[: 1 if outcome.seconds > SLOW else extras]
     for check in (_is_finite, _is_certified, *(EXTRA[number] for number in chosen)):
         try:
             with warnings.catch_warnings():
