@@ -28,7 +28,10 @@ UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 def command(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="A CSV, TSV, Parquet, Arrow or JSON-lines file, or a bundled name.")],
+    table: Annotated[
+        str,
+        typer.Argument(help="A CSV, TSV, Parquet, Arrow, JSON-lines or XLSX file, a folder of Parquet, - or a name."),
+    ],
     *,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     no_target: Annotated[bool, typer.Option("--no-target", help="Find clusters and strange rows instead.")] = False,
@@ -50,6 +53,7 @@ def command(
         bool, typer.Option("--refit", help="Let the final model learn from all rows, those of the test too.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier model of that name.")] = False,
+    no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -96,6 +100,7 @@ def command(
             test_file=test_file,
             refit=refit,
             force=force,
+            header=not no_header,
             listener=screen,
         )
     if as_json:
