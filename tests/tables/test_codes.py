@@ -21,7 +21,7 @@ def test_a_leading_zero_makes_a_code(tmp_path):
     assert frame["plain"].dtype == pl.Int64
     assert frame["share"].dtype == pl.Float64
     schema = er.tables.understand(frame)
-    assert [column.kind for column in schema.columns] == ["category", "number", "number", "date", "category"]
+    assert [column.kind for column in schema.columns] == ["category", "number", "number", "date", "number"]
 
 
 def test_a_leading_zero_far_down_is_seen(tmp_path):

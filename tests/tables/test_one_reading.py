@@ -35,14 +35,14 @@ def test_codes_that_lost_their_zeros(model, tmp_path):
 
 @pytest.mark.parametrize("code", [12, 12.0, "00012"])
 def test_numbers_in_a_request(model, code):
-    rows, problems = Fields(model.schema, "y").check([{"zip": code, "x": 0.0}])
+    rows, problems = Fields(model.schema).check([{"zip": code, "x": 0.0}])
     assert problems == []
     assert rows["zip"].to_list() == ["00012"]
     assert model.predict(rows).tolist() == ["yes"]
 
 
 def test_a_number_of_any_size_in_a_request(model):
-    _, problems = Fields(model.schema, "y").check([{"zip": 10**60, "x": 0.0}])
+    _, problems = Fields(model.schema).check([{"zip": 10**60, "x": 0.0}])
     assert "no number of a usual size" in problems[0]["problem"]
 
 
@@ -67,7 +67,7 @@ def test_numbers_that_do_not_tell_words_apart_are_refused():
     assert column.convert(pl.Series(["7", "007"])).to_list() == ["7", "007"]
     with pytest.raises(EmpiriskError, match="Column 'code' holds numbers"):
         column.convert(pl.Series([7, 12]))
-    _, problems = Fields(er.tables.Schema((column,)), "y").check([{"code": 7}])
+    _, problems = Fields(er.tables.Schema((column,))).check([{"code": 7}])
     assert "read it as text" in problems[0]["problem"]
 
 

@@ -28,7 +28,10 @@ UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 def command(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="A CSV, TSV, Parquet, Arrow or JSON-lines file, or a bundled name.")],
+    table: Annotated[
+        str,
+        typer.Argument(help="A CSV, TSV, Parquet, Arrow, JSON-lines or XLSX file, a folder of Parquet, - or a name."),
+    ],
     *,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     no_target: Annotated[bool, typer.Option("--no-target", help="Find clusters and strange rows instead.")] = False,
@@ -46,10 +49,9 @@ def command(
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
     test_file: Annotated[str | None, typer.Option(help="A table to test on, instead of a share of the rows.")] = None,
-    refit: Annotated[
-        bool, typer.Option("--refit", help="Let the final model learn from all rows, those of the test too.")
-    ] = False,
+    refit: Annotated[bool, typer.Option("--refit", help="Let the final model learn from the test rows too.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier model of that name.")] = False,
+    no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -58,18 +60,18 @@ def command(
     console = Console(quiet=quiet or as_json, highlight=False)
     console.soft_wrap = not console.is_terminal  # a line in a file is a line
     limit = None if time is None else seconds(time)
+    common: dict[str, Any] = {
+        "drop": [name for entry in drop or [] for name in entry.split(",")],
+        "types": kinds(types or []),
+        "jobs": jobs,
+        "seed": seed,
+        "time": None if limit is None else left(limit, context.obj),
+        "out": out,
+    }
     if no_target:
         if target is not None:
             raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
-        found = describe(
-            table,
-            drop=[name for entry in drop or [] for name in entry.split(",")],
-            types=kinds(types or []),
-            jobs=jobs,
-            seed=seed,
-            time=None if limit is None else left(limit, context.obj),
-            out=out,
-        )
+        found = describe(table, **common)
         if as_json:
             typer.echo(json.dumps(_found(found, out), indent=1))
         else:
@@ -86,17 +88,13 @@ def command(
             groups=groups,
             time_order=time_order,
             machines=None if machines is None else [name.strip() for name in machines.split(",")],
-            time=None if limit is None else left(limit, context.obj),
             balance=balance,
-            drop=[name for entry in drop or [] for name in entry.split(",")],
-            types=kinds(types or []),
-            jobs=jobs,
-            seed=seed,
-            out=out,
             test_file=test_file,
             refit=refit,
             force=force,
+            header=not no_header,
             listener=screen,
+            **common,
         )
     if as_json:
         typer.echo(json.dumps(as_dictionary(learned, out), indent=1))

@@ -34,6 +34,7 @@ def command(
     interval: Annotated[
         float | None, typer.Option(help="Also give intervals that hold so many percent of the numbers, such as 90.")
     ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table beside the predictions.")] = False,
 ) -> None:
     """Predict the rows of a table; columns that name rows are kept beside the predictions."""
@@ -43,7 +44,7 @@ def command(
     loaded = load_model(model)
     if interval is not None and not 0 < interval < 100:
         raise EmpiriskError(f"--interval={interval:g} must lie between 0 and 100, such as 90.")
-    frame = read(table)
+    frame = read(table, header=not no_header)
     answers = beside(loaded, frame, keep, interval)
     for line in sentences(loaded.unusual(frame)):
         typer.echo(f"! {line}", err=True)

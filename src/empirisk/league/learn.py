@@ -95,6 +95,7 @@ def learn(
     test_file: Any = None,
     refit: bool = False,
     force: bool = False,
+    header: bool = True,
     listener: Listener | None = None,
 ) -> Learned:
     """Train, select, test honestly, and write a model and a report.
@@ -140,6 +141,8 @@ def learn(
         Whether the final model learns from all rows, those of the test too. The scores are those of the one tested.
     force : bool
         Whether an earlier ``<out>.model`` may be replaced.
+    header : bool
+        Whether the first row of a text table names the columns; else they are column_1, column_2, ...
     listener : Listener, optional
         Hears what happens.
 
@@ -165,7 +168,7 @@ def learn(
     paths = None if out is None else _paths(Path(out), force)
     with config(threads=jobs), nullcontext() if out is None else alone(Path(out)):
         listener.doing(f"reading {data}" if isinstance(data, (str, Path)) else "reading the table")
-        found = plan(data, wishes, test_file)
+        found = plan(data, wishes, test_file, header)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
         decides = judge.metric_for(metric, found.classes, balance, found.y[found.train])
         listener.understood(found)

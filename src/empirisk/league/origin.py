@@ -14,8 +14,8 @@ import empirisk as er
 
 #: Packages whose version may change a result.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
-#: Arguments that are named otherwise, or say nothing of the result.
 FRAME = "a frame"
+#: Arguments that are named otherwise, or say nothing of the result.
 SILENT = frozenset({"data", "listener"})
 
 

@@ -21,6 +21,8 @@ from empirisk.tables.schema import find_column
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
 LEAST_ROWS = 10
+#: Formats of dates in which day and month may be mistaken.
+DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month"}
 #: The column that says which rows of two tables are tested; no table has one of that name.
 HELD_OUT = "\0held out"
 #: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
@@ -104,13 +106,13 @@ class Wishes:
     types: tuple[tuple[str, str], ...] = ()
 
 
-def plan(data: Any, wishes: Wishes, test_file: Any = None) -> Plan:
+def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
-    table = tables.read(data)
+    table = tables.read(data, header=header)
     if test_file is not None:
         if wishes.groups is not None or wishes.time_order is not None:
             raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
-        table = _with_tests(table, tables.read(test_file))
+        table = _with_tests(table, tables.read(test_file, header=header))
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
     types = {find_column(column, table.columns, "types"): kind for column, kind in wishes.types}
     target = tables.Target.of(table, *_target(data, wishes.target, table, types))
@@ -317,6 +319,12 @@ def _look_twice(found: Plan) -> None:
             f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
             f"they are quantities, say so with --types {found.target.name}=number."
         )
+    for column in found.schema.used:
+        order = next((words for start, words in DAY_ORDERS.items() if column.form.startswith(start)), "")
+        if column.kind == "date" and order:
+            found.warnings.append(f"Dates of {column.name!r} were read as {order}, as in {column.examples[0]!r}.")
+        if column.kind == "number" and column.form.startswith("unit "):
+            found.warnings.append(f"Numbers of {column.name!r} were read in {column.form.removeprefix('unit ')}.")
     perhaps = _perhaps_codes(found)
     if perhaps:
         found.warnings.append(

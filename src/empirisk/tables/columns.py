@@ -30,6 +30,9 @@ DATE_FORMATS = (
     "%d %B %Y",
     "%B %d, %Y",
 )
+#: What stands for thousands, millions and thousands of millions; hours, minutes and perhaps seconds.
+SHORT = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+CLOCK = r"^(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
 FEW = 64  # values that are handled one by one
 TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
 UNUSED = {
@@ -63,7 +66,7 @@ class Column:
     low, high : float or None
         Range of a number.
     form : str
-        How numbers or dates are written: "comma" or "thousands" for numbers, a format of `strptime` for dates. For
+        How numbers or dates are written: see `parse_numbers` for numbers, a format of `strptime` for dates. For
         categories, how a number stands for a word, see `code_form`.
 
     Examples
@@ -226,8 +229,17 @@ def _shortest_words(text: pl.Series) -> pl.Series:
 
 
 def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
-    """Text as numbers, null where it is none; ``form`` is "comma" (1,5) or "thousands" (1,234.5, $3, 20%).
+    """Text as numbers, null where it is none.
 
+    ``form`` is "comma" (1,5), "thousands" (1,234.5, $3, 20%), "brackets" (the same, and (3) for -3), "short" (25.1k,
+    3M), "clock" (1:30 or 1:30:05, in seconds), or "unit kg" (47 kg, with or without the unit).
+
+    >>> parse_numbers(pl.Series(["(1,200)", "7"]), "brackets").to_list()
+    [-1200.0, 7.0]
+    >>> parse_numbers(pl.Series(["25.1k", "300"]), "short").to_list()
+    [25100.0, 300.0]
+    >>> parse_numbers(pl.Series(["1:30", "0:00:05"]), "clock").to_list()
+    [5400.0, 5.0]
     >>> import polars as pl
     >>> parse_numbers(pl.Series(["1,5", "x"]), "comma").to_list()
     [1.5, None]
@@ -236,6 +248,16 @@ def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
         text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
     elif form == "thousands":
         text = text.str.replace_all(r"[,$€£%\s]", "")
+    elif form == "brackets":
+        text = text.str.replace_all(r"[,$€£%\s)]", "").str.replace("(", "-", literal=True)
+    elif form == "short":
+        size = text.str.extract(r"([kKMB])$").replace_strict(SHORT, default=1.0, return_dtype=pl.Float64)
+        return parse_numbers(text.str.replace(r"\s?[kKMB]$", ""), "thousands") * size
+    elif form == "clock":
+        parts = text.str.extract_groups(CLOCK).struct.unnest().cast(pl.Float64, strict=False).get_columns()
+        return parts[0] * 3600 + parts[1] * 60 + parts[2].fill_null(0.0)
+    elif form.startswith("unit "):
+        text = text.str.strip_suffix(form.removeprefix("unit ")).str.replace_all(r"[,\s]", "")
     return text.cast(pl.Float64, strict=False)
 
 

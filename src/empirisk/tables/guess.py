@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import (
     CANONICAL,
+    CLOCK,
     DATE_FORMATS,
     MARKERS,
     NUMBERS,
@@ -31,6 +32,10 @@ CODE_NAME = re.compile(
     r"(?i:(^|[_\s.-])(ids?|key|zip|zipcode|post(al)?code|plz|code|cd|type|category|class|cluster|store|shop)$)"
     r"|[a-z](I[dD]|Code|Type|Class)$"
 )
+FORMS = ("", "comma", "thousands", "brackets", "short", "clock")
+AMOUNT = r"[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?"
+#: A number and its unit.
+UNIT = r"^[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?\s?([A-Za-zµ°²³/]{1,8})$"
 REPEATED = 2  # rows for each of the codes, at the least
 LEADING_ZERO = r"^0\d+$"
 BLOCK = 1 << 22  # numbers looked at together
@@ -108,7 +113,7 @@ def _from_text(name: str, text: pl.Series) -> Column:
     if len(few):
         if strict.str.contains(LEADING_ZERO).any():  # codes: as numbers, 007 and 7 would be the same
             return Column(name, _words(present))
-        for form in ("", "comma", "thousands"):
+        for form in _forms(few):
             if _fits(few, strict, lambda part, form=form: parse_numbers(part, form)) and _plausible(few, form):
                 return Column(name, "number", form=form)
         if few.n_unique() <= 8 and _fits(few, strict, parse_truth):
@@ -129,17 +134,23 @@ def read_as(series: pl.Series, kind: str) -> Column:
     """
     if kind not in CANONICAL:
         raise EmpiriskError(f"types: {series.name!r} cannot be {kind!r}; choose one of {', '.join(CANONICAL)}.")
-    forms = {"number": ("", "comma", "thousands"), "date": DATE_FORMATS}.get(kind, ("",))
+    forms = {"number": ("",), "date": DATE_FORMATS}.get(kind, ("",))
     if kind == "number" and series.dtype == pl.String:
         few = series.drop_nulls().str.strip_chars().head(SAMPLE)
         few = few.filter(~few.is_in(MARKERS + SOFT_MARKERS))
-        forms = [form for form in forms if _plausible(few, form)]
+        forms = [form for form in _forms(few) if _plausible(few, form)]
     for form in forms:
         try:
             return _finish(series, Column(series.name, kind, form=form))
         except EmpiriskError as error:
             reason = str(error).split(" as in the table")[0]
     raise EmpiriskError(f"types: {reason}; choose another kind for it.")
+
+
+def _forms(few: pl.Series) -> list[str]:
+    """Ways in which the numbers of a column may be written."""
+    units = few.str.extract(UNIT).drop_nulls().unique()
+    return [*FORMS, *(f"unit {unit}" for unit in units if len(units) == 1)]
 
 
 def _fits(few: pl.Series, whole: pl.Series, parse) -> bool:
@@ -150,6 +161,16 @@ def _plausible(few: pl.Series, form: str) -> bool:
     """Whether commas in numbers stand where the form has them."""
     if form == "comma":
         return bool(few.str.contains(r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$").all()) and not _by_three(few)
+    if form == "brackets":
+        return bool(few.str.contains(rf"^{AMOUNT}$|^\({AMOUNT}\)$").all()) and bool(
+            few.str.contains("(", literal=True).any()
+        )
+    if form == "short":
+        return bool(few.str.contains(rf"^[+-]?{AMOUNT}\s?[kKMB]?$").all())
+    if form == "clock":
+        return bool(few.str.contains(CLOCK).all())
+    if form.startswith("unit "):
+        return bool(few.str.contains(UNIT).all())
     if form == "thousands":
         return bool(few.str.contains(r"^[$€£]?\s?[+-]?[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?\s?[%€$£]?$").all())
     return True

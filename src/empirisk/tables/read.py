@@ -1,7 +1,11 @@
 """Reading tables: CSV, TSV, Parquet, Arrow, JSON lines, frames of other libraries, or a bundled table by name."""
 
+import gzip
+import io
 import os
 import re
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,21 +17,24 @@ from empirisk.tables import datasets
 from empirisk.tables.columns import MARKERS
 from empirisk.tables.frames import as_frame
 from empirisk.tables.guess import LEADING_ZERO
-from empirisk.tables.sniff import check_rows, decode, find_delimiter, read_header
+from empirisk.tables.sniff import check_rows, decode, find_delimiter, first_row, read_header
 
 #: Where a code such as 00123 may stand, which is no number.
 ZERO_FIRST = re.compile(rb'[\n,;\t|"]0[0-9]')
 LOOKED_AT = 10_000  # rows whose types are tried first; reading twice now and then beats looking at all of them
 
 
-def read(source: Any) -> pl.DataFrame:
+def read(source: Any, *, header: bool = True) -> pl.DataFrame:
     """Read a table.
 
     Parameters
     ----------
     source : path, name or frame
-        A file (CSV with any usual delimiter and encoding, TSV, Parquet, Arrow or Feather, JSON lines), the name of a
-        bundled table (see `datasets`), or a frame, which is returned as a Polars frame.
+        A file (CSV with any usual delimiter and encoding, TSV, Parquet, Arrow or Feather, JSON lines, also packed as
+        .gz or .zip; a workbook .xlsx, which needs ``pip install 'empirisk[excel]'``), a folder of Parquet files, "-"
+        for standard input, the name of a bundled table (see `datasets`), or a frame, which becomes one of Polars.
+    header : bool
+        Whether the first row of a text table names the columns; else they are column_1, column_2, ...
 
     Examples
     --------
@@ -38,11 +45,15 @@ def read(source: Any) -> pl.DataFrame:
         return _checked(as_frame(source), "the table")
     name = os.fspath(source)
     path = Path(name)
+    if name == "-":
+        return _checked(_of_bytes(sys.stdin.buffer.read(), "standard input", header), "standard input")
     if not path.exists() and name in datasets.NAMES:
         return datasets.table(name)
+    if path.is_dir() and any(path.rglob("*.parquet")):
+        return _checked(_guarded(name, lambda: pl.read_parquet(path / "**/*.parquet")), name)
     if not path.is_file():
         raise EmpiriskError(_no_such(name, path))
-    return _checked(_reader(path)(path), name)
+    return _checked(_of_file(path, header), name)
 
 
 def _no_such(name: str, path: Path) -> str:
@@ -58,54 +69,93 @@ def _no_such(name: str, path: Path) -> str:
     return f"There is no table {name!r}; {hint}"
 
 
-def _reader(path: Path) -> Callable[[Path], pl.DataFrame]:
-    """How to read a file: by what it starts with, else by its name."""
+#: What files begin with, and how those that need no decoding are read.
+PACKED, ARCHIVE = b"\x1f\x8b", b"PK\x03\x04"
+BINARY: dict[bytes, Callable[..., pl.DataFrame]] = {
+    b"PAR1": pl.read_parquet,
+    b"ARROW1": pl.read_ipc,
+    b"\xff\xff\xff\xff": pl.read_ipc_stream,
+}
+
+
+def _of_file(path: Path, header: bool) -> pl.DataFrame:
+    """The table in a file: by what it starts with, else by its name."""
     with path.open("rb") as file:
         start = file.read(8)
-    if start.startswith(b"PAR1"):
-        return _read_parquet
-    if start.startswith(b"ARROW1"):
-        return _read_arrow
-    if start.startswith(b"\xff\xff\xff\xff"):
-        return _read_stream
+    for mark, reader in BINARY.items():
+        if start.startswith(mark):
+            return _guarded(str(path), lambda reader=reader: reader(path))
+    if start.startswith(ARCHIVE):
+        return _of_archive(path, header)
     ending = path.suffix.lower()
-    if ending in (".jsonl", ".ndjson", ".json") or start.lstrip(b"\xef\xbb\xbf \n\r\t").startswith(b"{"):
-        return _read_lines
     if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
         raise EmpiriskError(f"The table {str(path)!r} is not the {ending[1:]} file that its name says; write it again.")
-    return _read_text
+    return _of_bytes(path.read_bytes(), str(path), header)
 
 
-def _read_parquet(path: Path) -> pl.DataFrame:
-    return _guarded(path, lambda: pl.read_parquet(path))
+def _of_bytes(data: bytes, name: str, header: bool) -> pl.DataFrame:
+    """The table that some bytes are, unpacked where they are packed."""
+    if data.startswith(PACKED):
+        try:
+            return _of_bytes(gzip.decompress(data), name.removesuffix(".gz"), header)
+        except (OSError, EOFError) as error:
+            raise EmpiriskError(f"The table {name!r} is not properly packed ({error}); pack it again.") from error
+    for mark, reader in BINARY.items():
+        if data.startswith(mark):
+            return _guarded(name, lambda reader=reader: reader(io.BytesIO(data)))
+    lines = name.lower().endswith((".jsonl", ".ndjson", ".json"))
+    if lines or data[:8].lstrip(b"\xef\xbb\xbf \n\r\t").startswith(b"{"):
+        return _of_lines(data, name)
+    return _of_text(data, name, header)
 
 
-def _read_arrow(path: Path) -> pl.DataFrame:
-    return _guarded(path, lambda: pl.read_ipc(path))
+def _of_archive(path: Path, header: bool) -> pl.DataFrame:
+    """The only table of a zip archive, or the first sheet of a workbook, which is one too."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
+            if "[Content_Types].xml" in names:
+                return _of_workbook(path, header)
+            if len(names) != 1:
+                raise EmpiriskError(
+                    f"The archive {str(path)!r} holds {len(names)} files; give one that holds one table."
+                )
+            return _of_bytes(archive.read(names[0]), names[0], header)
+    except (zipfile.BadZipFile, RuntimeError) as error:
+        raise EmpiriskError(f"The archive {str(path)!r} cannot be read ({error}); pack it again.") from error
 
 
-def _read_stream(path: Path) -> pl.DataFrame:
-    return _guarded(path, lambda: pl.read_ipc_stream(path))
+def _of_workbook(path: Path, header: bool) -> pl.DataFrame:
+    try:
+        return _guarded(str(path), lambda: pl.read_excel(path, has_header=header))
+    except ImportError as error:
+        raise EmpiriskError(
+            "Reading a workbook needs fastexcel; install it: pip install 'empirisk[excel]', or export it as CSV."
+        ) from error
 
 
-def _read_lines(path: Path) -> pl.DataFrame:
-    data = decode(path.read_bytes(), str(path))
+def _of_lines(data: bytes, name: str) -> pl.DataFrame:
+    data = decode(data, name)
     if not data.strip():
-        raise EmpiriskError(f"The table {str(path)!r} is empty; give a file with rows.")
+        raise EmpiriskError(f"The table {name!r} is empty; give a file with rows.")
     if data.lstrip().startswith(b"["):
-        return _guarded(path, lambda: pl.read_json(data, infer_schema_length=None))
-    return _guarded(path, lambda: pl.read_ndjson(data, infer_schema_length=None))
+        return _guarded(name, lambda: pl.read_json(data, infer_schema_length=None))
+    return _guarded(name, lambda: pl.read_ndjson(data, infer_schema_length=None))
 
 
-def _read_text(path: Path) -> pl.DataFrame:
-    name = str(path)
-    data = decode(path.read_bytes(), name)
+def _of_text(data: bytes, name: str, header: bool) -> pl.DataFrame:
+    data = decode(data, name)
     delimiter = find_delimiter(data, name)
-    names = read_header(data, delimiter, name)
     if b"\n" not in data and b"\r" in data:
         data = data.replace(b"\r", b"\n")  # the lines of old Macintoshes
+    if not header:
+        width = len(first_row(data, delimiter, name))
+        names = [f"column_{number + 1}" for number in range(width)]
+        data = delimiter.join(names).encode() + b"\n" + data
+    else:
+        names = read_header(data, delimiter, name)
     check_rows(data, delimiter, len(names), name)
-    return _guarded(path, lambda: _parse(data, delimiter, names))
+    return _guarded(name, lambda: _parse(data, delimiter, names))
 
 
 def _parse(data: bytes, delimiter: str, names: list[str]) -> pl.DataFrame:
@@ -121,12 +171,12 @@ def _parse(data: bytes, delimiter: str, names: list[str]) -> pl.DataFrame:
         return pl.read_csv(data, infer_schema_length=None, **rules)
 
 
-def _guarded(path: Path, work: Callable[[], pl.DataFrame]) -> pl.DataFrame:
+def _guarded(name: str, work: Callable[[], pl.DataFrame]) -> pl.DataFrame:
     try:
         return work()
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = (str(error).strip().splitlines() or ["unknown"])[0][:160]
-        raise EmpiriskError(f"The table {str(path)!r} cannot be read: {reason}.") from error
+        raise EmpiriskError(f"The table {name!r} cannot be read: {reason}.") from error
 
 
 def _checked(frame: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -24,8 +24,6 @@ def decode(data: bytes, name: str) -> bytes:
             return data.decode("utf-16").encode()
         except UnicodeDecodeError as error:
             raise EmpiriskError(f"The table {name!r} is not proper UTF-16 text; save it as UTF-8.") from error
-    if data.startswith((b"\x1f\x8b", b"PK\x03\x04")):
-        raise EmpiriskError(f"The table {name!r} is packed or a workbook; unpack it, or export it as CSV.")
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\x00" in data[:4096]:
         raise EmpiriskError(f"The table {name!r} is not text; give CSV, TSV, Parquet, Arrow or JSON lines.")
@@ -57,8 +55,8 @@ def find_delimiter(data: bytes, name: str = "") -> str:
     return best
 
 
-def read_header(data: bytes, delimiter: str, name: str) -> list[str]:
-    """The names of the columns; two of one name are an error, columns without one are numbered."""
+def first_row(data: bytes, delimiter: str, name: str) -> list[str]:
+    """The cells of the first row that is not empty."""
     start = io.StringIO(data[: 1 << 22].decode("utf-8", errors="replace"), newline="")
     try:
         first = next((row for row in csv.reader(start, delimiter=delimiter) if any(cell.strip() for cell in row)), None)
@@ -66,6 +64,12 @@ def read_header(data: bytes, delimiter: str, name: str) -> list[str]:
         raise EmpiriskError(f"The header of the table {name!r} cannot be read: {error}.") from error
     if first is None:
         raise EmpiriskError(f"The table {name!r} is empty; give a file with a header and rows.")
+    return first
+
+
+def read_header(data: bytes, delimiter: str, name: str) -> list[str]:
+    """The names of the columns; two of one name are an error, columns without one are numbered."""
+    first = first_row(data, delimiter, name)
     names = [cell.strip() or f"column_{number + 1}" for number, cell in enumerate(first)]
     seen: set[str] = set()
     twice = [cell for cell in names if cell in seen or seen.add(cell)]
