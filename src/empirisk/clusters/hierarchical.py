@@ -375,6 +375,16 @@ def merge(D, dead, sizes, names, path, method, most, merges):
     return done
 
 
+@njit(cache=True, nogil=True)
+def compact(flat, width, kept):
+    """Keep some rows and columns of a square matrix, in its own place: what is written lies before what is read."""
+    place = 0
+    for i in kept:
+        for j in kept:
+            flat[place] = flat[i * width + j]
+            place += 1
+
+
 class Merging:
     """The merges in the order in which they are found: two leaves, one of each cluster, and their distance.
 
@@ -427,7 +437,9 @@ class Merging:
         if alive <= SMALLEST or 2 * alive > len(self._D):
             return
         kept = np.flatnonzero(self._dead == 0)
-        self._D = self._D[np.ix_(kept, kept)]
+        flat = self._D.reshape(-1)
+        compact(flat, len(self._D), kept)
+        self._D = flat[: alive * alive].reshape(alive, alive)
         self._names, self._sizes, self._dead = self._names[kept], self._sizes[kept], self._dead[kept]
         self._path[-1] = 0
 

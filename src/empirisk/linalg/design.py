@@ -243,9 +243,10 @@ class DenseDesign(Design):
         scale = None if weights is None or (weights == 1).all() else np.sqrt(weights)
 
         def run(group: list[slice]) -> Array:
-            total = np.zeros((self.shape[1], self.shape[1]))
-            for rows in group:
-                block = self._block(rows, scale)
+            parts = (self._block(rows, scale) for rows in group)
+            first = next(parts)
+            total = first.T @ first
+            for block in parts:
                 total += block.T @ block
             return total
 
