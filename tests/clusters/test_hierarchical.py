@@ -135,7 +135,7 @@ def test_small_steps_and_smaller_matrices_change_nothing(monkeypatch):
     [
         ({"linkage": "median"}, "linkage='median' is not known"),
         ({"n_clusters": 0}, "n_clusters=0"),
-        ({"n_clusters": 601}, "exceeds the 600 leaves"),
+        ({"n_clusters": 601}, "exceeds the 600 distinct rows"),
         ({"n_clusters": 2, "distance_limit": 1.0}, "give one of them"),
         ({"distance_limit": -1.0}, "distance_limit"),
         ({"cells": 1}, "cells=1"),
