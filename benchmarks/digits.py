@@ -25,8 +25,16 @@ OFFERED: dict[str, list[dict[str, Any]]] = {
         for C, dropout, pixels in ((1.0, 0.2, 0), (0.3, 0.3, 0), (0.3, 0.2, 1), (1.0, 0.0, 1))
     ],
     "mnist cnn": [
-        {"C": C, "filters": (16, 32), "widths": [128], "epochs": 20, "dropout": dropout, "pixels": pixels}
-        for C, dropout, pixels in ((1.0, 0.3, 2), (0.3, 0.3, 2), (0.3, 0.5, 1), (0.1, 0.3, 2))
+        {"C": C, "filters": (16, 32), "widths": [128], "epochs": epochs, "dropout": dropout, "pixels": pixels}
+        for C, epochs, dropout, pixels in (
+            (1.0, 20, 0.3, 2),
+            (0.3, 20, 0.3, 2),
+            (0.3, 20, 0.5, 1),
+            (0.1, 20, 0.3, 2),
+            (0.3, 35, 0.5, 1),
+            (0.3, 35, 0.5, 2),
+            (0.1, 35, 0.3, 1),
+        )
     ],
     "usps cnn": [
         {"C": C, "filters": (16, 32), "widths": [128], "epochs": epochs, "dropout": 0.5, "pixels": 1, "change": change}
