@@ -367,6 +367,23 @@ def test_no_report_is_large_for_its_columns_or_classes():
     assert len(page) < LIMIT
 
 
+def test_every_kind_of_column_beside_a_number_is_drawn():
+    rows = 300
+    table = (
+        rich(rows)
+        .drop("y")
+        .with_columns(
+            steps=pl.Series([np.inf if k % 50 == 0 else float(k % 13) for k in range(rows)]),
+            nothing=pl.lit(None, dtype=pl.Float64),
+            y=pl.col("年龄").fill_null(0) + 20 * pl.col("town & <b>").str.len_chars(),
+        )
+    )
+    page = report.page(er.learn(table, "y", machines=["tree"]))
+    assert "could not be" not in page
+    for name in ("年龄", "town &amp; &lt;b&gt;"):
+        assert f"<b>{name} and y</b>" in page
+
+
 def test_no_report_is_large_for_its_rows():
     table, _, numbers = wide(20_000, 3, 3)
     found = er.learn(table.with_columns(y=numbers + RANDOM.normal(size=20_000)), "y", machines=["ridge"], test=0.5)

@@ -90,7 +90,11 @@ def pairs(learned: Any) -> Iterator[Figure]:
 
 def _caption(learned: Any, kind: str) -> str:
     if learned.classes is None:
-        return "Boxes hold the middle half of the rows." if kind == "category" else "Every point is a row."
+        return (
+            "Bars hold the middle half of the rows, and a line their median."
+            if kind == "category"
+            else "Every point is a row."
+        )
     return "The share of each class." if kind == "category" else "How often each class has which values."
 
 

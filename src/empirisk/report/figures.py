@@ -138,7 +138,7 @@ def name_levels(axes: Axes, names: Sequence[Any]) -> None:
 
 def dated(axes: Axes) -> None:
     """Short dates along the horizontal axis."""
-    locator = AutoDateLocator(maxticks=6)
+    locator = AutoDateLocator(minticks=3, maxticks=8)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
@@ -188,8 +188,10 @@ def by_number(axes: Axes, values: NDArray, kind: str, y: NDArray, name: str, tar
     """How a number goes with a column: a cloud, or the middle half of it among each word."""
     if kind == "category":
         levels = frequent(values)
-        looks: dict[str, Any] = {"showfliers": False, "widths": 0.6, "medianprops": {"color": style.INK}}
-        axes.boxplot([y[values == level] for level in levels], vert=False, positions=range(len(levels)), **looks)
+        low, middle, high = np.transpose([np.quantile(y[values == level], [0.25, 0.5, 0.75]) for level in levels])
+        places = np.arange(len(levels))
+        axes.barh(places, high - low, left=low, height=0.6, color=style.PALETTE[4])
+        axes.plot(middle, places, "|", color=style.INK, ms=14, mew=1.6)
         name_levels(axes, levels)
         style.dress(axes, "", style.plain(target, 40), "")
         return

@@ -58,7 +58,12 @@ def clusters(described: Any) -> Section:
         ]
         for one in described.clusters
     ]
-    head = [Head("Cluster"), Head("Rows", number=True), Head("Share", number=True), Head("Apart in")]
+    head = [
+        Head("Cluster", number=True),
+        Head("Rows", number=True),
+        Head("Share", number=True, extra=True),
+        Head("Apart in"),
+    ]
     drawn = picture(
         "Rows along the main directions",
         "Every point is a row, placed along the two directions in which rows differ most.",
@@ -73,7 +78,7 @@ def directions(described: Any) -> Section:
         [str(k + 1), Cell(f"{one.share:.0%}", one.share, bar=one.share), _words(one.made_of, "up", "down")]
         for k, one in enumerate(described.directions)
     ]
-    head = [Head("Direction"), Head("Share of the variance", number=True), Head("Made of")]
+    head = [Head("Direction", number=True), Head("Share of the variance", number=True), Head("Made of")]
     return Section("directions", "Main directions", [Table("The directions in which rows differ most", head, rows)])
 
 

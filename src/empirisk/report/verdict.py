@@ -273,8 +273,8 @@ def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
             for word in series.drop_nulls().unique().sort().to_list():
                 told = word if column.kind == "category" else ("no", "yes")[int(word)]
                 yield f"{column.name} is {told}", (series == word).fill_null(value=False).to_numpy()
-        elif column.kind == "number" and series.null_count() < len(series):
-            edges = np.unique(np.quantile(series.drop_nulls().to_numpy(), [0, 0.25, 0.5, 0.75, 1]))
+        elif column.kind == "number" and series.is_finite().any():
+            edges = np.unique(np.quantile(series.filter(series.is_finite()).to_numpy(), [0, 0.25, 0.5, 0.75, 1]))
             values = series.to_numpy()
             for k, (low, high) in enumerate(pairwise(edges)):
                 above = values > low if k else values >= low
