@@ -6,6 +6,7 @@ import sklearn.utils.validation
 from scipy import sparse
 
 import empirisk as er
+from empirisk.contract import inputs
 from empirisk.kernels import items
 
 RANDOM = np.random.default_rng(0)
@@ -52,7 +53,11 @@ def looks(monkeypatch):
 
         return counted
 
-    for module, name in ((sklearn.utils.validation, "_assert_all_finite"), (items, "require_finite")):
+    for module, name in (
+        (sklearn.utils.validation, "_assert_all_finite"),
+        (items, "require_finite"),
+        (inputs, "_sum_of_squares"),
+    ):
         monkeypatch.setattr(module, name, watched(getattr(module, name)))
     return seen
 

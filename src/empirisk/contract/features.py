@@ -115,7 +115,7 @@ class MapsFeatures:
         if streamed is not None:
             check_consistent_length(y, range(streamed.shape[0]))
             return streamed, y
-        matrix = self._mapped(X)
+        matrix = check_array(self.features_.transform(X), accept_sparse=FORMATS, input_name="features(X)", **UNREAD)
         check_consistent_length(matrix, y)
         self._check_size("features(X)", matrix)
         return design_of(matrix), y
