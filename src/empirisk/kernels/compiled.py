@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from empirisk.kernels.tiles import result
 from empirisk.linalg.compiled import inner_with, loop
-from empirisk.linalg.threads import in_threads
-from empirisk.settings import settings
+from empirisk.linalg.threads import in_threads, workers
 
 Array = NDArray[np.float64]
 
@@ -129,7 +128,7 @@ def tiles_of(shape: tuple[int, ...], side: int, symmetric: bool) -> NDArray[np.i
 def shares(tasks: NDArray, entries: int) -> list[NDArray]:
     """Tasks of that many entries each, dealt to calls: a few for each thread, none too short and none too long."""
     total = len(tasks) * entries
-    calls = max(min(CALLS * settings().threads, -(-total // LEAST)), -(-total // ENTRIES))
+    calls = max(min(CALLS * workers(), -(-total // LEAST)), -(-total // ENTRIES))
     return np.array_split(tasks, min(calls, len(tasks))) if len(tasks) else []
 
 

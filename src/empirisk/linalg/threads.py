@@ -28,6 +28,8 @@ LONG = 1000  # matrices of a smaller order are factored in no time
 PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
 AHEAD = 4  # tasks for each thread that wait for it
 MANY = 1 << 16  # more threads than anybody has
+CROWD = 2  # threads for each core at most: more would only wait for each other
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- the flag -----------------------------------------------------------------------------------------------------
@@ -130,6 +132,11 @@ def together(function: Callable[[int], None], count: int) -> None:
         raise errors[0]
 
 
+def workers() -> int:
+    """How many threads work at the same time: as many as are configured, unless there are far too few cores."""
+    return min(settings().threads, CROWD * _CORES)
+
+
 def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray, most: int = MANY) -> list[Result]:
     """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one.
 
@@ -138,7 +145,7 @@ def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray, mo
     What a task itself does in threads it does alone: the others are busy. Before each task the flag is looked at, and
     after an error no task begins.
     """
-    threads = min(settings().threads, len(tasks), most)
+    threads = min(workers(), len(tasks), most)
     if threads <= 1:
         with single_threaded_blas():
             return [_unless_stopped(function, task) for task in tasks]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from empirisk.kernels.items import take
 from empirisk.linalg.compiled import loop, loop_with
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, workers
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.settings import settings
@@ -182,7 +182,7 @@ def row_source(design: GramDesign, size: int) -> KeptMatrix | RowCache:
 def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, G: Array) -> None:
     """G += K[columns, samples] factors, given the slots of the samples' rows; in threads over blocks of columns."""
     weights = factors.astype(source.rows.dtype)
-    threads = max(1, min(settings().threads, len(slots) * len(G) // LEAST))
+    threads = max(1, min(workers(), len(slots) * len(G) // LEAST))
     chunk = BLOCK * -(-len(G) // (BLOCK * threads))
 
     def run(begin: int) -> None:
