@@ -23,6 +23,7 @@ from scipy import sparse
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.linalg import design as designs
+from empirisk.trees.shapley import node_weights, shapley_values
 
 #: Rooms whose loops are not Numba's.
 OTHERS = ("empirisk.nets", "empirisk.scale", "empirisk.__main__")
@@ -45,6 +46,14 @@ def fit(machine, table=X, y=Y, **options) -> Callable[[], object]:
         return fitted.predict(table) if hasattr(fitted, "predict") else fitted.transform(table)
 
     return run
+
+
+def explained() -> object:
+    """Shapley values of trees that split numbers, categories and missing values."""
+    codes = np.column_stack([X, np.arange(30) % 4])
+    codes[::7, 0] = np.nan
+    nodes = er.ForestClassifier(3, categorical_features=[4], random_state=0).fit(codes, THREE).nodes_
+    return shapley_values(nodes, node_weights(nodes, codes), codes)
 
 
 def small_memory() -> None:
@@ -175,6 +184,7 @@ def tree_fits() -> Fits:
         fit(er.BoostingRegressor(n_estimators=2, max_leaves=None, max_depth=9, min_samples_leaf=1), X),
     )
     yield "adaboost", fit(er.AdaBoostClassifier(n_estimators=3), FRAME, THREE)
+    yield "reasons", explained
     yield "weights", fit(er.ForestClassifier(3), X, TWO, sample_weight=np.arange(30.0))
     yield "weighted boosting", fit(er.BoostingClassifier(n_estimators=3), X, TWO, sample_weight=np.arange(30) % 3)
 

@@ -11,6 +11,7 @@ import typer
 from empirisk.cli.models import load_model
 from empirisk.errors import EmpiriskError
 from empirisk.files.atomic import whole_file
+from empirisk.tables.explain import reasons
 from empirisk.tables.model import TableModel
 from empirisk.tables.profile import sentences
 from empirisk.tables.read import read
@@ -35,6 +36,9 @@ def command(
         float | None, typer.Option(help="Also give intervals that hold so many percent of the numbers, such as 90.")
     ] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Name the columns that move each prediction most, and by how much.")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table beside the predictions.")] = False,
 ) -> None:
     """Predict the rows of a table; columns that name rows are kept beside the predictions."""
@@ -46,6 +50,8 @@ def command(
         raise EmpiriskError(f"--interval={interval:g} must lie between 0 and 100, such as 90.")
     frame = read(table, header=not no_header)
     answers = beside(loaded, frame, keep, interval)
+    if explain:
+        answers = answers.with_columns(pl.Series("because", reasons(loaded, frame)))
     for line in sentences(loaded.unusual(frame)):
         typer.echo(f"! {line}", err=True)
     written = io.BytesIO()

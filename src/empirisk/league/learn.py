@@ -33,7 +33,8 @@ from empirisk.league.split import Plan, Wishes, plan
 from empirisk.linalg import threads
 from empirisk.runs.journal import Journal, alone, fingerprint
 from empirisk.settings import config
-from empirisk.tables.model import settings_of
+from empirisk.tables.explain import SENT, passed_by
+from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.tables.profile import profile
 
 #: Share of what is left after the test that goes into importances; the rest is for the learning curve.
@@ -289,6 +290,7 @@ def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -
         description,
         residuals,
         profile(found.frame[found.train], found.schema),
+        passed_by(uncalibrated(pipeline[-1]), pipeline[0].transform(found.frame[found.train[:SENT]])),
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
+from empirisk.tables.explain import contributions
 from empirisk.tables.frames import as_frame
 from empirisk.tables.profile import Profile, unusual
 from empirisk.tables.schema import Schema
@@ -35,6 +36,8 @@ class TableModel:
         For numbers, what the truth was above the prediction in rows that the model had not seen, sorted.
     profile : dict, optional
         How the columns of the training rows were spread, from `profile`.
+    passed : array, optional
+        For trees, how many of some training rows come through each node.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class TableModel:
         target=state.part(Target),
         scores=state.mapping(state.anything()),
         residuals=state.optional(state.maybe(state.array("f8", None))),
+        passed=state.optional(state.maybe(state.array("u2", None))),
         profile=state.optional(state.mapping(state.anything())),
     )
 
@@ -66,6 +70,7 @@ class TableModel:
     description: dict[str, Any] = field(default_factory=dict)
     residuals: NDArray[np.float64] | None = None
     profile: Profile = field(default_factory=dict)
+    passed: NDArray[np.uint16] | None = None
 
     def __repr__(self) -> str:
         columns = len(self.schema.used)
@@ -132,6 +137,13 @@ class TableModel:
                 pl.Series(f"P({self.target.name}={label})", shares[:, k]) for k, label in enumerate(self.classes)
             ]
         return pl.DataFrame(columns)
+
+    def explain(self, table: Any) -> NDArray[np.float64]:
+        """What each used column adds to the prediction of each row: weights, or the exact Shapley values of trees.
+
+        For classes, what speaks for the class that is predicted. Rows x columns, in the order of ``schema.used``.
+        """
+        return contributions(self, table)
 
     def unusual(self, table: Any) -> dict[int, list[str]]:
         """What no training row had, by row from 0: new words, and numbers far outside their range."""

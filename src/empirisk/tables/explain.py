@@ -1,0 +1,88 @@
+"""Why a model says what it says of a row: what each column adds to the prediction."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.trees.shapley import node_weights, shapley_values
+
+Array = NDArray[np.float64]
+
+#: Training rows that are sent through the trees, so that it is known how many come by each node.
+SENT = 2000
+#: Nodes of all trees up to which that is kept with a model: two bytes each.
+MOST_NODES = 2_000_000
+BLOCK = 256  # rows explained together
+NAMED = 3  # columns of a reason in words
+LETTERS = 30  # of a value
+
+
+def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
+    """How many of some training rows come through each node of a machine of trees; None for others."""
+    nodes = getattr(machine, "nodes_", None)
+    if nodes is None or len(nodes) > MOST_NODES:
+        return None
+    return node_weights(nodes, _dense(X[:SENT])).astype(np.uint16)
+
+
+def contributions(model: Any, table: Any) -> Array:
+    """What each column adds to the prediction of each row, rows x used columns.
+
+    For a linear machine the weights times the numbers that the encoder makes of the column, for trees, forests and
+    boosting the exact Shapley values. For classes, what speaks for the class that is predicted: of its probability for
+    trees and forests, of its score (log odds, or a margin) for others.
+    """
+    machine, encoder = model.machine, model.pipeline[0]
+    X = model.encode(table)
+    rows = X.shape[0]
+    sources = encoder.sources_[:, None] == np.arange(len(model.schema.used))
+    parts = [_of_numbers(model, machine, X[start : start + BLOCK]) for start in range(0, rows, BLOCK)]
+    by_column = np.concatenate([np.einsum("rno,nc->rco", part, sources.astype(np.float64)) for part in parts])
+    if not model.classes:
+        return by_column[:, :, 0]
+    said = np.searchsorted(np.asarray(model.classes), model.pipeline[-1].predict(X))
+    if by_column.shape[2] == 1:  # of two classes, the second
+        return by_column[:, :, 0] * np.where(said == 1, 1.0, -1.0)[:, None]
+    return by_column[np.arange(rows), :, said]
+
+
+def reasons(model: Any, frame: pl.DataFrame) -> list[str]:
+    """The columns that move each prediction most, in words.
+
+    >>> found = er.learn("iris", machines=["tree"])
+    >>> reasons(found.model, er.tables.read("iris").head(1))
+    ['petal_length=1.4 +0.667']
+    """
+    values, columns = contributions(model, frame), [column.name for column in model.schema.used]
+    found = []
+    for row, added in enumerate(values):
+        order = [place for place in np.argsort(-np.abs(added), kind="stable")[:NAMED] if added[place] != 0]
+        named = [f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} {added[place]:+.3g}" for place in order]
+        found.append("; ".join(named))
+    return found
+
+
+def _of_numbers(model: Any, machine: Any, X: Any) -> Array:
+    """What each number of the encoder adds to each output, rows x numbers x outputs."""
+    weights = getattr(machine, "coef_", None)
+    if weights is not None and np.shape(np.atleast_2d(weights))[1] == X.shape[1]:
+        return _dense(X)[:, :, None] * np.atleast_2d(weights).T
+    nodes = getattr(machine, "nodes_", None)
+    if nodes is None:
+        raise EmpiriskError(
+            f"A {type(machine).__name__} has no contributions of single columns; they exist for linear machines, "
+            "trees, forests and boosting: learn one of those with --machines."
+        )
+    if model.passed is None or len(model.passed) != len(nodes):
+        raise EmpiriskError("The model does not know how many rows came by each node; learn it again to explain it.")
+    baseline = getattr(machine, "baseline_", None)
+    outputs = nodes.value.shape[1] if baseline is None else len(baseline)
+    values = shapley_values(nodes, model.passed.astype(np.float64), _dense(X), outputs)
+    return values if baseline is not None else values / nodes.n_trees  # a forest is a mean
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
