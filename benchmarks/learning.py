@@ -1,5 +1,14 @@
-"""`learn` against tuned machines of scikit-learn and LightGBM on the same split: test error and seconds."""
+"""`learn` on the same split as others: FLAML and AutoGluon at 60 s each, then tuned machines of scikit-learn, LightGBM.
 
+FLAML and AutoGluon are compared with where they are installed: ``pip install 'empirisk[automatic]'``. The tables, the
+seconds, and whether tuned machines play, are read from EMPIRISK_TABLES=adult,letter, EMPIRISK_SECONDS=60 and
+EMPIRISK_TUNED=no.
+"""
+
+import importlib
+import importlib.util
+import os
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import empirisk as er
-from benchmarks.problems import DATA
+from benchmarks.problems import DATA, sparse_labels
 from empirisk.league.split import Wishes, plan
 
 ROWS = 10_000  # of the larger tables, drawn at random: more would take the rivals hours
@@ -71,6 +80,22 @@ def _file(name: str) -> pl.DataFrame:
     return pl.read_csv(DATA / name / f"{name}.csv.gz", infer_schema_length=None)
 
 
+def _digits(name: str) -> pl.DataFrame:
+    """The training images of a file, a column for each pixel that is not the same in all."""
+    with np.load(DATA / name / f"{name}.npz") as file:
+        X, y = file["X_train"].reshape(len(file["X_train"]), -1), file["y_train"]
+    X = X[:, X.std(axis=0) > 0]
+    return pl.DataFrame({f"x{k}": column for k, column in enumerate(X.T)} | {"y": [f"digit {k}" for k in y]})
+
+
+def _sparse(name: str) -> pl.DataFrame:
+    data = sparse_labels(name)
+    if data is None:
+        raise FileNotFoundError(name)
+    X = data.X.toarray()
+    return pl.DataFrame({f"x{k}": column for k, column in enumerate(X.T)} | {"y": np.where(data.y > 0, "yes", "no")})
+
+
 def _hundred() -> pl.DataFrame:
     random = np.random.default_rng(0)
     kind, centres = random.integers(0, 100, 5000), 2 * random.normal(size=(100, 10))
@@ -93,12 +118,94 @@ TABLES: dict[str, tuple[str | None, Callable[[], Any] | None]] = {
     "letter": ("y", lambda: _arrays("letter")),
     "kin8nm": ("y", lambda: _arrays("kin8nm")),
     "california_housing": ("medianHouseValue", lambda: _file("california_housing")),
+    "protein_casp": ("y", lambda: _arrays("protein_casp")),
+    "dna_promoters": ("label", lambda: _file("dna_promoters").drop("id")),
+    "usps": ("y", lambda: _digits("usps")),
+    "mnist": ("y", lambda: _digits("mnist")),
+    "a9a": ("y", lambda: _sparse("a9a")),
 }
+#: Those on which automatic rivals get the same seconds, with all their rows.
+TIMED = (
+    "titanic",
+    "spambase",
+    "sms_spam",
+    "adult",
+    "letter",
+    "kin8nm",
+    "california_housing",
+    "protein_casp",
+    "dna_promoters",
+    "usps",
+    "mnist",
+    "a9a",
+)
+SECONDS = float(os.environ.get("EMPIRISK_SECONDS", "60"))
 
 
 def run() -> None:
-    for name in TABLES:
-        run_table(name)
+    chosen = os.environ.get("EMPIRISK_TABLES", "").split(",") if os.environ.get("EMPIRISK_TABLES") else [*TABLES]
+    for name in chosen:
+        if name in TIMED:
+            run_timed(name)
+    if os.environ.get("EMPIRISK_TUNED", "yes") != "no":
+        for name in chosen:
+            run_table(name)
+
+
+def run_timed(name: str) -> None:
+    """Print what ours and every automatic rival that is installed reach on one table in the same seconds."""
+    warnings.simplefilter("ignore")
+    target, make = TABLES[name]
+    assert make is not None
+    try:
+        table = make()
+    except FileNotFoundError:
+        print(f"  {name}: no data, left out")
+        return
+    found = plan(table, Wishes(target))
+    truth, numbers = found.y[found.test], found.classes is None
+    watch = _Watch()
+    learned = er.learn(table, target, time=SECONDS, metric=None if numbers else "accuracy")
+    ours = Result(_losses(learned.test.truth, learned.test.predictions), *watch.read())
+    print(f"  {name}, {SECONDS:g} s: {learned.winner} {_shown(ours, numbers)}", flush=True)
+    for rival, package, predict in (("FLAML", "flaml", _flaml), ("AutoGluon", "autogluon", _autogluon)):
+        if importlib.util.find_spec(package) is None:
+            print(f"    {rival} is not installed")
+            continue
+        watch = _Watch()
+        result = Result(_losses(truth, np.asarray(predict(found), dtype=truth.dtype)), *watch.read())
+        same = len(result.losses) == len(ours.losses)  # ours may have tested fewer rows, for the time
+        verdict = _verdict(ours, result) if same else "on other rows"
+        print(f"    {rival} {_shown(result, numbers)}, {verdict}", flush=True)
+
+
+def _flaml(found: Any) -> Any:
+    """What FLAML predicts for the test rows."""
+    machine = importlib.import_module("flaml").AutoML()
+    frame = found.frame.to_pandas()
+    machine.fit(
+        frame.iloc[found.train],
+        found.y[found.train],
+        task="regression" if found.classes is None else "classification",
+        metric="rmse" if found.classes is None else "accuracy",
+        time_budget=SECONDS,
+        verbose=0,
+        seed=0,
+    )
+    return machine.predict(frame.iloc[found.test])
+
+
+def _autogluon(found: Any) -> Any:
+    """What AutoGluon predicts for the test rows."""
+    predictor = importlib.import_module("autogluon.tabular").TabularPredictor
+    frame = found.frame.to_pandas()
+    frame["the target"] = found.y
+    with tempfile.TemporaryDirectory() as folder:
+        machine = predictor(
+            "the target", path=folder, eval_metric="rmse" if found.classes is None else "accuracy", verbosity=0
+        )
+        machine.fit(frame.iloc[found.train], time_limit=SECONDS)
+        return machine.predict(frame.iloc[found.test])
 
 
 def run_table(name: str) -> None:
