@@ -11,6 +11,7 @@ from empirisk import state
 from empirisk.dual import feasible
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks
+from empirisk.notebook import html
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
@@ -94,6 +95,22 @@ class Certificate:
             reason=f"{self.reason}; {reason}",
             seconds=seconds,
         )
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate({self.status}, relative gap {self.relative_gap:.1e}, {self.iterations} iterations of "
+            f"{self.solver})"
+        )
+
+    def _repr_html_(self) -> str:
+        values = {
+            "objective": f"{self.primal:.10g}",
+            "lower bound": f"{self.dual:.10g}",
+            "relative gap": f"{self.relative_gap:.1e}",
+            "solver": f"{self.solver}: {self.reason}",
+            "iterations": f"{self.iterations}",
+        }
+        return html(f"Certificate: {self.status}", ["", ""], list(values.items()))
 
     def __str__(self) -> str:
         clock = f", {self.seconds:.2g} s" if self.seconds == self.seconds else ""  # files of `learn` keep no seconds

@@ -17,6 +17,7 @@ from empirisk.evaluation.intervals import corrected_t
 from empirisk.evaluation.metrics import find_metrics
 from empirisk.evaluation.results import EvaluationResult
 from empirisk.evaluation.splits import make_splits
+from empirisk.notebook import html
 from empirisk.theory.bound import check_open
 
 Array = NDArray[np.float64]
@@ -103,6 +104,14 @@ class Comparison:
         return "\n".join([*lines, *map(str, self.differences)])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        scores = [(name, self.results[name].score) for name in self.names]
+        rows = [
+            [name, f"{self.ranks[name]:.2f}", f"{one.value:.4g}", f"{one.interval[0]:.4g} to {one.interval[1]:.4g}"]
+            for name, one in scores
+        ]
+        return html("Comparison", ["machine", "rank", self.metric, "interval"], rows, map(str, self.differences))
 
 
 def compare(

@@ -11,6 +11,7 @@ from sklearn.metrics import confusion_matrix
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.intervals import Score
+from empirisk.notebook import html
 
 Array = NDArray[np.float64]
 
@@ -142,6 +143,14 @@ class EvaluationResult:
         return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        scores = [
+            [name, f"{score.value:.4g}", f"{score.interval[0]:.4g} to {score.interval[1]:.4g}"]
+            for name, score in self.scores.items()
+        ]
+        head = ["score", "value", f"{100 * self.score.confidence:g} % interval"]
+        return html(f"{self.machine}, {len(self.folds)} splits", head, scores, self.notes)
 
     def _certified(self) -> str:
         given = [certificate for certificate in self.certificates if certificate is not None]
