@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from empirisk.evaluation.intervals import Score
 from empirisk.league.contest import Standing
+from empirisk.notebook import html
 from empirisk.report.words import error_of, number
 from empirisk.report.words import plain as plain_name
 
@@ -117,13 +117,8 @@ class Learned:
         return "\n".join([f"{self.name}: {self.champion.title} for {self.target}", *map(_line, rows), self.summary()])
 
     def _repr_html_(self) -> str:
-        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._league]
-        head, *others = (f"<tr>{row}</tr>" for row in rows)
-        return (
-            f"<b>{escape(f'{self.name}: {self.champion.title} for {self.target}')}</b>"
-            f"<table><thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(others)}</tbody></table>"
-            f"<p>{escape(self.summary())}</p>"
-        )
+        head, *rows = self._league
+        return html(f"{self.name}: {self.champion.title} for {self.target}", head, rows, [self.summary()])
 
     @property
     def _league(self) -> list[tuple[str, str, str]]:
