@@ -18,6 +18,8 @@ class Compiling(event.Listener):
     ----------
     tell : callable
         Hears of it each time that compiling begins.
+    late : callable
+        Whether it is too late to begin with a function, which cannot be stopped.
 
     Attributes
     ----------
@@ -25,9 +27,9 @@ class Compiling(event.Listener):
         What compiling took so far: no fit takes that long again.
     """
 
-    def __init__(self, tell: Callable[[], None]):
+    def __init__(self, tell: Callable[[], None], late: Callable[[], bool] = lambda: False):
         self.seconds = 0.0
-        self._tell, self._depth, self._begin = tell, 0, 0.0
+        self._tell, self._late, self._depth, self._begin = tell, late, 0, 0.0
 
     def on_start(self, event: event.Event) -> None:
         """A function is going to be compiled, perhaps for one that is being compiled already."""
@@ -36,6 +38,8 @@ class Compiling(event.Listener):
             self._tell()
         self._depth += 1
         threads.look()  # compiled code has no pieces, but a loop has many functions
+        if self._late():
+            raise threads.Stopped
 
     def on_end(self, event: event.Event) -> None:
         """It is compiled, or given up."""

@@ -34,6 +34,8 @@ FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 4
+#: Seconds before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
+COMPILING = 2.0
 #: As many go on to the next round at the least.
 FEWEST = 3
 #: The limit of a machine, and of one inside a calibration.
@@ -137,7 +139,7 @@ class Contest:
 
     def __post_init__(self):
         self._doing = ""
-        self._compiling = Compiling(lambda: self.tell(f"{self._doing}: compiling, once"))
+        self._compiling = Compiling(lambda: self.tell(f"{self._doing}: compiling, once"), self._too_late_to_compile)
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
         """Standings as they change. With a limit of time the strong and cheap come first, on few rows of a fold."""
@@ -145,6 +147,9 @@ class Contest:
             for standing in self._rounds(list(enumerate(contestants))):
                 self._standings[standing.name] = standing
                 yield standing
+
+    def _too_late_to_compile(self) -> bool:
+        return self.clock.deadline - time.perf_counter() < COMPILING
 
     def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""

@@ -21,6 +21,8 @@ from empirisk.linalg import threads
 WORTH = 1.5
 #: Test rows that are asked for however short the time is.
 LEAST_TESTED = 200
+#: The share of the limit that the test may take, even where nothing is left.
+LEAST_TESTING = 0.03
 #: Fits that a calibration takes: on the folds, and on all rows.
 CALIBRATION = 6
 
@@ -120,7 +122,8 @@ def _testing(rows: int, contest: Contest, best: Standing) -> float:
 
 
 def _tested_in_time(plan: Plan, contest: Contest, best: Standing) -> Plan:
-    """The plan with as many test rows as half of the time that is left allows."""
-    allowed = contest.clock.rest / 2 / max(_testing(1, contest, best), 1e-12)
+    """The plan with as many test rows as half of the time that is left allows, or a small share of all of it."""
+    seconds = max(contest.clock.rest / 2, LEAST_TESTING * contest.clock.limit)
+    allowed = seconds / max(_testing(1, contest, best), 1e-12)
     count = max(int(min(allowed, len(plan.test))), LEAST_TESTED)
     return replace(plan, test=sample(plan.y[plan.test], count, contest.seed, plan.test))
