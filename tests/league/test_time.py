@@ -5,6 +5,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
 import empirisk as er
 from empirisk.league import Listener, contestants, judge
@@ -201,3 +202,13 @@ def test_what_is_compiled_is_said_timed_and_given_up_in_time():
             outer(1.5)
     assert said == ["compiling"] * 3
     assert compiling.seconds >= before > 0
+
+
+def test_exact_distances_of_sparse_rows_end_with_the_time():
+    """Rows whose nearest ones are not certain are compared one by one, and the flag is looked at before each."""
+    random = np.random.default_rng(0)
+    X = sparse.csr_array((random.random((200, 40)) < 0.1).astype(float))  # equal distances abound
+    machine = er.KNNClassifier(k=15).fit(X, random.integers(0, 2, 200))
+    looks = iter(range(1000))
+    with pytest.raises(threads.Stopped), threads.stopping(lambda: next(looks) > 3):
+        machine.predict(X)

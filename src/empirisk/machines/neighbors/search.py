@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look
 
 CHUNK = 128  # columns asked at once whether any is near: a few vector instructions, and seldom a yes
 #: Queries and known rows of a tile of products, which stays in the cache while it is looked through.
@@ -192,6 +192,7 @@ class EuclideanSearch:
             squares[doubtful], places[doubtful], sure = self._find_dense(X[doubtful], count, np.float64)
             doubtful = doubtful[~sure]
         for row in doubtful:  # one far row takes all digits from the products of the others
+            look()  # each takes a pass over all rows
             query = X[row : row + 1]
             places[row] = _nearest(np.einsum("ij,ij->i", self.rows - query, self.rows - query), count)
             squares[row] = np.inf
@@ -256,6 +257,7 @@ class EuclideanSearch:
             squares[rows] = _squared_differences(queries, known, places[rows])
             sure = squares[rows].max(axis=1) <= values[rows, -1] + own[rows] - rounding[rows]
             for row in start + np.flatnonzero(~sure) if wanted < self._count else ():
+                look()  # each takes a pass over all rows
                 everything = np.arange(self._count)[None]
                 exact = _squared_differences(X[row : row + 1], known, everything)
                 places[row] = _nearest(exact[0], wanted)
