@@ -177,6 +177,8 @@ def tree_fits() -> Fits:
     for loss in ("logistic", "exponential"):
         yield f"boosting {loss}", fit(er.BoostingClassifier(loss, n_estimators=3, early_stopping=True), FRAME, TWO)
     yield "boosting on few bins", fit(er.BoostingRegressor(n_estimators=2, max_bins=8), X)
+    large = np.tile(X, (1200, 1))  # large enough for threads that meet
+    yield "boosting in a team", fit(er.BoostingClassifier(n_estimators=2, max_leaves=4), large, np.tile(TWO, 1200))
     yield "boosting of three", fit(er.BoostingClassifier(n_estimators=3), holes, THREE)
     yield "boosting with rules", fit(er.BoostingRegressor(n_estimators=3, monotone_constraints=[1, 0, 0, 0]))
     yield (

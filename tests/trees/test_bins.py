@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empirisk.settings import config
-from empirisk.trees.binned.bins import SAMPLE, Binning, find_edges, middles
-from empirisk.trees.binned.cuts import MISSING
+from empirisk.trees.binned.bins import MISSING, SAMPLE, Binning, find_edges, middles
 
 pytestmark = [pytest.mark.row("T6"), pytest.mark.row("T8")]
 
@@ -38,7 +37,7 @@ def test_codes_are_the_naive_search_in_both_layouts():
         edges = binning.edges[column, : binning.counts[column] - 1]
         expected = np.where(np.isnan(X[:, column]), MISSING, np.searchsorted(edges, X[:, column]))
         assert np.array_equal(codes.by_row[:, column], expected)
-    assert np.array_equal(codes.by_row, codes.by_column.T)
+    assert np.array_equal(codes.by_row[:, :7], codes.by_column.T)
 
 
 def test_many_values_share_the_bins_equally():
@@ -82,11 +81,11 @@ def test_bits_do_not_depend_on_threads():
     X = np.random.default_rng(4).normal(size=(70_000, 3))
     with config(threads=1):
         alone = bins_of(X)
-        codes = alone.codes(X).by_row
+        codes = alone.codes(X).by_row[:, :3]
     with config(threads=2):
         both = bins_of(X)
         assert np.array_equal(alone.edges, both.edges)
-        assert np.array_equal(codes, both.codes(X).by_row)
+        assert np.array_equal(codes, both.codes(X).by_row[:, :3])
 
 
 def test_all_missing_and_constant_columns():

@@ -5,23 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empirisk.trees.binned import teamwork, together
+from empirisk.trees.binned import together
 from empirisk.trees.binned.bins import Binning
-from empirisk.trees.binned.cuts import (
-    L2,
-    LEAST,
-    LEAST_GAIN,
-    LEFT,
-    MARKS,
-    MAX_DEPTH,
-    MAX_LEAVES,
-    NOISE,
-    RULES,
-    SMOOTHING,
-    VALUE,
-)
-from empirisk.trees.binned.samples import ROOM, unit
-from empirisk.trees.binned.teamwork import TeamGrower
+from empirisk.trees.binned.small import SmallGrower
+from empirisk.trees.binned.splits import ROOM, RULES, unit
+from empirisk.trees.binned.together import TeamGrower
 from empirisk.trees.rounds import add_trees
 from tests.trees import naive_boost
 
@@ -39,25 +27,29 @@ class Bench:
         self.binning = Binning.of(X, np.ones(len(X)), counts)
         signs = np.zeros(X.shape[1], dtype=np.int8) if monotone is None else np.array(monotone, dtype=np.int8)
         codes = self.binning.codes(X)
-        self.grower = TeamGrower(self.binning, codes, signs, times, X.shape[1], max_leaves, 1, stop)
+        self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaves, 1, stop)
         if threads > 1:  # also on small tables, for which one thread would be enough
-            share, teamwork.SHARE = teamwork.SHARE, 1
-            self.grower = TeamGrower(self.binning, codes, signs, times, X.shape[1], max_leaves, threads, stop)
-            teamwork.SHARE = share
-        self.scores = np.zeros(len(X))
+            share, together.SHARE = together.SHARE, 1
+            self.grower = TeamGrower(self.binning, codes, signs, X.shape[1], max_leaves, threads, stop)
+            together.SHARE = share
+        self.scores, self.times = np.zeros(len(X)), times
         self.count = int(times.sum()) if len(times) else len(X)
 
     def grow(self, g, h, rows=None, l2=0.0, leaf=1.0, gain=0.0, smoothing=0.0, depth=np.inf):
-        units = np.array([unit(float(np.abs(g).sum()), self.count), unit(float(h.sum()), self.count), l2, 1.0])
-        rules = np.zeros(RULES)
-        rules[[L2, LEAST, LEAST_GAIN, NOISE]] = l2 / units[1], leaf, gain, 1e-12
-        rules[[SMOOTHING, MAX_DEPTH, MAX_LEAVES]] = smoothing / units[1], depth, self.leaves
-        features = np.arange(self.X.shape[1], dtype=np.int32)
-        return self.grower.grow(np.stack([g, h]), rows, features, rules, units, self.scores)
+        rules = np.zeros(1, dtype=RULES)
+        rules["gradient_unit"] = unit(float(np.abs(g).sum()), self.count)
+        rules["curvature_unit"] = step = unit(float(h.sum()), self.count)
+        rules["l2"], rules["true_l2"], rules["rate"], rules["smoothing"] = l2 / step, l2, 1.0, smoothing / step
+        rules["least"], rules["least_gain"], rules["noise"] = leaf, gain, 1e-12
+        rules["max_depth"], rules["max_leaves"] = depth, self.leaves
+        data = np.stack([g, h, self.scores, g, g, *([self.times] if len(self.times) else [])]).astype(float)
+        tree = self.grower.grow(data, rows, np.arange(self.X.shape[1], dtype=np.int32), rules, values=True)
+        self.scores = data[2]
+        return tree
 
     def rows(self, tree):
         """The sets of rows in the leaves."""
-        return {tuple(np.sort(self.grower.rows(tree.nodes[leaf])).tolist()) for leaf in tree.leaves}
+        return {tuple(np.sort(self.grower.rows(leaf)).tolist()) for leaf in tree[tree["left"] < 0]}
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
@@ -99,9 +91,9 @@ def test_categorical_splits_are_the_naive_ones(seed):
 def test_depth_and_gain_limit_the_tree():
     random = np.random.default_rng(0)
     X, g, h = random.normal(size=(200, 3)), random.normal(size=200), np.ones(200)
-    assert len(Bench(X, 64).grow(g, h, depth=2).nodes) == 7
-    assert len(Bench(X, 64).grow(g, h, gain=1e30).nodes) == 1
-    assert len(Bench(X, 1).grow(g, h).nodes) == 1
+    assert len(Bench(X, 64).grow(g, h, depth=2)) == 7
+    assert len(Bench(X, 64).grow(g, h, gain=1e30)) == 1
+    assert len(Bench(X, 1).grow(g, h)) == 1
 
 
 @pytest.mark.parametrize("some", [False, True])
@@ -115,8 +107,8 @@ def test_the_finished_tree_leads_rows_to_their_leaves(some):
     tree = bench.grow(random.normal(size=300), np.ones(300), rows)
     found, expected = np.zeros((1, 300)), np.zeros(300)
     add_trees([tree], bench.binning, X, found)
-    for leaf in tree.leaves:
-        expected[bench.grower.rows(tree.nodes[leaf])] = tree.reals[leaf, VALUE]
+    for leaf in tree[tree["left"] < 0]:
+        expected[bench.grower.rows(leaf)] = leaf["value"]
     seen = slice(None) if rows is None else rows
     assert np.array_equal(found[0, seen], expected[seen])
     if rows is None:
@@ -129,12 +121,22 @@ def test_rows_that_stand_for_several_grow_the_tree_of_them_all():
     once, often = Bench(X, 12, times=times), Bench(np.repeat(X, times, axis=0), 12)
     one = once.grow(g * times, np.ones(120) * times, leaf=6 * (1 - 1e-9))
     many = often.grow(np.repeat(g, times), np.ones(times.sum()), leaf=6 * (1 - 1e-9))
-    for places in ([LEFT], range(MARKS, MARKS + 4)):
-        assert np.array_equal(one.nodes[:, places], many.nodes[:, places])
+    inside = one["left"] >= 0
+    assert np.array_equal(one["left"], many["left"])
+    assert np.array_equal(one["marks"][inside], many["marks"][inside])
 
 
 def same(one, other):
-    return np.array_equal(one.nodes, other.nodes) and np.array_equal(one.reals[one.leaves], other.reals[other.leaves])
+    """Whether two trees are the same to the last bit."""
+    if not np.array_equal(one["left"], other["left"]):
+        return False
+    inside, leaf = one["left"] >= 0, one["left"] < 0
+    split, end = ("feature", "marks", "sum", "left_sum", "gain"), ("start", "stop", "sum", "count", "value")
+    return all(
+        np.array_equal(one[name][nodes], other[name][nodes])
+        for nodes, names in ((inside, split), (leaf, end))
+        for name in names
+    )
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])
@@ -146,7 +148,6 @@ def test_threads_do_not_change_a_bit(threads):
     assert team.grower.threads == threads
     for _ in range(3):  # the same memory serves tree after tree
         one, other = alone.grow(g, h, leaf=5.0), team.grow(g, h, leaf=5.0)
-        one.nodes[:, 6] = other.nodes[:, 6] = 0  # where histograms were kept
         assert same(one, other)
         assert np.array_equal(alone.scores, team.scores)
 
@@ -156,17 +157,33 @@ def test_scarce_memory_does_not_change_a_bit(monkeypatch, threads):
     random = np.random.default_rng(3)
     X, g, h = random.normal(size=(2000, 5)), random.normal(size=2000), random.random(2000)
     plenty = Bench(X, 40).grow(g, h)
-    monkeypatch.setattr(teamwork, "POOL", 1)
+    monkeypatch.setattr(together, "POOL", 1)
     scarce = Bench(X, 40, threads=threads).grow(g, h)
-    plenty.nodes[:, 6] = scarce.nodes[:, 6] = 0
     assert same(plenty, scarce)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_tables_grow_the_trees_of_the_team(seed):
+    random = np.random.default_rng(seed)
+    X = np.column_stack([random.normal(size=(400, 3)).round(1), random.integers(0, 9, 400)])
+    X[random.random(X.shape) < 0.1] = np.nan
+    times = random.integers(1, 4, 400).astype(np.int32) if seed % 2 else NOBODY
+    bench = Bench(X, 15, categories=[0, 0, 0, 9], monotone=[1, 0, 0, 0], times=times)
+    codes = bench.binning.codes(X, by_row=False).by_column
+    g, h, rows = random.normal(size=400), random.random(400) + 0.1, None
+    if seed > 1:
+        rows = np.flatnonzero(random.random(400) < 0.7).astype(np.int32)
+    tree = bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0)
+    scores, bench.scores = bench.scores, np.zeros(400)
+    bench.grower = SmallGrower(bench.binning, codes, np.array([1, 0, 0, 0], dtype=np.int8), 15, lambda: False)
+    assert same(tree, bench.grow(g, h, rows, l2=0.3, leaf=5.0, smoothing=2.0))
+    assert np.array_equal(scores, bench.scores)
 
 
 def test_growth_can_be_stopped():
     random = np.random.default_rng(4)
     X = random.normal(size=(3000, 5))
     bench = Bench(X, 200, stop=lambda: True)
-    bench.grower._state[together.SPENT] = 0
     assert bench.grow(random.normal(size=3000), np.ones(3000)) is not None  # too short to be asked
     bench.grower._run = lambda *_: False
     assert bench.grow(random.normal(size=3000), np.ones(3000)) is None

@@ -31,9 +31,8 @@ from empirisk.fits.fit import interruptible
 from empirisk.losses.base import Loss
 from empirisk.machines.multiclass import winners
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
-from empirisk.trees.binned.cuts import FEATURE, GAIN, LEFT
 from empirisk.trees.binned.finish import no_trees
-from empirisk.trees.binned.teamwork import GrownTree
+from empirisk.trees.binned.splits import NODE
 from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.objectives import Objective, classes_objective, numbers_objective, probabilities
 from empirisk.trees.predict.ensemble import PackedTrees, wrong_outputs
@@ -53,7 +52,7 @@ class Held:
     objective: Objective
     scores: Array
 
-    def after(self, trees: list[GrownTree], binning: Binning) -> float:
+    def after(self, trees: list[NDArray[np.void]], binning: Binning) -> float:
         """The mean loss once these trees are added."""
         add_trees(trees, binning, self.X, self.scores)
         return self.objective.value(slice(None), self.scores)
@@ -65,7 +64,7 @@ class Boosted:
 
     binning: Binning
     baseline: Array
-    rounds: list[list[GrownTree]] = field(default_factory=list)
+    rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
     reason: str = "n_estimators"
 
@@ -81,12 +80,11 @@ class Boosted:
             "feature_importances_": self.importances(trees),
         }
 
-    def importances(self, trees: list[GrownTree]) -> Array:
+    def importances(self, trees: list[NDArray[np.void]]) -> Array:
         """Share of each column in the gain of all splits; zero where there is none."""
-        gains = np.zeros(len(self.binning.counts))
-        for tree in trees:
-            split = tree.nodes[:, LEFT] >= 0
-            np.add.at(gains, tree.nodes[split, FEATURE], tree.reals[split, GAIN])
+        nodes = np.concatenate(trees, dtype=NODE) if trees else np.zeros(0, dtype=NODE)
+        split = nodes["left"] >= 0
+        gains = np.bincount(nodes["feature"][split], nodes["gain"][split], minlength=len(self.binning.counts))
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 
     def keep_best(self) -> None:
@@ -120,7 +118,7 @@ def boost(rounds: Rounds, n_estimators: int, held: Held | None, patience: int, c
     return model
 
 
-def _note(model: Boosted, rounds: Rounds, held: Held | None, clock: Clock, trees: list[GrownTree]) -> None:
+def _note(model: Boosted, rounds: Rounds, held: Held | None, clock: Clock, trees: list[NDArray[np.void]]) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
     model.history["loss"].append(rounds.loss())

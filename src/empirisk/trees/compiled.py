@@ -1,13 +1,19 @@
-"""What the loops of this folder share: how they are compiled, and random numbers."""
+"""What the loops of this folder share: how they are compiled, and random numbers.
+
+Compile time is what a user waits for at the first fit ever, so loops are written for it: nodes, rules and counters are
+records (a field costs a third of what a place in a table costs), and whole numbers are int64 everywhere (another type is
+another copy of every function that it reaches, and so is a number written out as an argument: constants that are handed
+on are NumPy's).
+"""
 
 import numpy as np
 
-from empirisk.linalg.compiled import inner, loop
+from empirisk.linalg.compiled import inner, loop, plain, plain_loop
 
-__all__ = ["draw", "inner", "loop"]
+__all__ = ["draw", "inner", "loop", "plain", "plain_loop"]
 
 
-@inner
+@plain
 def draw(seed, below):
     """A random whole number below ``below`` (splitmix64); ``seed`` is an array of one uint64, its state."""
     seed[0] += np.uint64(0x9E3779B97F4A7C15)

@@ -21,20 +21,19 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
 from empirisk.machines.multiclass import elected, untied
+from empirisk.trees.binned.alone import Grown, SampleGrower, Target
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
-from empirisk.trees.binned.cuts import COLUMNS, ENTROPY, LEAST, LEAST_GAIN, MAX_DEPTH, MAX_LEAVES, RULES
 from empirisk.trees.binned.finish import Packed, join
-from empirisk.trees.binned.samples import SampleGrower, Target
+from empirisk.trees.binned.splits import RULES
 from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import criteria
-from empirisk.trees.predict.ensemble import Ensemble, PackedTrees, wrong_outputs
+from empirisk.trees.predict.ensemble import PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
 from empirisk.trees.votes import ClassMembers, Members
 
 Array = NDArray[np.float64]
 
 CRITERIA = {name: code for name, code in criteria.CLASSIFICATION.items() if name != "error"}
-JUDGED = 256  # rows outside its sample on which a tree judges its columns
 
 
 class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
@@ -65,16 +64,16 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
-    def _rules(self, n_features: int, entropy: bool = False) -> Array:
-        rules = np.zeros(RULES)
+    def _rules(self, n_features: int, entropy: bool = False) -> NDArray[np.void]:
+        rules = np.zeros(1, dtype=RULES)
         depth = check_count("max_depth", self.max_depth, 1, optional=True)
-        rules[LEAST] = check_number("min_samples_leaf", self.min_samples_leaf, 0)
+        rules["least"] = check_number("min_samples_leaf", self.min_samples_leaf, 0)
         # A split without gain is a split too, unless a gain is asked for: the next ones may gain.
-        rules[LEAST_GAIN] = check_number("min_gain", self.min_gain, 0) or -np.inf
-        rules[MAX_DEPTH] = np.inf if depth is None else depth
-        rules[MAX_LEAVES] = check_count("max_leaves", self.max_leaves, 2, optional=True) or 0
-        rules[COLUMNS] = count_features(self.max_features, n_features)
-        rules[ENTROPY] = entropy
+        rules["least_gain"] = check_number("min_gain", self.min_gain, 0) or -np.inf
+        rules["max_depth"] = np.inf if depth is None else depth
+        rules["max_leaves"] = check_count("max_leaves", self.max_leaves, 2, optional=True) or 0
+        rules["columns"] = count_features(self.max_features, n_features)
+        rules["entropy"] = entropy
         return rules
 
     def _check(self) -> float:
@@ -88,28 +87,22 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
             raise EmpiriskError(f"max_samples={part:g} needs bootstrap=True; without it every tree sees all rows.")
         return part
 
-    def _fit(self, X: Array, target: Target, groups: Groups, rules: Array, weights: Array, data: dict) -> None:
+    def _fit(
+        self, X: Array, target: Target, groups: Groups, rules: NDArray[np.void], weights: Array, data: dict
+    ) -> None:
         """Grow the trees, in order and on all threads."""
         part, random = self._check(), generator(self.random_state)
         some = slice(None) if (weights > 0).all() else weights > 0
         binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
         columns = binning.codes(X, by_row=False).by_column
-        grower = SampleGrower(binning, columns, target, groups, rules, self.bootstrap, part)
+        grower = SampleGrower(binning, columns, target, groups, weights, rules, self.bootstrap, part)
         seeds = random.integers(2**63, size=self.n_estimators).tolist()
         total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
         trees, rises = list[Packed](), list[Array]()
         watch = Watch(self, self.n_estimators, data)
 
-        def grow(seed: int) -> tuple[Packed, NDArray[np.intp], Array, Array] | None:
-            grown = grower.grow(seed, clock)
-            if grown is None:
-                return None
-            tree, outside = grown
-            ensemble = Ensemble(tree, target.outputs)
-            answers = ensemble.add(X[outside], np.zeros((len(outside), target.outputs)))
-            judged = outside[weights[outside] > 0]
-            rise = _shuffle_losses(ensemble, X, judged, target, weights, np.random.default_rng([1, seed]))
-            return tree, outside, answers, rise
+        def grow(seed: int) -> Grown | None:
+            return grower.grow(seed, clock)
 
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
@@ -118,11 +111,10 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
                     if found is None:
                         break
                     watch.begin("tree")
-                    tree, outside, answers, rise = found
-                    trees.append(tree)
-                    rises.append(rise)
-                    total[outside] += answers
-                    seen[outside] += 1
+                    trees.append(found.packed)
+                    rises.append(found.rises)
+                    total[found.outside] += found.answers
+                    seen[found.outside] += 1
                     if watch.end(lambda: self._fitted(trees, rises)) or clock():
                         break
         if not trees:
@@ -171,33 +163,6 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         check_is_fitted(self)
         X = read_new(self, X)
         return self._ensemble(outputs).add(X, np.zeros((len(X), outputs))) / self.n_estimators_
-
-
-def _shuffle_losses(
-    ensemble: Ensemble, X: Array, rows: NDArray[np.intp], target: Target, weights: Array, random: np.random.Generator
-) -> Array:
-    """How much the mean loss of a tree on some of these rows rises when they swap the values of each column.
-
-    Columns that the tree does not use cannot change its answers.
-    """
-    rises = np.zeros(X.shape[1])
-    if len(rows) < 2:
-        return rises
-    if len(rows) > JUDGED:
-        rows = rows[np.sort(random.choice(len(rows), JUDGED, replace=False))]
-    table, mass = X[rows], weights[rows] / weights[rows].sum()
-
-    def loss() -> float:
-        answers = ensemble.add(table, np.zeros((len(table), target.outputs)))
-        return float(mass @ target.loss(answers, rows))
-
-    before = loss()
-    for column in ensemble.columns():
-        values = table[:, column].copy()
-        table[:, column] = random.permutation(values)
-        rises[column] = loss() - before
-        table[:, column] = values
-    return rises
 
 
 def _width(classes: NDArray) -> int:

@@ -26,8 +26,8 @@ class Separable:
     """
 
     def __init__(self, loss: Loss, y: Array, weights: Array):
-        self.loss, self.y, self.weights = loss, y, weights
-        self.n_outputs = len(y)
+        self.loss, self.targets, self.weights = loss, y, weights
+        self.n_outputs, self.logistic = len(y), False
         self._residual = "regression" in loss.tasks
         bounded = bool(np.isfinite(loss.curvature_bound))
         renews = bool(loss.corners) or (self._residual and not bounded)
@@ -37,25 +37,25 @@ class Separable:
 
     def start(self) -> Array:
         """The best constant of each output."""
-        return np.array([self.loss.best_constant(y, self.weights) for y in self.y])
+        return np.array([self.loss.best_constant(y, self.weights) for y in self.targets])
 
     def derivatives(self, rows: slice, scores: Array, gradient: Array, curvature: Array) -> None:
         """Write gradient and curvature of a block of rows; all arrays are (n_outputs, block)."""
         weights = self.weights[rows]
         for k in range(self.n_outputs):
-            y = self.y[k, rows]
+            y = self.targets[k, rows]
             gradient[k] = weights * self.loss.derivative(y, scores[k])
             curvature[k] = weights * self.loss.curvature(y, scores[k]) if self.renewal is None else weights
 
     def value(self, rows: NDArray | slice, scores: Array) -> float:
         """Weighted mean loss of some rows, summed over the outputs."""
         weights = self.weights[rows]
-        each = np.sum([self.loss.value(self.y[k, rows], scores[k]) for k in range(self.n_outputs)], axis=0)
+        each = np.sum([self.loss.value(self.targets[k, rows], scores[k]) for k in range(self.n_outputs)], axis=0)
         return float(weights @ each / weights.sum())
 
     def _renew(self, output: int, rows: NDArray[np.int32], scores: Array) -> float:
         """The constant that, added to the scores of these rows, makes their loss least."""
-        y, f, weights = self.y[output, rows], scores[rows], self.weights[rows]
+        y, f, weights = self.targets[output, rows], scores[rows], self.weights[rows]
         if self._residual:
             return float(self.loss.best_constant(y - f, weights))
         return _best_shift(self.loss, y, f, weights)
@@ -73,15 +73,17 @@ class Canonical:
     def __init__(self, codes: NDArray, n_classes: int, weights: Array):
         self.weights = weights
         self.n_outputs = 1 if n_classes <= 2 else n_classes
-        self.hot = np.empty((self.n_outputs, len(codes)))
+        #: Whether gradient and curvature are those of the logistic loss, which compiled code knows.
+        self.logistic = self.n_outputs == 1
+        self.targets = np.empty((self.n_outputs, len(codes)))
         for k in range(self.n_outputs):
-            self.hot[k] = codes == (1 if n_classes == 2 else k)
+            self.targets[k] = codes == (1 if n_classes == 2 else k)
         self._factor = n_classes / (n_classes - 1) if n_classes > 2 else 1.0
         self.whole = 0.25 * self._factor
 
     def start(self) -> Array:
         """Log-odds of the second class, or the logarithm of the share of each class."""
-        share = np.maximum(self.hot @ self.weights / self.weights.sum(), LEAST_PRIOR)
+        share = np.maximum(self.targets @ self.weights / self.weights.sum(), LEAST_PRIOR)
         return np.log(share) if self.n_outputs > 1 else np.log(share) - np.log(np.maximum(1 - share, LEAST_PRIOR))
 
     def derivatives(self, rows: slice, scores: Array, gradient: Array, curvature: Array) -> None:
@@ -98,14 +100,14 @@ class Canonical:
             np.subtract(scores, scores.max(axis=0), out=p)
             np.exp(p, out=p)
             p /= p.sum(axis=0)
-        np.subtract(p, self.hot[:, rows], out=gradient)
+        np.subtract(p, self.targets[:, rows], out=gradient)
         gradient *= weights
         p -= p * p
         p *= self._factor * weights
 
     def value(self, rows: NDArray | slice, scores: Array) -> float:
         """Weighted mean loss of some rows."""
-        weights, hot = self.weights[rows], self.hot[:, rows]
+        weights, hot = self.weights[rows], self.targets[:, rows]
         if self.n_outputs == 1:
             each = np.logaddexp(0.0, np.where(hot[0] > 0, -scores[0], scores[0]))
         else:

@@ -9,31 +9,17 @@ from numpy.typing import NDArray
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 from empirisk.trees.binned.bins import Binning
-from empirisk.trees.binned.cuts import (
-    FEATURE,
-    GAIN,
-    L2,
-    LEAST,
-    LEAST_GAIN,
-    LEFT,
-    MAX_DEPTH,
-    MAX_LEAVES,
-    MONOTONE,
-    NOISE,
-    RULES,
-    SMOOTHING,
-    VALUE,
-)
 from empirisk.trees.binned.finish import Packed, finish
-from empirisk.trees.binned.samples import unit
-from empirisk.trees.binned.teamwork import GrownTree, TeamGrower
+from empirisk.trees.binned.small import SmallGrower
+from empirisk.trees.binned.splits import NODE, RULES, unit
+from empirisk.trees.binned.together import SCORE, TARGET, TIMES, WEIGHT, TeamGrower
 from empirisk.trees.objectives import Objective, Renewal
 from empirisk.trees.predict.ensemble import Ensemble
 from empirisk.trees.resample import draw_groups
 
 Array = NDArray[np.float64]
 
-BLOCK = 1 << 14  # rows of which gradients are computed at a time, so that they stay in near memory
+BLOCK = 1 << 16  # rows of which gradients are computed at a time
 WATCHED = 1 << 12  # training rows on which the loss is reported
 LEAF_ROWS, LEAF_SHARE = 20.0, 0.05  # least size of a leaf unless it is given: rows, or a share of all if less
 SMOOTH_ROWS = 10.0  # rows added to a category where categories are ordered, so that rare ones stay near the middle
@@ -92,34 +78,41 @@ class Rounds:
         self.X, self.binning, self.objective, self.plan, self.random = X, binning, objective, plan, random
         self.n_rows, self.n_outputs = len(X), objective.n_outputs
         self.baseline = objective.start()
-        self.scores = np.repeat(self.baseline[:, None], self.n_rows, axis=1)
-        self._derivatives = np.empty((self.n_outputs, 2, self.n_rows))
-        self._weight, self._times, self._groups = float(objective.weights.sum()), times, groups
+        self._data = np.empty((self.n_outputs, TIMES + (len(times) > 0), self.n_rows))
+        if len(times):
+            self._data[:, TIMES] = times
+        self._data[:, TARGET], self._data[:, WEIGHT] = objective.targets, objective.weights
+        self.scores = self._data[:, SCORE]
+        self.scores[:] = self.baseline[:, None]
+        self._weight, self._groups = float(objective.weights.sum()), groups
         self._count = int(times.sum()) if len(times) else self.n_rows
         leaf = plan.min_samples_leaf
         self._leaf = min(LEAF_ROWS, max(1.0, LEAF_SHARE * self._count)) if leaf is None else leaf
-        table = binning.codes(X)
+        threads, width, leaves = settings().threads, plan.max_features, self._most_leaves()
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
-        threads = settings().threads
         self._apart = self.n_outputs >= threads > 1
-        parts = (binning, table, monotone, times, plan.max_features, self._most_leaves())
-        self._growers = [
-            TeamGrower(*parts, 1 if self._apart else threads, stop) for _ in range(threads if self._apart else 1)
-        ]
+        team = TeamGrower.shares(self.n_rows, width) > 1
+        table = binning.codes(X, by_row=team)
+
+        def grower() -> SmallGrower | TeamGrower:
+            if not team:
+                return SmallGrower(binning, table.by_column, monotone, leaves, stop)
+            return TeamGrower(binning, table, monotone, width, leaves, 1 if self._apart else threads, stop)
+
+        self._growers = [grower() for _ in range(threads if self._apart else 1)]
 
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""
         rows = slice(None, None, -(-self.n_rows // WATCHED))
         return self.objective.value(rows, self.scores[:, rows])
 
-    def add(self) -> list[GrownTree] | None:
+    def add(self) -> list[NDArray[np.void]] | None:
         """One round: a tree for each output, already added to the scores; None if it was stopped."""
-        blocks = [slice(start, start + BLOCK) for start in range(0, self.n_rows, BLOCK)]
-        sums = np.sum(in_threads(self._differentiate, blocks), axis=0)
+        sums = self._differentiate()
         rows, features = self._draw_rows(), [self._draw_features() for _ in range(self.n_outputs)]
         free = list(self._growers)
 
-        def run(output: int) -> GrownTree | None:
+        def run(output: int) -> NDArray[np.void] | None:
             grower = free.pop()
             tree = self._tree(grower, output, rows, features[output], sums[:, output])
             free.append(grower)
@@ -129,11 +122,21 @@ class Rounds:
         made = [tree for tree in trees if tree is not None]
         return made if len(made) == len(trees) else None
 
-    def _differentiate(self, rows: slice) -> Array:
-        """Gradient and curvature of a block of rows; returns the sums of |gradient| and curvature by output."""
-        gradient, curvature = self._derivatives[:, 0, rows], self._derivatives[:, 1, rows]
-        self.objective.derivatives(rows, self.scores[:, rows], gradient, curvature)
-        return np.stack([np.abs(gradient).sum(axis=1), curvature.sum(axis=1)])
+    def _differentiate(self) -> Array:
+        """Gradient and curvature of every row; returns the sums of |gradient| and curvature by output."""
+        first = self._growers[0]
+        if self.objective.logistic and isinstance(first, TeamGrower):
+            return np.array(first.differentiate(self._data[0]))[:, None]
+
+        def block(start: int) -> Array:
+            rows = slice(start, start + BLOCK)
+            gradient, curvature = self._data[:, 0, rows], self._data[:, 1, rows]
+            self.objective.derivatives(rows, self.scores[:, rows], gradient, curvature)
+            return np.array([np.abs(gradient).sum(axis=1), curvature.sum(axis=1)])
+
+        if self.n_rows <= BLOCK:
+            return block(0)
+        return np.sum(in_threads(block, range(0, self.n_rows, BLOCK)), axis=0)
 
     def _draw_rows(self) -> NDArray[np.int32] | None:
         if self.plan.subsample == 1.0:
@@ -149,39 +152,38 @@ class Rounds:
 
     def _tree(
         self,
-        grower: TeamGrower,
+        grower: SmallGrower | TeamGrower,
         output: int,
         rows: NDArray[np.int32] | None,
         features: NDArray[np.int32],
         sums: Array,
-    ) -> GrownTree | None:
-        units = np.array(
-            [unit(sums[0], self._count), unit(sums[1], self._count), self.plan.l2, self.plan.learning_rate]
-        )
-        derivatives, scores, renewal = self._derivatives[output], self.scores[output], self.objective.renewal
-        rules = self._rules(units)
-        tree = grower.grow(derivatives, rows, features, rules, units, scores if renewal is None else None)
+    ) -> NDArray[np.void] | None:
+        data, renewal, rules = self._data[output], self.objective.renewal, self._rules(sums)
+        tree = grower.grow(data, rows, features, rules, values=renewal is None)
         if tree is None:
             return None
-        tree.reals[:, GAIN] *= units[0] * units[0] / units[1]  # the units differ from tree to tree
+        unit_g, unit_h = float(rules["gradient_unit"][0]), float(rules["curvature_unit"][0])
+        tree["gain"] *= unit_g * unit_g / unit_h  # the units differ from tree to tree
         if renewal is not None:
-            tree.reals[:, VALUE] = self.plan.learning_rate * self._renewed(grower, tree, output, renewal)
+            tree["value"] = self.plan.learning_rate * self._renewed(grower, tree, output, renewal)
             if rows is None:
-                grower.add(tree, derivatives, features, rules, scores)
+                grower.add(tree, data)
         if rows is not None:
-            add_trees([tree], self.binning, self.X, scores[None])
+            add_trees([tree], self.binning, self.X, self.scores[output][None])
         return tree
 
-    def _renewed(self, grower: TeamGrower, tree: GrownTree, output: int, renewal: Renewal) -> Array:
+    def _renewed(
+        self, grower: SmallGrower | TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal
+    ) -> Array:
         """The best constants of the loss in the leaves.
 
         Under constraints, children stay on both sides of the mean of their own best constants, as they did while the
         tree grew; but the bounds found there are those of Newton steps.
         """
-        left = tree.nodes[:, LEFT]
-        signs = np.where(left < 0, 0, grower.kinds[tree.nodes[:, FEATURE], MONOTONE])
-        wanted, value = tree.leaves, np.zeros(len(left))
-        rows = {int(node): grower.rows(tree.nodes[node]) for node in wanted}
+        left = tree["left"]
+        signs = np.where(left < 0, 0, tree["sign"])
+        wanted, value = np.flatnonzero(left < 0), np.zeros(len(left))
+        rows = {int(node): grower.rows(tree[node]) for node in wanted}
         if signs.any():
             wanted = np.arange(len(left))
             for node in reversed(np.flatnonzero(left >= 0)):  # the buffers hold the rows of leaves only
@@ -207,29 +209,31 @@ class Rounds:
             limits.append(1 << self.plan.max_depth)
         return max(1, min(limits))
 
-    def _rules(self, units: Array) -> Array:
-        plan, rules = self.plan, np.zeros(RULES)
-        rules[L2] = plan.l2 / units[1]
-        rules[LEAST] = self._leaf * (1 - 1e-9)
-        rules[LEAST_GAIN] = 2.0 * plan.min_gain * self._weight * units[1] / units[0] / units[0]
-        rules[NOISE] = ROUNDING
-        rules[SMOOTHING] = SMOOTH_ROWS * self.objective.whole / units[1]
-        rules[MAX_DEPTH] = np.inf if plan.max_depth is None else plan.max_depth
-        rules[MAX_LEAVES] = self._most_leaves()
+    def _rules(self, sums: Array) -> NDArray[np.void]:
+        plan, rules = self.plan, np.zeros(1, dtype=RULES)
+        unit_g, unit_h = unit(sums[0], self._count), unit(sums[1], self._count)
+        rules["gradient_unit"], rules["curvature_unit"] = unit_g, unit_h
+        rules["true_l2"], rules["rate"] = plan.l2, plan.learning_rate
+        rules["l2"] = plan.l2 / unit_h
+        rules["least"] = self._leaf * (1 - 1e-9)
+        rules["least_gain"] = 2.0 * plan.min_gain * self._weight * unit_h / unit_g / unit_g
+        rules["noise"] = ROUNDING
+        rules["smoothing"] = SMOOTH_ROWS * self.objective.whole / unit_h
+        rules["max_depth"] = np.inf if plan.max_depth is None else plan.max_depth
+        rules["max_leaves"] = self._most_leaves()
         return rules
 
 
-def pack_trees(trees: list[GrownTree], binning: Binning) -> Packed:
+def pack_trees(trees: list[NDArray[np.void]], binning: Binning) -> Packed:
     """The trees, end to end."""
-    sizes = np.array([len(tree.nodes) for tree in trees], dtype=np.int64)
+    sizes = np.array([len(tree) for tree in trees], dtype=np.int64)
     shift = np.cumsum(sizes) - sizes
-    nodes = np.concatenate([tree.nodes for tree in trees])
-    nodes[:, LEFT] += np.where(nodes[:, LEFT] < 0, 0, np.repeat(shift, sizes))
-    slot = np.concatenate([tree.reals[:, VALUE] for tree in trees])
-    return finish(nodes, slot, shift, np.zeros((0, 1)), binning)
+    nodes = np.concatenate(trees, dtype=NODE)  # without the type NumPy would look at every field
+    nodes["left"] += np.where(nodes["left"] < 0, 0, np.repeat(shift, sizes))
+    return finish(nodes, shift, np.zeros((0, 1)), binning)
 
 
-def add_trees(trees: list[GrownTree], binning: Binning, X: Array, scores: Array) -> None:
+def add_trees(trees: list[NDArray[np.void]], binning: Binning, X: Array, scores: Array) -> None:
     """Add the trees of one round, one for each output, to the scores (n_outputs, n_rows) of rows."""
     for tree, own in zip(trees, scores, strict=True):
         own += Ensemble(pack_trees([tree], binning), 1).add(X, np.zeros((len(X), 1)))[:, 0]

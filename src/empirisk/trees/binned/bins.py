@@ -8,15 +8,18 @@ from numpy.typing import NDArray
 
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.binned.cuts import MISSING, WIDTH
 from empirisk.trees.compiled import loop
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 
 MAX_BINS = 255
+MISSING = 255  # the bin of missing values, after at most 255 bins of present ones
+WIDTH = 256  # bins of a histogram
 SAMPLE = 1 << 16  # rows that decide the edges: enough for 255 quantiles, and the cost stays linear in the rows
 BLOCK = 1 << 15  # rows binned by one task
+LINE = 64  # bytes that memory delivers at once
+FEW = 1 << 16  # values whose edges are found before threads have started
 TILE = 256  # rows binned column by column while they are in near memory
 
 
@@ -75,7 +78,12 @@ class Binning:
             edges[column, : len(found)] = found
             counts[column] = min(len(found) + 1, len(values))
 
-        in_threads(find, np.flatnonzero(category_counts == 0))
+        numeric = np.flatnonzero(category_counts == 0)
+        if len(rows) * len(numeric) > FEW:
+            in_threads(find, numeric)
+        else:
+            for column in numeric.tolist():
+                find(column)
         category_bins = {}
         for column in np.flatnonzero(category_counts):
             category_bins[int(column)] = _frequent(X[:, column], weights, category_counts[column])
@@ -89,7 +97,7 @@ class Binning:
 
     def codes(self, X: Array, by_row: bool = True) -> "BinnedRows":
         """The bins of every value, column by column and, where asked, also row by row."""
-        rows = np.empty(X.shape if by_row else (0, X.shape[1]), dtype=np.uint8)
+        rows = aligned(len(X) if by_row else 0, X.shape[1])
         by_column = np.empty(X.shape[::-1], dtype=np.uint8)
         numeric = np.flatnonzero(~self.categorical)
 
@@ -119,10 +127,18 @@ class Binning:
 
 @dataclass(frozen=True, eq=False)
 class BinnedRows:
-    """The bins of a table: ``by_row`` (n, d) serves sums over rows, ``by_column`` (d, n) one column at a time."""
+    """The bins of a table: ``by_row`` (n, d or more) for sums over rows, ``by_column`` (d, n) for single columns."""
 
     by_row: Codes
     by_column: Codes
+
+
+def aligned(rows: int, width: int) -> Codes:
+    """Room for rows of so many bins, perhaps of more: none lies in more lines of memory than it must."""
+    stride = -(-width // LINE) * LINE if width > LINE else 1 << (width - 1).bit_length()
+    room = np.empty(rows * stride + LINE, dtype=np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + rows * stride].reshape(rows, stride)
 
 
 def _sample(count: int) -> NDArray[np.intp]:

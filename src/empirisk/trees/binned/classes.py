@@ -6,29 +6,34 @@ in the order of their bins: moving one across changes the sum of one class, so a
 classes.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from empirisk.trees.binned.cuts import (
-    CATEGORICAL,
-    ENTROPY,
-    FEATURE,
-    HALF,
-    LEAST,
-    LOW,
-    MARKS,
-    MISSING,
-    START,
-    STOP,
-    WIDTH,
-    WORDS,
-    mark_up_to,
-)
-from empirisk.trees.compiled import draw, inner
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.trees.binned.bins import MISSING, WIDTH
+from empirisk.trees.binned.splits import HALF, LOW, WORDS, mark_up_to
+from empirisk.trees.compiled import draw, plain
+
+Array = NDArray[np.float64]
 
 NODE, ONE_SIDE, OTHER_SIDE, GONE = range(4)  # rows of the class sums: node, left, right, rows with a missing value
 
 
-@inner
+class Several(NamedTuple):
+    """Room to work in: places of rows in the order of their bins, and the bins; class sums; ranks of categories."""
+
+    places: NDArray[np.int64]
+    amounts: Array
+    ranks: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: int, classes: int) -> "Several":
+        """Room for so many rows."""
+        return cls(np.empty((2, rows), np.int64), np.zeros((4, classes)), np.empty((4, WIDTH), np.int64))
+
+
+@plain
 def term(amount, entropy):
     """What one class adds to the score, but for the division by W."""
     if entropy > 0.0:
@@ -36,81 +41,85 @@ def term(amount, entropy):
     return amount * amount
 
 
-@inner
-def class_score(packed, start, stop, rules, amounts):
+@plain
+def class_score(rules, several, packed, node):
     """Sum the classes of a node; its score, its weight, and whether it holds one class alone."""
-    sums, total, weight, entropy = amounts[NODE], 0.0, 0.0, rules[ENTROPY]
+    sums, total, weight, entropy = several.amounts[NODE], 0.0, np.int64(0), rules.entropy
     for label in range(len(sums)):
         sums[label] = 0.0
-    for k in range(start, stop):
+    for k in range(node.start, node.stop):
         sums[packed[k] >> HALF] += packed[k] & LOW
-    for amount in sums:
-        total += term(amount, entropy)
-        weight += amount
-    score = total - term(weight, entropy) if entropy > 0.0 else total / weight
-    return score, weight, sums[packed[start] >> HALF] == weight
+        weight += packed[k] & LOW
+    for label in range(len(sums)):
+        total += term(sums[label], entropy)
+    score = total - term(float(weight), entropy) if entropy > 0.0 else total / weight
+    return score, weight, sums[packed[node.start] >> HALF] == weight
 
 
-@inner
-def order_rows(codes, order, start, stop):
-    """Write to ``order`` the places from ``start`` to ``stop`` by rising code, equal ones as they come."""
-    starts = np.zeros(WIDTH + 1, dtype=np.int64)
-    for k in range(start, stop):
-        starts[codes[k] + 1] += 1
-    starts[0] = start
+@plain
+def order_rows(codes, places, starts, start, stop):
+    """Write to ``places`` the places from ``start`` to ``stop`` by rising code, equal ones as they come."""
     for code in range(WIDTH):
-        starts[code + 1] += starts[code]
+        starts[code] = 0
     for k in range(start, stop):
-        order[starts[codes[k]]] = k
+        starts[codes[k]] += 1
+    begin = start
+    for code in range(WIDTH):
+        count = starts[code]
+        starts[code] = begin
+        begin += count
+    for k in range(start, stop):
+        places[starts[codes[k]]] = k
         starts[codes[k]] += 1
 
 
-@inner
-def rank_categories(codes, packed, start, stop, chosen, ranks):
+@plain
+def rank_categories(codes, packed, start, stop, chosen, room):
     """Replace category bins by their rank in the share of the class ``chosen``; missing values are one more category.
 
-    ``ranks`` receives the rank of each bin, -1 where there is no row. The last number is left free: it stands for
+    ``room`` receives the rank of each bin, -1 where there is no row. The last number is left free: it stands for
     missing values of numeric columns.
     """
-    amount, weight, bins = np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH, dtype=np.int64)
+    ranks, amount, weight, bins = room[0], room[1], room[2], room[3]
+    for b in range(WIDTH):
+        ranks[b] = -1
+        amount[b] = weight[b] = 0
     for k in range(start, stop):
         weight[codes[k]] += packed[k] & LOW
         if packed[k] >> HALF == chosen:
             amount[codes[k]] += packed[k] & LOW
     count = 0
     for b in range(WIDTH):
-        ranks[b] = -1
-        if weight[b] > 0.0:
-            place = count
-            while place > 0 and amount[bins[place - 1]] * weight[b] > amount[b] * weight[bins[place - 1]]:
+        if weight[b] > 0:
+            place, share = count, amount[b] / weight[b]
+            while place > 0 and amount[bins[place - 1]] / weight[bins[place - 1]] > share:
                 bins[place] = bins[place - 1]
                 place -= 1
             bins[place] = b
             count += 1
     for rank in range(count):
-        ranks[bins[rank]] = min(rank, MISSING - 1)
+        ranks[bins[rank]] = rank if rank < MISSING - 1 else MISSING - 1
     for k in range(start, stop):
         codes[k] = ranks[codes[k]]
 
 
-@inner
-def try_classes(table, number, rows, packed, rules, at, seed, several, bar):
-    """As `empirisk.trees.binned.cuts.try_column`, for classes; NaN where the column is constant in the node.
+@plain
+def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
+    """As `empirisk.trees.binned.splits.try_column`, for classes; NaN where the column is constant in the node.
 
-    Categories are ordered by the share of a class drawn at random. ``order`` holds places of rows, then their bins.
+    Categories are ordered by the share of a class drawn at random.
     """
-    (columns, kinds), (nodes, node), (order, amounts, ranks) = table, at, several
-    start, stop, least, entropy = nodes[node, START], nodes[node, STOP], rules[LEAST], rules[ENTROPY]
-    column, places, codes, differ = columns[number], order[0], order[1], False
+    places, codes, amounts, marks = several.places[0], several.places[1], several.amounts, node.marks
+    start, stop, least, entropy, differ = node.start, node.stop, rules.least, rules.entropy, False
     for k in range(start, stop):
-        codes[k] = column[np.uint64(rows[k])]
+        codes[k] = bins[np.uint64(rows[k])]
         differ |= codes[k] != codes[start]
     if not differ:
         return np.nan
-    categorical = kinds[number, CATEGORICAL] != 0
+    categorical, ranks = column.categorical != 0, several.ranks[0]
     if categorical:
-        rank_categories(codes, packed, start, stop, draw(seed, amounts.shape[1]), ranks)
-    order_rows(codes, places, start, stop)
+        rank_categories(codes, packed, start, stop, draw(seed, amounts.shape[1]), several.ranks)
+    order_rows(codes, places, several.ranks[1], start, stop)
     left, right, gone, present = amounts[ONE_SIDE], amounts[OTHER_SIDE], amounts[GONE], stop
     for label in range(len(gone)):
         gone[label] = 0.0
@@ -136,7 +145,7 @@ def try_classes(table, number, rows, packed, rules, at, seed, several, bar):
             right[label] -= amount
             left_weight += amount
             right_weight -= amount
-            after = codes[places[k + 1]] if k + 1 < stop else np.int32(MISSING)
+            after = codes[places[k + 1]] if k + 1 < stop else np.int64(MISSING)
             if (k + 1 < stop and after == codes[row]) or left_weight < least or right_weight < least:
                 continue
             if entropy > 0.0:
@@ -145,16 +154,18 @@ def try_classes(table, number, rows, packed, rules, at, seed, several, bar):
                 score = left_part / left_weight + right_part / right_weight
             if score > bar:
                 bar = score
-                last, heavier = np.int64(codes[row]), left_weight > right_weight
-                nodes[node, FEATURE] = number
+                last, heavier = codes[row], left_weight > right_weight
+                node.feature = column.number
+                node.sign = 0
                 if categorical:
                     for word in range(WORDS):
-                        nodes[node, MARKS + word] = 0
+                        marks[word] = 0
                     for b in range(WIDTH):  # bins that hold nothing here follow the heavier side
                         if (ranks[b] >= 0 and ranks[b] <= last) or (ranks[b] < 0 and heavier):
-                            nodes[node, MARKS + (b >> 6)] |= np.int64(1) << (b & 63)
+                            marks[b >> 6] |= np.int64(1) << (b & 63)
                 else:
                     if after != MISSING:
-                        last = (last + np.int64(after) - 1) // 2
-                    mark_up_to(nodes, node, last, way == 1 or (present == stop and heavier))
+                        last = (last + after - 1) // 2
+                    node.bin = last
+                    mark_up_to(marks, last, way == 1 or (present == stop and heavier))
     return bar

@@ -5,31 +5,30 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.trees.binned.bins import Binning
-from empirisk.trees.binned.cuts import BIN, FEATURE, INTS, LEFT, MARKS, MISSING, WORDS
+from empirisk.trees.binned.bins import MISSING, Binning
+from empirisk.trees.binned.splits import NODE
 
 Array = NDArray[np.float64]
 Packed = dict[str, NDArray]
 
 
-def finish(nodes: NDArray[np.int64], slot: Array, roots: NDArray, table: Array, binning: Binning) -> Packed:
-    """Grown trees end to end as packed arrays.
+def finish(nodes: NDArray[np.void], roots: NDArray, table: Array, binning: Binning) -> Packed:
+    """Grown trees (see `empirisk.trees.binned.splits`) end to end as packed arrays.
 
-    ``nodes`` are the whole numbers of the nodes (see `empirisk.trees.binned.cuts`), ``slot`` the values of the leaves,
-    or their rows in ``table``.
+    Where there is a ``table``, the values of leaves are rows in it.
     """
-    leaf, feature = nodes[:, LEFT] < 0, nodes[:, FEATURE]
+    leaf, feature = nodes["left"] < 0, nodes["feature"]
     categorical = ~leaf & binning.categorical[feature]
     numeric = np.flatnonzero(~leaf & ~categorical)
-    slot = np.where(leaf, slot, 0.0)
-    slot[numeric] = binning.edges[feature[numeric], nodes[numeric, BIN]]
-    marks = np.ascontiguousarray(nodes[:, MARKS : MARKS + WORDS])
+    slot = np.where(leaf, nodes["value"], 0.0)
+    slot[numeric] = binning.edges[feature[numeric], nodes["bin"][numeric]]
+    marks = np.ascontiguousarray(nodes["marks"])
     missing_left = marks[:, MISSING >> 6] < 0  # its bit is the one of the sign
     narrow = np.int16 if len(binning.counts) <= np.iinfo(np.int16).max else np.int32
     packed = {
         "roots": roots.astype(np.int32),
         "feature": np.where(leaf, -1, feature).astype(narrow),
-        "left": nodes[:, LEFT].astype(np.int32),
+        "left": nodes["left"].astype(np.int32),
         "slot": slot,
         "missing_left": np.packbits(missing_left & ~leaf),
         "category_bits": np.zeros(0, dtype=np.uint64),
@@ -74,6 +73,4 @@ def _bits(part: Packed, name: str) -> NDArray[np.uint8]:
 
 def no_trees(binning: Binning) -> Packed:
     """The packed form of no tree at all."""
-    return finish(
-        np.zeros((0, INTS), dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int32), np.zeros((0, 1)), binning
-    )
+    return finish(np.zeros(0, dtype=NODE), np.zeros(0, dtype=np.int32), np.zeros((0, 1)), binning)

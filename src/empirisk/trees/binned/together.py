@@ -1,82 +1,128 @@
-"""Growth of a tree of boosting by a team of threads that meet inside compiled code.
+"""Trees of boosting, grown by a team of threads that meet inside compiled code.
 
 Every column has a histogram of packed sums in each node. Of two siblings only the smaller one's is summed up from its
-rows: the other is what remains of the parent's. The work is cut into phases of chunks (`empirisk.trees.binned.team`);
-sums of whole numbers are exact, and what is summed in floats is summed in fixed pieces: the number of threads changes
-no bit.
+rows: the other is what remains of the parent's. The work is cut into phases of chunks (see
+`empirisk.trees.binned.meeting`); sums of whole numbers are exact, and what is summed in floats is summed in fixed
+pieces: the number of threads changes no bit.
 """
 
-import numpy as np
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
-from empirisk.trees.binned.cuts import (
-    BIN,
-    COUNT,
-    DEPTH,
-    FEATURE,
-    GAIN,
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.linalg.threads import together
+from empirisk.settings import settings
+from empirisk.trees.binned.bins import LINE, MISSING, WIDTH, BinnedRows, Binning, aligned
+from empirisk.trees.binned.meeting import (
+    APART,
+    CHUNKS,
+    ENDED,
+    OWN,
+    SHARES,
+    UNDONE,
+    atomic_swap,
+    claim,
+    fetch,
+    is_last,
+    open_phase,
+)
+from empirisk.trees.binned.splits import (
     HALF,
-    HIGHEST,
-    INTS,
-    LEAST,
-    LEAST_GAIN,
-    LEFT,
-    LEFT_SUM,
     LOW,
-    LOWEST,
-    MARKS,
-    MAX_DEPTH,
-    MAX_LEAVES,
-    NOISE,
-    SLOT,
-    START,
-    STOP,
-    SUM,
-    VALUE,
-    WIDTH,
+    NODE,
+    RULE_NAMES,
+    WORDS,
+    count_left,
+    describe_columns,
+    least_weight,
     list_bins,
+    move_rows,
+    open_children,
+    open_root,
     score_of,
+    take_next,
     try_column,
 )
-from empirisk.trees.binned.grow import NODES, OPEN, count_left, move_rows, open_children, open_root, take_next
-from empirisk.trees.binned.team import ENDED, atomic_swap, claim, fetch_row, is_last, open_phase
-from empirisk.trees.compiled import inner, loop
+from empirisk.trees.compiled import plain, plain_loop
 
-#: Places of the whole numbers that a team shares, after the counters of a growing tree (see `binned.grow`):
-#: what the chunks do now; the node being split; its children, the smaller and the larger one; bit 0 (1) where the
-#: smaller (larger) one may be split; how many histograms are free; whether all rows are in the sample; whether rounding
-#: alternates; steps since the last pause; pieces of leaves; how often histograms were filled; whether leaves get
-#: values; the number of rows.
-PHASE, NODE, SMALLER, LARGER, LIVE, FREE, EVERY, ALTERNATE, SPENT, PIECES, FILLING, VALUES, ROWS = range(3, 16)
-STATE = 16
-#: Phases: pack the rows and sum the root's; count the rows that go left; sum a node's; move rows and sum those of the
-#: smaller child; search columns for splits; sum the pieces of the leaves; add leaf values to the scores; choose a node.
-PACK, TALLY, BUILD, MOVE, SEARCH, SUM_LEAVES, ADD, CHOOSE = range(8)
+Array = NDArray[np.float64]
+
+#: What a team shares, after the rules: what the chunks do now; the node being split; its children, the smaller and the
+#: larger one; bit 0 (1) where the smaller (larger) one may be split; nodes so far, those that wait for their split,
+#: free histograms, pieces of leaves; whether all rows are in the sample, rounding alternates, leaves get values; how
+#: many rows there are, and how many in a chunk; steps since the last pause; how often histograms were filled.
+SHARED = np.dtype(
+    [(name, np.float64) for name in RULE_NAMES]
+    + [(name, np.int64) for name in ("phase", "node", "smaller", "larger", "live", "nodes", "open", "free", "pieces")]
+    + [(name, np.int64) for name in ("every", "alternate", "values", "rows", "step", "spent", "filling")]
+)
+#: A chunk of rows: how many of them go left (then, where those begin), and for how many rows they stand. A piece of a
+#: leaf: its rows, and the sums of gradient and curvature. In the k-th, ``slot`` is the k-th free histogram.
+PART = np.dtype(
+    [(name, np.int64) for name in ("left", "count", "leaf", "start", "stop", "slot")]
+    + [(name, np.float64) for name in ("g", "h")]
+)
+#: Phases: find gradient and curvature of the logistic loss; pack the rows and sum the root's; count the rows that go
+#: left; sum a node's; move rows and sum those of the smaller child; search columns for splits; sum the pieces of the
+#: leaves; add leaf values to the scores; choose a node.
+DERIVE, PACK, TALLY, BUILD, MOVE, SEARCH, SUM_LEAVES, ADD, CHOOSE = range(9)
 DONE, PAUSED = 1, 2  # why a team stopped
-#: Reals that a team shares: units of gradient and curvature, l2, learning rate.
-GRADIENT_UNIT, CURVATURE_UNIT, TRUE_L2, RATE = range(4)
+#: Lines of the data: gradient, curvature, score, target, weight and, where rows stand for several, for how many.
+GRADIENT, CURVATURE, SCORE, TARGET, WEIGHT, TIMES = range(6)
 
 SCRATCH = 2  # histograms for nodes that cannot keep theirs, after one for each thread
-COLUMNS = 2  # columns searched in one chunk
+TOGETHER = 2  # columns searched in one chunk
 STEPS = 1 << 16  # additions in one chunk of rows, about: a small part of a millisecond
 LEAST_ROWS = 512  # rows in a chunk at least
-PIECE = 1 << 14  # rows of a leaf summed at once: a fixed number, so that sums do not depend on threads
+SUMMED = 1 << 14  # rows of a leaf summed at once: a fixed number, so that sums do not depend on threads
 PATIENCE = 1 << 28  # additions between two returns to Python
 GOLDEN = 40503  # 2^16 / golden ratio: its multiples spread evenly over 16 bits
 AHEAD = 32  # rows asked of memory before they are summed
-APART = 8  # distance of numbers that different threads write: a processor's cache line
+POOL = 1 << 28  # bytes for histograms that are kept for subtraction
+SHARE = 1 << 16  # values in the table for each thread that joins in: for less, meeting costs more than it saves
+COARSE = 1 << 20  # rows from which units are so coarse that the way of rounding matters
 
 
-@inner
+class Team(NamedTuple):
+    """All that a team works on, for compiled code.
+
+    ``codes`` and ``columns`` are the bins by row (of the columns looked at) and by column; ``data`` what is known of
+    each row (see `GRADIENT`); ``rows`` and ``packed`` two buffers each. ``histograms`` are one for each thread, then
+    scratch, then those that nodes keep. The first line of ``room`` lists all bins, two more for each thread are room to
+    list some and their sums. Behind the nodes, each column notes what it offers the two children of a split.
+    ``counters``: see `empirisk.trees.binned.meeting`.
+    """
+
+    shared: NDArray[np.void]
+    counters: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+    columns: NDArray[np.uint8]
+    looked: NDArray[np.void]
+    data: Array
+    rows: NDArray[np.int32]
+    packed: NDArray[np.int64]
+    histograms: NDArray[np.int64]
+    room: NDArray[np.int64]
+    nodes: NDArray[np.void]
+    parts: NDArray[np.void]
+
+
+@plain
 def sum_rows(codes, rows, packed, start, stop, histogram):
     """Add the packed numbers of rows to the bins of every column."""
-    width, k = np.uint64(codes.shape[1]), start
+    width, k = np.uint64(histogram.shape[0]), start
     # Four rows at a time: their additions overlap instead of waiting for one another. Unsigned numbers index without
     # a test for negative ones.
     while k + 4 <= stop:
         a, b, c, d = np.uint64(rows[k]), np.uint64(rows[k + 1]), np.uint64(rows[k + 2]), np.uint64(rows[k + 3])
         at_a, at_b, at_c, at_d = packed[k], packed[k + 1], packed[k + 2], packed[k + 3]
-        for ahead in range(k + AHEAD, min(k + AHEAD + 4, stop)):
-            fetch_row(codes, np.int64(rows[ahead]))
+        if k + AHEAD + 4 <= stop:
+            for ahead in range(k + AHEAD, k + AHEAD + 4):
+                for column in range(0, histogram.shape[0], LINE):
+                    fetch(codes, np.int64(rows[ahead]), column)
         for j in range(width):
             histogram[j, codes[a, j]] += at_a
             histogram[j, codes[b, j]] += at_b
@@ -90,307 +136,443 @@ def sum_rows(codes, rows, packed, start, stop, histogram):
         k += 1
 
 
-@inner
-def open_pair(threads, state, table, rules, tree, tally):
-    """After PACK or TALLY: the root, or the children of the node that is split; which of them may be split further."""
-    (nodes, reals), node, phase = tree, state[NODE], state[PHASE]
-    _, _, features, kinds = table
-    step = max(STEPS // features.shape[0], LEAST_ROWS)
-    size = nodes[node, STOP] - nodes[node, START] if phase == TALLY else state[ROWS]
-    left, on_left = np.int64(0), np.int64(0)
-    for k in range(size // step + 1):
-        count = tally[k, 0]
-        tally[k, 0] = left  # where the rows of this chunk that go left begin
-        left += count
-        on_left += tally[k, 1]
-    small, large = np.int64(0), np.int64(-1)
-    if phase == PACK:
-        open_root(nodes, reals, state, size, left)
-        nodes[0, COUNT] = on_left
-        nodes[0, SLOT] = threads + SCRATCH
-    else:
-        small = open_children(nodes, reals, state, node, nodes[node, START] + left, kinds, rules)
-        large = small + 1
-        nodes[small, COUNT] = on_left
-        nodes[large, COUNT] = nodes[node, COUNT] - on_left
-        if 2 * left > size:
-            small, large = large, small
-        nodes[large, SLOT] = nodes[node, SLOT]
-    state[SMALLER] = small
-    state[LARGER] = large
-    state[LIVE] = 0
-    full = rules[MAX_LEAVES] > 0.0 and state[NODES] >= 2 * rules[MAX_LEAVES] - 1
-    for side in range(2):
-        child = large if side else small
-        if child < 0 or full or nodes[child, DEPTH] >= rules[MAX_DEPTH] or nodes[child, SUM] & LOW < 2:
-            continue
-        if nodes[child, COUNT] >= 2 * rules[LEAST] and nodes[child, STOP] - nodes[child, START] > 1:
-            state[LIVE] |= 1 << side
-
-
-@inner
-def settle_pair(threads, state, tree, frontier, slots, first):
-    """After SEARCH: keep the best offer for each child, and give back the histograms of those that stay leaves."""
-    nodes, reals = tree
-    for side in range(2):
-        child = state[LARGER] if side else state[SMALLER]
-        if child < 0:
-            continue
-        reals[child, GAIN] = 0.0
-        best = first + side
-        for place in range(first + side, nodes.shape[0] if state[LIVE] >> side & 1 else 0, 2):
-            if reals[place, GAIN] > reals[best, GAIN]:
-                best = place
-        if state[LIVE] >> side & 1 and reals[best, GAIN] > 0.0:
-            reals[child, GAIN] = reals[best, GAIN]
-            frontier[state[OPEN]] = child
-            state[OPEN] += 1
-            for place in range(INTS):
-                if place <= BIN or place >= LEFT_SUM:
-                    nodes[child, place] = nodes[best, place]
-        if nodes[child, SLOT] < threads + SCRATCH:
-            nodes[child, SLOT] = -1
-        elif reals[child, GAIN] == 0.0:
-            slots[state[FREE]] = nodes[child, SLOT]
-            state[FREE] += 1
-            nodes[child, SLOT] = -1
-
-
-@inner
-def value_leaves(state, units, reals, pieces, sums):
-    """After SUM_LEAVES: the value of each leaf, a Newton step."""
+@plain
+def derive(data, part, start, stop):
+    """Gradient and curvature of the logistic loss, and the sums of their sizes."""
     g, h = 0.0, 0.0
-    for p in range(state[PIECES]):
-        g += sums[p, 0]
-        h += sums[p, 1]
-        leaf = pieces[p, 0]
-        if p + 1 == state[PIECES] or pieces[p + 1, 0] != leaf:
-            weight, bound = h + units[TRUE_L2], units[GRADIENT_UNIT] / units[CURVATURE_UNIT]
-            value = -g / weight if weight > 0.0 else 0.0
-            value = min(max(value, reals[leaf, LOWEST] * bound), reals[leaf, HIGHEST] * bound)
-            reals[leaf, VALUE] = value * units[RATE]
-            g, h = 0.0, 0.0
+    for k in range(start, stop):
+        share = 1.0 / (1.0 + math.exp(-data[SCORE, k]))
+        data[GRADIENT, k] = data[WEIGHT, k] * (share - data[TARGET, k])
+        data[CURVATURE, k] = data[WEIGHT, k] * (share - share * share)
+        g += abs(data[GRADIENT, k])
+        h += data[CURVATURE, k]
+    part.g = g
+    part.h = h
 
 
-@inner
-def choose(threads, state, rules, tree, frontier, pieces):
-    """The phase that splits the next node, or, after the last, the one that sums the leaves."""
-    nodes, reals = tree
-    node = take_next(nodes, reals, state, frontier, rules)
-    state[NODE] = node
-    if node >= 0:
-        if nodes[node, SLOT] >= 0:
-            return TALLY
-        nodes[node, SLOT] = threads + 1
-        return BUILD
-    state[PIECES] = 0
-    for leaf in range(state[NODES]):
-        if nodes[leaf, LEFT] < 0:
-            for start in range(nodes[leaf, START], nodes[leaf, STOP], PIECE):
-                pieces[state[PIECES], 0] = leaf
-                pieces[state[PIECES], 1] = start
-                pieces[state[PIECES], 2] = min(start + PIECE, nodes[leaf, STOP])
-                state[PIECES] += 1
-    return SUM_LEAVES
+@plain
+def pack_rows(shared, data, rows, packed, part, start, stop):
+    """Round gradient and curvature of rows to whole units, and note their sums."""
+    every, alternate, weighted = shared.every != 0, shared.alternate != 0, data.shape[0] > TIMES
+    per_gradient, per_curvature = 1.0 / shared.gradient_unit, 1.0 / shared.curvature_unit  # powers of two
+    total, count, often = np.int64(0), np.int64(0), np.int64(1)
+    for k in range(start, stop):
+        row = k if every else np.int64(rows[k])
+        # With coarse units, rows are rounded up and down in turns: rounding to the nearest would shift all rows of a
+        # kind alike. Equal rows that one row stands for are rounded as one of them is.
+        offset = ((row * GOLDEN) & 0xFFFF) / 65536.0 if alternate else 0.5
+        g, h = data[GRADIENT, row] * per_gradient, data[CURVATURE, row] * per_curvature
+        if weighted:
+            often = np.int64(data[TIMES, row])
+            g /= often
+            h /= often
+        both = ((np.int64(np.floor(g + offset)) << HALF) + np.int64(np.floor(h + offset))) * often
+        rows[k] = row
+        packed[k] = both
+        total += both
+        count += often
+    part.left = total
+    part.count = count
 
 
-@inner
-def lead(threads, counters, state, table, rules, memory, tree, lists):
-    """What the thread that finished the last chunk of a phase does: draw the sum, and open the next phase."""
-    (rules, units), (nodes, reals), width = rules, tree, table[2].shape[0]
-    _, _, histograms, stamps, _ = memory
-    frontier, tally, pieces, sums, slots = lists
-    phase, first = state[PHASE], nodes.shape[0] - 2 * width
-    if phase < BUILD:
-        open_pair(threads, state, table, rules, tree, tally)
-        if phase == TALLY:
-            small = state[SMALLER]
-            nodes[small, SLOT] = threads
-            if state[LIVE] > 0 and state[FREE] > 0:
-                state[FREE] -= 1
-                nodes[small, SLOT] = slots[state[FREE]]
-        phase = MOVE if phase == TALLY else SEARCH
-    elif phase == BUILD:
-        if threads > 1:
-            for j in range(width):
-                gather(histograms, stamps, state[FILLING], threads, j, histograms[nodes[state[NODE], SLOT], j])
-        phase = TALLY
-    elif phase == MOVE:
-        phase = SEARCH
-    elif phase == SEARCH:
-        settle_pair(threads, state, tree, frontier, slots, first)
-        phase = CHOOSE
-    elif phase == SUM_LEAVES:
-        value_leaves(state, units, reals, pieces, sums)
-        phase = ADD
-    ended = DONE if state[PHASE] == ADD else 0
-    if phase == CHOOSE:
-        if state[SPENT] > PATIENCE:
-            state[SPENT] = 0
-            ended = PAUSED
-        else:
-            phase = choose(threads, state, rules, tree, frontier, pieces)
-    if (phase == ADD and state[EVERY] == 0) or (phase >= SUM_LEAVES and phase < CHOOSE and state[VALUES] == 0):
-        ended = DONE
-    state[PHASE] = phase
-    if ended > 0:
-        atomic_swap(counters, ENDED, ended)
+@plain
+def row_chunk(team, thread, threads, chunk):
+    """One chunk of a phase over rows."""
+    shared, nodes, part = team.shared[0], team.nodes, team.parts[chunk]
+    node, phase, here = nodes[shared.node], shared.phase, nodes[shared.node].depth & 1
+    begin, end, slot = node.start, node.stop, node.slot
+    if phase <= PACK:
+        begin, end, here, slot = 0, shared.rows, 0, threads + SCRATCH
+    start = begin + chunk * shared.step
+    stop = start + shared.step if start + shared.step < end else end
+    rows, packed = team.rows[here], team.packed[here]
+    if phase == DERIVE:
+        derive(team.data, part, start, stop)
         return
-    chunks = state[PIECES]
-    if phase == SEARCH:  # where there is nothing to search, the phase settles the histograms
-        chunks = (width + COLUMNS - 1) // COLUMNS if state[LIVE] > 0 else 1
-    elif phase <= MOVE:
-        size = nodes[state[NODE], STOP] - nodes[state[NODE], START]
-        chunks = size // max(STEPS // width, LEAST_ROWS) + 1
-        state[SPENT] += size * (width if phase != TALLY else 1)
-        state[FILLING] += 1 if phase >= BUILD else 0
-    open_phase(counters, chunks)
+    if phase == PACK:
+        pack_rows(shared, team.data, rows, packed, part, start, stop)
+    elif phase != BUILD:
+        column, marks = team.columns[node.feature], node.marks
+        if phase == TALLY:
+            part.left = part.count = count_left(column, marks, rows, start, stop)
+            if team.data.shape[0] > TIMES:
+                part.count = 0
+                for k in range(start, stop):
+                    code = column[rows[k]]
+                    part.count += ((marks[code >> 6] >> (code & 63)) & 1) * np.int64(team.data[TIMES, rows[k]])
+            return
+        left, right = begin + part.left, nodes[node.left].stop + (start - begin) - part.left
+        size, slot = stop - start, nodes[shared.smaller].slot
+        after = move_rows(column, marks, team.rows, team.packed, here, start, stop, left, right)
+        if shared.live == 0:
+            return
+        # What is summed now: the rows of the smaller child among those moved.
+        rows, packed = team.rows[1 - here], team.packed[1 - here]
+        start = left if shared.smaller == node.left else right
+        stop = after if shared.smaller == node.left else right + size - (after - left)
+    if stop > start:
+        histogram = team.histograms[thread if threads > 1 else slot]
+        if team.counters[OWN + thread * APART] != shared.filling:
+            team.counters[OWN + thread * APART] = shared.filling
+            for j in range(histogram.shape[0]):
+                for b in range(WIDTH):
+                    histogram[j, b] = 0
+        sum_rows(team.codes, rows, packed, start, stop, histogram)
 
 
-@inner
-def gather(histograms, stamps, filling, threads, j, total):
+@plain
+def gather(counters, filling, histograms, threads, j, total):
     """Sum what the threads have summed of a column."""
     for b in range(WIDTH):
         total[b] = 0
     for thread in range(threads):
-        if stamps[thread * APART] == filling:
+        if counters[OWN + thread * APART] == filling:
+            own = histograms[thread, j]
             for b in range(WIDTH):
-                total[b] += histograms[thread, j, b]
+                total[b] += own[b]
 
 
-@inner
-def pack_rows(state, units, data, rows, packed, start, stop):
-    """Round gradient and curvature of rows to whole units; their packed sum, and how many rows they stand for."""
-    derivatives, times, _ = data
-    total, count, every, alternate = np.int64(0), np.int64(0), state[EVERY] != 0, state[ALTERNATE] != 0
-    per_gradient, per_curvature = 1.0 / units[GRADIENT_UNIT], 1.0 / units[CURVATURE_UNIT]  # powers of two
-    for k in range(start, stop):
-        row = k if every else np.int64(rows[0, k])
-        # Equal rows that one row stands for are rounded as one of them is. With coarse units, rows are rounded up and
-        # down in turns: rounding to the nearest would shift all rows of a kind alike.
-        often = np.int64(1) if times.shape[0] == 0 else np.int64(times[row])
-        offset = ((row * GOLDEN) & 0xFFFF) / 65536.0 if alternate else 0.5
-        g, h = derivatives[0, row] * per_gradient, derivatives[1, row] * per_curvature
-        if often > 1:
-            g, h = g / often, h / often
-        both = ((np.int64(np.floor(g + offset)) << HALF) + np.int64(np.floor(h + offset))) * often
-        rows[0, k] = row
-        packed[0, k] = both
-        total += both
-        count += often
-    return total, count
-
-
-@inner
-def row_chunk(thread, threads, state, table, units, data, memory, nodes, tally):
-    """One chunk of a phase over rows; `chunk` is in ``state`` behind the shared numbers."""
-    codes, columns, features, _ = table
-    rows, packed, histograms, stamps, _ = memory
-    times, phase, node, chunk = data[1], state[PHASE], state[NODE], state[STATE + thread * APART]
-    step = max(STEPS // features.shape[0], LEAST_ROWS)
-    begin, end, here, slot = np.int64(0), state[ROWS], np.int64(0), np.int64(threads + SCRATCH)
-    if phase != PACK:
-        begin, end, here, slot = nodes[node, START], nodes[node, STOP], nodes[node, DEPTH] & 1, nodes[node, SLOT]
-    start, stop = begin + chunk * step, min(begin + (chunk + 1) * step, end)
-    if phase == PACK:
-        tally[chunk, 0], tally[chunk, 1] = pack_rows(state, units, data, rows, packed, start, stop)
-    elif phase == TALLY:
-        column, count = columns[nodes[node, FEATURE]], np.int64(0)
-        tally[chunk, 0] = tally[chunk, 1] = count_left(column, nodes, node, rows, start, stop)
-        for k in range(start, stop if times.shape[0] > 0 else start):
-            code = np.int64(column[np.uint64(rows[here, k])])
-            count += ((nodes[node, MARKS + (code >> 6)] >> (code & 63)) & 1) * times[rows[here, k]]
-        if times.shape[0] > 0:
-            tally[chunk, 1] = count
-        return
-    elif phase == MOVE:
-        child, small = nodes[node, LEFT], state[SMALLER]
-        left = begin + tally[chunk, 0]
-        right = nodes[child + 1, START] + (start - begin) - tally[chunk, 0]
-        after = move_rows(columns[nodes[node, FEATURE]], nodes, node, rows, packed, start, stop, left, right)
-        # What is summed now: the rows of the smaller child among those moved.
-        here, slot = 1 - here, nodes[small, SLOT]
-        stop = right + (stop - start) - (after - left) if small > child else after
-        start = right if small > child else left
-        if state[LIVE] == 0:
-            return
-    if stop > start:
-        histogram = histograms[thread if threads > 1 else slot]
-        if stamps[thread * APART] != state[FILLING]:
-            stamps[thread * APART] = state[FILLING]
-            for j in range(histogram.shape[0]):
-                for b in range(WIDTH):
-                    histogram[j, b] = 0
-        sum_rows(codes, rows[here], packed[here], start, stop, histogram)
-
-
-@inner
-def search_column(threads, state, j, table, rules, memory, tree, room):
+@plain
+def search_column(shared, counters, looked, histograms, nodes, room, thread, threads, j):
     """Look for the best splits of a pair of siblings (or of the root) in one column."""
-    _, _, features, kinds = table
-    _, _, histograms, stamps, _ = memory
-    (nodes, reals), column = tree, np.int64(features[j])
-    own = histograms[nodes[state[SMALLER], SLOT], j]
+    column, first = looked[j], nodes.shape[0] - 2 * looked.shape[0] + 2 * j
+    own = histograms[nodes[shared.smaller].slot, j]
     if threads > 1:
-        gather(histograms, stamps, state[FILLING], threads, j, own)
+        gather(counters, shared.filling, histograms, threads, j, own)
     for side in range(2):
-        child = state[LARGER] if side else state[SMALLER]
-        place = nodes.shape[0] - 2 * features.shape[0] + 2 * j + side
-        reals[place, GAIN] = 0.0
-        if not state[LIVE] >> side & 1:
+        node, offer = nodes[shared.larger if side else shared.smaller], nodes[first + side]
+        offer.gain = 0.0
+        if not (shared.live >> side) & 1:
             continue
-        histogram = histograms[nodes[child, SLOT], j]
+        histogram = histograms[node.slot, j]
         if side:
             for b in range(WIDTH):
                 histogram[b] -= own[b]
-        total = nodes[child, SUM]
-        # How many rows a side has is not in the histogram: it is taken to be in proportion to the curvature, which is
-        # exact where all rows have the same.
-        least = np.int64(1)
-        if rules[LEAST] > 1.0:
-            least = max(least, np.int64(np.ceil(rules[LEAST] * (total & LOW) / nodes[child, COUNT])))
-        score, _ = score_of(total, rules, reals[child, LOWEST], reals[child, HIGHEST])
-        bar = score + max(rules[LEAST_GAIN], rules[NOISE] * abs(score))
-        count = list_bins(histogram, room)
-        if count > 1:
-            best = try_column(column, kinds, room, count, least, rules, tree, (child, place), bar)
-            reals[place, GAIN] = best - score if best > bar else 0.0
+        offer.sum = node.sum
+        offer.lowest = node.lowest
+        offer.highest = node.highest
+        offer.least = least_weight(shared, node)
+        score, _ = score_of(node.sum, shared, node.lowest, node.highest)
+        noise = shared.noise * abs(score)
+        bar = score + (noise if noise > shared.least_gain else shared.least_gain)
+        bins, sums, count, missing = room[0], histogram, np.int64(MISSING), histogram[MISSING]
+        if column.categorical != 0:
+            bins, sums, missing = room[2 * thread + 1], room[2 * thread + 2], np.int64(0)
+            count = list_bins(histogram, bins, sums)
+        best = try_column(column, bins, sums, count, missing, shared, offer, bar)
+        offer.gain = best - score if best > bar else 0.0
 
 
-@loop
-def work(thread, threads, counters, state, table, rules, data, memory, growing):
-    """One thread's share in a tree: take chunks until the team has finished, or pauses so that Python can be heard.
+@plain
+def open_pair(shared, nodes, parts, threads):
+    """After PACK or TALLY: the root, or the children of the node that is split; which of them may be split further."""
+    node, size = nodes[shared.node], shared.rows
+    if shared.phase == TALLY:
+        size = node.stop - node.start
+    left, on_left = np.int64(0), np.int64(0)
+    for k in range(size // shared.step + 1):
+        part = parts[k]
+        count = part.left
+        part.left = left  # where the rows of this chunk that go left begin
+        left += count
+        on_left += part.count
+    shared.smaller = shared.nodes
+    shared.larger = -1
+    if shared.phase == PACK:
+        open_root(nodes, size, left)
+        node.count = on_left
+        node.slot = threads + SCRATCH
+        shared.nodes = 1
+    else:
+        child = shared.nodes
+        shared.nodes = child + 2
+        open_children(nodes, shared.node, child, node.start + left, shared)
+        nodes[child].count = on_left
+        nodes[child + 1].count = node.count - on_left
+        shared.smaller = child if 2 * left <= size else child + 1
+        shared.larger = 2 * child + 1 - shared.smaller
+        nodes[shared.larger].slot = node.slot
+    shared.live = 0
+    full = shared.max_leaves > 0.0 and shared.nodes >= 2 * shared.max_leaves - 1
+    for side in range(0 if full else 1 if shared.larger < 0 else 2):
+        node = nodes[shared.larger if side else shared.smaller]
+        large = node.sum & LOW > 1 and node.stop - node.start > 1 and node.count >= 2 * shared.least
+        if large and node.depth < shared.max_depth:
+            shared.live |= 1 << side
+    if shared.phase == TALLY:
+        nodes[shared.smaller].slot = threads
+        if shared.live > 0 and shared.free > 0:
+            shared.free -= 1
+            nodes[shared.smaller].slot = parts[shared.free].slot
 
-    ``table``: bins by row and by column, columns to look at, kinds of columns. ``rules``: rules and units. ``data``:
-    derivatives, times, scores. ``memory``: rows, packed numbers, histograms, stamps, room for each thread.
-    ``growing``: the tree (nodes, reals), then frontier, tally, pieces, their sums, free slots.
-    """
-    tree, lists = growing
-    nodes, reals = tree
-    derivatives, _, scores = data
+
+@plain
+def settle_pair(shared, nodes, parts, threads, first):
+    """After SEARCH: keep the best offer for each child, and give back the histograms of those that stay leaves."""
+    for side in range(1 if shared.larger < 0 else 2):
+        number = shared.larger if side else shared.smaller
+        node, best = nodes[number], nodes[first + side]
+        node.gain = 0.0
+        if (shared.live >> side) & 1:
+            for place in range(first + side, nodes.shape[0], 2):
+                if nodes[place].gain > best.gain:
+                    best = nodes[place]
+            if best.gain > 0.0:
+                node.gain = best.gain
+                node.feature = best.feature
+                node.bin = best.bin
+                node.sign = best.sign
+                node.left_sum = best.left_sum
+                for word in range(WORDS):
+                    node.marks[word] = best.marks[word]
+                nodes[shared.open].waiting = number
+                shared.open += 1
+        if node.slot < threads + SCRATCH:
+            node.slot = -1
+        elif node.gain == 0.0:
+            parts[shared.free].slot = node.slot
+            shared.free += 1
+            node.slot = -1
+
+
+@plain
+def list_pieces(shared, nodes, parts):
+    """Cut the leaves into pieces."""
+    shared.pieces = 0
+    for leaf in range(shared.nodes):
+        node = nodes[leaf]
+        for start in range(node.start, node.stop if node.left < 0 else node.start, SUMMED):
+            part = parts[shared.pieces]
+            part.leaf = leaf
+            part.start = start
+            part.stop = start + SUMMED if start + SUMMED < node.stop else node.stop
+            shared.pieces += 1
+
+
+@plain
+def value_leaves(shared, nodes, parts):
+    """After SUM_LEAVES: the value of each leaf, a Newton step."""
+    g, h, bound = 0.0, 0.0, shared.gradient_unit / shared.curvature_unit
+    for p in range(shared.pieces):
+        part = parts[p]
+        node = nodes[part.leaf]
+        if part.start == node.start:
+            g, h = 0.0, 0.0
+        g += part.g
+        h += part.h
+        weight, low, high = h + shared.true_l2, node.lowest * bound, node.highest * bound
+        value = -g / weight if weight > 0.0 else 0.0
+        node.value = shared.rate * (low if value < low else high if value > high else value)
+
+
+@plain
+def lead(shared, counters, histograms, nodes, parts, threads, width):
+    """What the thread that finished the last chunk of a phase does: draw the sum, and open the next phase."""
+    before, phase, ended = shared.phase, shared.phase, 0
+    if before == DERIVE or before == ADD:  # noqa: SIM109 - a tuple of choices takes longer to compile
+        ended = DONE
+    elif before <= TALLY:
+        open_pair(shared, nodes, parts, threads)
+        phase = SEARCH if before == PACK else MOVE
+    elif before == BUILD:
+        for j in range(width if threads > 1 else 0):
+            gather(counters, shared.filling, histograms, threads, j, histograms[nodes[shared.node].slot, j])
+        phase = TALLY
+    elif before == MOVE:
+        phase = SEARCH
+    elif before == SUM_LEAVES:
+        value_leaves(shared, nodes, parts)
+        phase = ADD
+    elif before == SEARCH:
+        settle_pair(shared, nodes, parts, threads, nodes.shape[0] - 2 * width)
+        phase = CHOOSE
+    if phase == CHOOSE and shared.spent > PATIENCE:
+        shared.spent = 0
+        ended = PAUSED
+    elif phase == CHOOSE:
+        number = take_next(nodes, shared)
+        phase = TALLY
+        if number < 0:
+            list_pieces(shared, nodes, parts)
+            phase = SUM_LEAVES
+        else:
+            shared.node = number
+            if nodes[number].slot < 0:
+                nodes[number].slot = threads + 1
+                phase = BUILD
+    if (phase == ADD and shared.every == 0) or (phase == SUM_LEAVES and shared.values == 0):
+        ended = DONE
+    shared.phase = phase
+    if ended > 0:
+        atomic_swap(counters, ENDED, ended)
+        return
+    chunks = shared.pieces
+    if phase == SEARCH:  # where there is nothing to search, the phase settles the histograms
+        chunks = (width + TOGETHER - 1) // TOGETHER if shared.live > 0 else 1
+    elif phase <= MOVE:
+        size = nodes[shared.node].stop - nodes[shared.node].start
+        chunks = size // shared.step + 1
+        shared.spent += size * (width if phase != TALLY else 1)
+        shared.filling += 1 if phase >= BUILD else 0
+    open_phase(counters, chunks, threads)
+
+
+@plain
+def piece_of_leaf(add, data, rows, part, value):
+    """Sum gradient and curvature of a piece of a leaf, or add its value to the scores."""
+    g, h = 0.0, 0.0
+    for k in range(part.start, part.stop):
+        row = np.uint64(rows[k])
+        if add:
+            data[SCORE, row] += value
+        else:
+            g += data[GRADIENT, row]
+            h += data[CURVATURE, row]
+    part.g = g
+    part.h = h
+
+
+@plain_loop
+def work(team, thread, threads):
+    """One thread's share in a tree: take chunks until the team has finished, or pauses so that Python can be heard."""
+    shared, counters, looked, nodes, width = team.shared[0], team.counters, team.looked, team.nodes, len(team.looked)
     while True:
-        chunk = claim(counters)
+        chunk = claim(counters, thread, threads)
         if chunk < 0:
             return
-        phase = state[PHASE]
+        phase = shared.phase
         if phase <= MOVE:
-            state[STATE + thread * APART] = chunk
-            row_chunk(thread, threads, state, table, rules[1], data, memory, nodes, lists[1])
-        elif phase == SEARCH and state[LIVE] > 0:
-            for j in range(chunk * COLUMNS, min((chunk + 1) * COLUMNS, table[2].shape[0])):
-                search_column(threads, state, j, table, rules[0], memory, tree, memory[4][thread])
+            row_chunk(team, thread, threads, chunk)
+        elif phase == SEARCH and shared.live > 0:
+            for j in range(chunk * TOGETHER, (chunk + 1) * TOGETHER):
+                if j < width:
+                    search_column(shared, counters, looked, team.histograms, nodes, team.room, thread, threads, j)
         elif SUM_LEAVES <= phase <= ADD:
-            pieces, sums = lists[2], lists[3]
-            leaf, g, h = pieces[chunk, 0], 0.0, 0.0
-            rows, value = memory[0][nodes[leaf, DEPTH] & 1], reals[leaf, VALUE]
-            for k in range(pieces[chunk, 1], pieces[chunk, 2]):
-                row = np.uint64(rows[k])
-                if phase == ADD:
-                    scores[row] += value
-                else:
-                    g += derivatives[0, row]
-                    h += derivatives[1, row]
-            sums[chunk, 0] = g
-            sums[chunk, 1] = h
+            part = team.parts[chunk]
+            node = nodes[part.leaf]
+            piece_of_leaf(phase == ADD, team.data, team.rows[node.depth & 1], part, node.value)
         if is_last(counters):
-            lead(threads, counters, state, table, rules, memory, tree, lists)
+            lead(shared, counters, team.histograms, nodes, team.parts, threads, width)
+
+
+class TeamGrower:
+    """Grows trees of at most ``max_leaves`` leaves on one binned table, one after the other in the same memory.
+
+    Parameters
+    ----------
+    binning, table : Binning, BinnedRows
+        The table in bins.
+    monotone : (n_features,) int8
+        Constraints on the columns.
+    width : int
+        The number of columns that each tree looks at.
+    max_leaves : int
+        The largest number of leaves.
+    threads : int
+        How many threads work on a tree. The result does not depend on it.
+    stop : callable
+        Asked now and then; true ends the growth without a tree.
+    """
+
+    def __init__(
+        self,
+        binning: Binning,
+        table: BinnedRows,
+        monotone: NDArray[np.int8],
+        width: int,
+        max_leaves: int,
+        threads: int,
+        stop: Callable[[], bool],
+    ):
+        self.table, self.stop = table, stop
+        rows = len(table.by_row)
+        self.threads = max(1, min(threads, self.shares(rows, width)))
+        self.columns = describe_columns(binning, monotone)
+        memory = max(2, min(POOL, settings().memory // 4) // (width * WIDTH * 8))
+        self._kept, self._step = min(max_leaves + 1, memory), max(STEPS // width, LEAST_ROWS)
+        parts = max(rows // self._step + 2, max_leaves + rows // SUMMED + 1, self._kept)
+        self._shared = np.zeros(1, dtype=SHARED)
+        self._team = Team(
+            shared=self._shared,
+            counters=np.zeros(SHARES + APART * self.threads, dtype=np.int64),
+            codes=table.by_row,
+            columns=table.by_column,
+            looked=self.columns,
+            data=np.zeros((0, 0)),
+            rows=np.empty((2, rows), dtype=np.int32),
+            packed=np.empty((2, rows), dtype=np.int64),
+            histograms=np.empty((self.threads + SCRATCH + self._kept, width, WIDTH), dtype=np.int64),
+            room=np.tile(np.arange(WIDTH), (1 + 2 * self.threads, 1)),
+            nodes=np.zeros(2 * max_leaves + 1 + 2 * width, dtype=NODE),
+            parts=np.zeros(parts, dtype=PART),
+        )
+
+    @staticmethod
+    def shares(rows: int, width: int) -> int:
+        """How many threads a table of this size is worth."""
+        return rows * width // SHARE
+
+    def grow(
+        self, data: Array, rows: NDArray[np.int32] | None, features: NDArray[np.int32], rules: NDArray, values: bool
+    ) -> NDArray[np.void] | None:
+        """The nodes of a tree on some rows (None: all) and columns; None if it was stopped.
+
+        ``data``: see `GRADIENT`. With ``values``, leaves get the value of a Newton step, which is added to the scores
+        if all rows take part.
+        """
+        team, shared = self._team, self._shared
+        count = team.rows.shape[1] if rows is None else len(rows)
+        if rows is not None:
+            team.rows[0, :count] = rows
+        if len(features) < len(self.columns):
+            codes = aligned(len(self.table.by_row), len(features))
+            codes[:, : len(features)] = self.table.by_row[:, features]
+            team = team._replace(codes=codes, looked=self.columns[features])
+        self._team = team._replace(data=data)
+        filling = int(shared["filling"][0]) + 1
+        shared[:] = 0
+        shared[RULE_NAMES] = rules
+        shared["filling"], shared["every"], shared["values"] = filling, rows is None, values
+        shared["rows"], shared["step"], shared["free"] = count, self._step, self._kept - 1
+        shared["alternate"] = (data[TIMES].sum() if len(data) > TIMES else count) > COARSE
+        team.parts["slot"][: self._kept - 1] = np.arange(self._kept - 1, 0, -1) + self.threads + SCRATCH
+        if not self._run(PACK, count // self._step + 1):
+            return None
+        return team.nodes[: shared["nodes"][0]].copy()
+
+    def differentiate(self, data: Array) -> tuple[float, float]:
+        """Write gradient and curvature of the logistic loss to the data; the sums of their sizes."""
+        chunks = data.shape[1] // self._step + 1
+        self._team = self._team._replace(data=data)
+        self._shared["rows"], self._shared["step"] = data.shape[1], self._step
+        self._run(DERIVE, chunks)
+        return float(self._team.parts["g"][:chunks].sum()), float(self._team.parts["h"][:chunks].sum())
+
+    def add(self, tree: NDArray[np.void], data: Array) -> None:
+        """Add the values of the leaves of the tree grown last to the scores of its rows."""
+        self._team = self._team._replace(data=data)
+        self._team.nodes["value"][: len(tree)] = tree["value"]
+        self._shared["values"] = self._shared["every"] = 1
+        self._run(ADD, int(self._shared["pieces"][0]))
+
+    def rows(self, node: NDArray[np.void]) -> NDArray[np.int32]:
+        """The rows of a node of the tree grown last: in rising order."""
+        return self._team.rows[node["depth"] & 1, node["start"] : node["stop"]]
+
+    def _run(self, phase: int, chunks: int) -> bool:
+        """Let the team work from a phase on; whether it came to the end."""
+        team, counters = self._team, self._team.counters
+        while True:
+            self._shared["phase"] = phase
+            counters[ENDED] = 0
+            counters[CHUNKS] = counters[UNDONE] = chunks
+            counters[SHARES::APART] = np.diff(np.arange(self.threads + 1) * chunks // self.threads)
+            if self.threads == 1:
+                work(team, 0, 1)
+            else:
+                together(lambda thread: work(team, thread, self.threads), self.threads)
+            if counters[ENDED] == DONE:
+                return True
+            if self.stop():
+                return False
+            phase, chunks = CHOOSE, 1

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from empirisk.errors import EmpiriskError
-from empirisk.trees.compiled import inner
+from empirisk.trees.compiled import plain
 
 GINI, ENTROPY, ERROR, SQUARED, ABSOLUTE = range(5)
 CLASSIFICATION = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
@@ -39,26 +39,16 @@ def find(criterion: str, table: dict[str, int]) -> int:
     raise EmpiriskError(f"criterion={criterion!r} is not known; {hint}")
 
 
-@inner
-def purity(criterion, sums, weight):
-    """P of a set from its sums (see the table above); ``weight`` is positive."""
-    total = 0.0
-    if criterion == ENTROPY:
-        for amount in sums:
-            if amount > 0.0:
-                total += amount * np.log2(amount / weight)
-        return total
-    if criterion == ERROR:
-        for amount in sums:
-            total = max(total, amount)
-        return total
-    for amount in sums:
-        total += amount * amount
-    return total / weight
-
-
-@inner
-def class_impurity(criterion, sums, weight):
-    """Impurity of a set of classes."""
-    share = purity(criterion, sums, weight) / weight
-    return max(0.0, -share if criterion == ENTROPY else 1.0 - share)
+@plain
+def purity(criterion, sums):
+    """P of a set from its weight, which is positive, and its sums (see the table above)."""
+    total, weight = 0.0, sums[0]
+    for k in range(1, len(sums)):
+        amount = sums[k]
+        if criterion == ENTROPY:
+            total += amount * np.log2(amount / weight) if amount > 0.0 else 0.0
+        elif criterion == ERROR:
+            total = amount if amount > total else total
+        else:
+            total += amount * amount
+    return total if criterion == ENTROPY or criterion == ERROR else total / weight  # noqa: SIM109 - a tuple takes longer to compile

@@ -8,7 +8,7 @@ import numpy as np
 
 from empirisk.trees.compiled import inner
 from empirisk.trees.exact.presort import MISSING, ROW
-from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT
+from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, NOWHERE, RIGHT, note
 
 
 @inner
@@ -64,22 +64,20 @@ def _deviations(keys, start, rows, places, ordered, unit, out):
 
 
 @inner
-def scan_absolute(keys, gone, rows, places, ordered, total, limits):
-    """Best division by absolute deviation; see `empirisk.trees.exact.scan` for what a scan returns.
+def scan_absolute(keys, gone, rows, places, ordered, total, offer):
+    """Best division by absolute deviation; see `empirisk.trees.exact.scan` for what a scan writes to ``offer``.
 
     ``gone`` are the keys of the missing rows, ``places`` the place of each row in the order of y within the node,
-    ``ordered`` the responses of unit weight in that order; ``total`` holds the node's weight, response and
-    deviation; ``limits`` the least weight of a child, the slack and the unit of weights.
+    ``ordered`` the responses of unit weight in that order; ``total`` holds the node's weight, response and deviation.
     """
-    least, slack, unit = limits[0], limits[1], limits[2]
-    count, nothing = len(keys), keys[:0]
-    lost = 0.0
+    count, nothing, lost, best = len(keys), keys[:0], 0.0, -np.inf
+    least, slack, unit = offer.least, offer.slack, offer.unit
     for key in gone:
         lost += rows[key & ROW, 0]
-    best, cut, upper, side = -np.inf, np.int64(-1), np.int64(-1), np.int64(HEAVIER)
     prefix, suffix = np.zeros((2, count + 1)), np.zeros((2, count + 1))
     backward = keys[::-1].copy()
     ways = 2 if len(gone) > 0 else 1
+    note(offer, NO_SPLIT, NOWHERE, NOWHERE, HEAVIER)
     for way in range(ways):  # 0: missing rows on the right (or none), 1: on the left
         _deviations(keys, gone if way == LEFT else nothing, rows, places, ordered, unit, prefix[way])
         _deviations(backward, nothing if way == LEFT else gone, rows, places, ordered, unit, suffix[way])
@@ -92,10 +90,11 @@ def scan_absolute(keys, gone, rows, places, ordered, total, limits):
             weight = left + (lost if way == LEFT else 0.0)
             gain = total[2] - prefix[way, i] - suffix[way, count - i]
             if weight >= least and total[0] - weight >= least and gain > best + slack:
-                best, cut, upper = gain, keys[i - 1] >> 32, keys[i] >> 32
-                side = np.int64(way) if ways == 2 else np.int64(HEAVIER)
+                best = gain
+                note(offer, gain, keys[i - 1] >> 32, keys[i] >> 32, np.int64(way) if ways == 2 else HEAVIER)
     if ways == 2 and total[0] - lost >= least and lost >= least:
         gain = total[2] - prefix[RIGHT, count] - suffix[RIGHT, 0]
         if gain > best + slack:
-            best, cut, upper, side = gain, keys[count - 1] >> 32, np.int64(MISSING), np.int64(RIGHT)
-    return max(best, 0.0) if best > -np.inf else NO_SPLIT, cut, upper, side
+            best = gain
+            note(offer, gain, keys[count - 1] >> 32, MISSING, RIGHT)
+    offer.gain = NO_SPLIT if best == -np.inf else best if best > 0.0 else 0.0

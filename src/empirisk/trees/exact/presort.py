@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
-from empirisk.trees.compiled import loop
 
 Array = NDArray[np.float64]
 
-MISSING = (1 << 31) - 1  # rank of a missing value: after all others
+MISSING = np.int64((1 << 31) - 1)  # rank of a missing value: after all others
 ROW = (1 << 32) - 1  # mask of the row in a key
 LARGE_NODE = 1 << 18  # values in a node from which its columns are shared among threads
 
@@ -45,26 +44,13 @@ def presort(X: Array) -> Presorted:
 
     def sort(column: int) -> Array:
         x = np.ascontiguousarray(X[:, column])
-        return _ranked(x, np.argsort(x), keys[column])
+        order = np.argsort(x)
+        x = x[order]
+        starts = np.append(True, x[1:] != x[:-1])  # every NaN starts a rank of its own: they come last, and have none
+        keys[column] = np.where(np.isnan(x), MISSING, np.cumsum(starts) - 1) << 32 | order
+        return x[starts & ~np.isnan(x)]
 
     columns = range(n_features)
     distinct = in_threads(sort, columns) if X.size >= LARGE_NODE else [sort(column) for column in columns]
     first = np.concatenate([[0], np.cumsum([len(values) for values in distinct])]).astype(np.int64)
     return Presorted(keys, np.concatenate(distinct), first)
-
-
-@loop
-def _ranked(x, order, keys):
-    """Fill the keys of one column from the order of its rows; return its distinct values."""
-    values = np.empty(len(x))
-    rank = -1
-    for place, row in enumerate(order):
-        value = x[row]
-        if np.isnan(value):
-            keys[place] = MISSING << 32 | row
-            continue
-        if rank < 0 or value != values[rank]:
-            rank += 1
-            values[rank] = value
-        keys[place] = rank << 32 | row
-    return values[: rank + 1].copy()

@@ -7,7 +7,7 @@
 - Absolute error: the best prefix in the order of the medians.
 
 Equal means keep the order of the categories. Each function takes the keys of the rows present, by category; it marks
-in ``in_left`` the ranks that go left, and returns the gain and where missing rows go.
+in ``in_left`` the ranks that go left, and writes the gain and where missing rows go to ``offer``.
 """
 
 import numpy as np
@@ -16,13 +16,24 @@ from empirisk.trees.compiled import inner
 from empirisk.trees.exact.criteria import ENTROPY, ERROR, purity
 from empirisk.trees.exact.deviation import scan_absolute
 from empirisk.trees.exact.presort import ROW
-from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, RIGHT, move, scan_sums, scan_variance, two_purities
+from empirisk.trees.exact.scan import (
+    HEAVIER,
+    LEFT,
+    NO_SPLIT,
+    NOWHERE,
+    RIGHT,
+    move,
+    note,
+    scan_sums,
+    scan_variance,
+    two_purities,
+)
 
 EXHAUSTIVE = 8
 
 
 @inner
-def subset_by_mean(keys, rows, total, missing, limits, in_left):
+def subset_by_mean(keys, rows, total, missing, offer, in_left):
     """Best subset for one response."""
     ranks, groups = group_keys(keys)
     table = np.zeros((len(ranks), 2))
@@ -31,47 +42,50 @@ def subset_by_mean(keys, rows, total, missing, limits, in_left):
         table[groups[place], 0] += rows[row, 0]
         table[groups[place], 1] += rows[row, 1]
     order = _by_share(table, 1)
-    gain, cut, _, side = scan_variance(order, table, total, missing, limits)
-    _send_left(in_left, ranks, order, cut)
-    return gain, side
+    scan_variance(order, 0, len(order), table, total, missing, offer)
+    _send_left(in_left, ranks, order, offer.cut)
 
 
 @inner
-def subset_by_sums(target, keys, total, missing, limits, in_left):
+def subset_by_sums(keys, rows, slots, total, room, offer, in_left):
     """Best subset for several classes or outputs, or for two classes by a criterion other than gini."""
     ranks, groups = group_keys(keys)
-    outputs = len(total) - 1
-    table, slots = np.zeros((len(ranks), 1 + outputs)), np.zeros((len(ranks), outputs), dtype=np.int32)
+    outputs, criterion, slack = len(total) - 1, offer.criterion, offer.slack
+    table, places = np.zeros((len(ranks), 1 + outputs)), np.zeros((len(ranks), outputs), dtype=np.int32)
     for place in range(len(keys)):
         row = keys[place] & ROW
-        table[groups[place], 0] += target.rows[row, 0]
-        for j in range(target.slots.shape[1]):
-            table[groups[place], 1 + target.slots[row, j]] += target.rows[row, 1 + j]
+        table[groups[place], 0] += rows[row, 0]
+        for j in range(slots.shape[1]):
+            table[groups[place], 1 + slots[row, j]] += rows[row, 1 + j]
     # The share of one of two classes orders like the other's, reversed: one order is enough, and best.
-    two_classes = outputs == 2 and (target.criterion == ENTROPY or target.criterion == ERROR)
+    two_classes = outputs == 2 and criterion in (ENTROPY, ERROR)
     if len(ranks) <= EXHAUSTIVE and not two_classes:
-        return _by_enumeration(target.criterion, table, total, missing, limits, ranks, in_left)
+        _by_enumeration(table, total, room, ranks, offer, in_left)
+        return
     for group in range(len(ranks)):
         for output in range(outputs):
-            slots[group, output] = output
+            places[group, output] = output
     best, best_side = NO_SPLIT, np.int64(HEAVIER)
     for output in range(1 if two_classes else 0, outputs):
         order = _by_share(table, 1 + output)
-        gain, cut, _, side = scan_sums(target.criterion, order, table, slots, total, missing, limits)
-        if gain > NO_SPLIT and (best == NO_SPLIT or gain > best + limits[1]):
-            best, best_side = gain, side
-            _send_left(in_left, ranks, order, cut)
-    return best, best_side
+        scan_sums(order, 0, len(order), table, places, total, room, offer)
+        if offer.gain > NO_SPLIT and (best == NO_SPLIT or offer.gain > best + slack):
+            best, best_side = offer.gain, offer.side
+            _send_left(in_left, ranks, order, offer.cut)
+    note(offer, best, NOWHERE, NOWHERE, best_side)
 
 
 @inner
-def _by_enumeration(criterion, table, total, missing, limits, ranks, in_left):
+def _by_enumeration(table, total, room, ranks, offer, in_left):
     """The best of all subsets; the first category always goes left, so each division is met once."""
     best, best_side, count = -np.inf, np.int64(HEAVIER), len(ranks)
+    missing, left, right, criterion = room[0], room[1], room[2], offer.criterion
     has_missing = missing[0] > 0.0
     every = (1 << count) - 1
     for subset in range(1, every + 1 if has_missing else every, 2):
-        left, right = np.zeros(len(total)), total.copy()
+        for k in range(len(total)):
+            left[k] = 0.0
+            right[k] = total[k]
         for group in range(count):
             if subset >> group & 1:
                 move(table[group], right, left)
@@ -81,21 +95,21 @@ def _by_enumeration(criterion, table, total, missing, limits, ranks, in_left):
                 continue
             if way == LEFT:
                 move(missing, right, left)
-            gain = two_purities(criterion, left, right, limits[0])
+            gain = two_purities(criterion, left, right, offer.least)
             if way == LEFT:
                 move(missing, left, right)
-            if gain > best + limits[1]:
+            if gain > best + offer.slack:
                 best, best_side = gain, np.int64(way) if has_missing else np.int64(HEAVIER)
-                in_left.fill(False)
+                for rank in range(len(in_left)):
+                    in_left[rank] = False
                 for group in range(count):
                     in_left[ranks[group]] = subset >> group & 1 == 1
-    if best == -np.inf:
-        return NO_SPLIT, best_side
-    return max(0.0, best - purity(criterion, total[1:], total[0])), best_side
+    gain = max(0.0, best - purity(criterion, total)) if best > -np.inf else NO_SPLIT
+    note(offer, gain, NOWHERE, NOWHERE, best_side)
 
 
 @inner
-def subset_by_median(keys, gone, rows, places, ordered, total, limits, in_left):
+def subset_by_median(keys, gone, rows, places, ordered, total, offer, in_left):
     """Best subset by absolute deviation; ``gone`` are the keys of the missing rows."""
     ranks, groups = group_keys(keys)
     group_at, weight_at = np.full(len(ordered), -1), np.zeros(len(ordered))
@@ -112,9 +126,9 @@ def subset_by_median(keys, gone, rows, places, ordered, total, limits, in_left):
                 medians[group] = ordered[place]
             below[group] += weight_at[place]
     order = keys_in_order(medians)
-    gain, cut, _, side = scan_absolute(_arranged(keys, groups, order), gone, rows, places, ordered, total, limits)
-    _send_left(in_left, ranks, order, cut)
-    return gain, side
+    arranged = _arranged(keys, groups, order)
+    scan_absolute(arranged, gone, rows, places, ordered, total, offer)
+    _send_left(in_left, ranks, order, offer.cut)
 
 
 @inner
@@ -166,9 +180,10 @@ def keys_in_order(values):
 @inner
 def _send_left(in_left, ranks, order, cut):
     """Mark the ranks of the first groups of an order, up to the place ``cut``."""
-    in_left.fill(False)
-    for key in order[: cut + 1]:
-        in_left[ranks[key & ROW]] = True
+    for rank in range(len(in_left)):
+        in_left[rank] = False
+    for place in range(cut + 1):
+        in_left[ranks[order[place] & ROW]] = True
 
 
 @inner

@@ -1,0 +1,283 @@
+"""What a node is, the best split that one column offers it, and how it is divided.
+
+A row carries one int64: g in the upper 32 bits, h > 0 in the lower 32. Sums of such numbers are sums of both, exact in
+any order and so the same on any number of threads. Boosting: g is the gradient, h the curvature. Forests: h is how
+often the row was drawn, g that times the target: a number, or 1 for the second of two classes. With G and H the sums
+of a set, its best constant is  v = -G / (H + l2)  and its score
+
+    -(2 G v + (H + l2) v^2)  =  G^2 / (H + l2)          (or the entropy of shares G / H, where asked)
+
+so that a split gains  score(left) + score(right) - score(node):  for l2 = 0 the decrease of squared error or of the
+Gini impurity. All quantities here are in the units of the packed numbers.
+
+The rows of a node lie side by side, each with its packed number. A split moves them from one of two buffers to the
+other, in order, so that a node at depth k lives in buffer k mod 2.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.trees.binned.bins import WIDTH, Binning
+from empirisk.trees.compiled import plain
+
+HALF = 32
+LOW = (1 << HALF) - 1
+WORDS = WIDTH // 64  # in the set of the bins that go left
+ROOM = 1 << 31  # units that the sum over all rows may reach
+
+#: One node: its split (column, last bin on the left, bins that go left, sign of the constraint, packed sum on the left,
+#: gain), its first child, its rows; its histogram, for how many rows it stands, what a child must weigh, the packed sum
+#: of the rows; bounds of the value under monotone constraints, and the value. In the k-th node, ``waiting`` is the k-th
+#: node that waits for its split.
+NODE = np.dtype(
+    [("marks", np.int64, (WORDS,))]
+    + [(name, np.int64) for name in ("feature", "bin", "sign", "left_sum", "left", "start", "stop", "depth")]
+    + [(name, np.int64) for name in ("slot", "count", "least", "sum", "waiting")]
+    + [(name, np.float64) for name in ("gain", "lowest", "highest", "value")]
+)
+#: One column that is looked at: its number, whether it holds categories, and +1 (-1) where predictions may only rise
+#: (fall) with it.
+COLUMN = np.dtype([(name, np.int64) for name in ("number", "categorical", "monotone")])
+#: Rules of growth: what is added to the weight of a child; its least weight, or in boosting its least number of rows;
+#: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
+#: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
+#: how many columns a node of a forest looks at. Boosting: units of gradient and curvature, l2 in no units, the rate.
+RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaves", "entropy", "columns"]
+RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate"]
+RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
+
+
+def describe_columns(binning: Binning, monotone: NDArray[np.int8] | None = None) -> NDArray[np.void]:
+    """What compiled code knows of the columns."""
+    columns = np.zeros(len(binning.counts), dtype=COLUMN)
+    columns["number"], columns["categorical"] = np.arange(len(columns)), binning.categorical
+    if monotone is not None:
+        columns["monotone"] = monotone
+    return columns
+
+
+def unit(total: float, rows: int) -> float:
+    """The finest power of two in which ``rows`` numbers of absolute sum ``total`` stay below 2^31 units.
+
+    >>> unit(total=3.0, rows=3)
+    1.862645149230957e-09
+    """
+    if not 0.0 < total < np.inf:
+        return 1.0
+    # Not finer than 2^-1000: divided by a smaller unit, numbers would overflow.
+    return float(2.0 ** max(np.ceil(np.log2(total / (ROOM - 2 * rows - 2))), -1000.0))
+
+
+@plain
+def score_of(packed, rules, low, high):
+    """The score of a set whose constant must lie between the bounds, and that constant."""
+    gradient, weight = float(packed >> HALF), (packed & LOW) + rules.l2
+    if rules.entropy > 0.0:
+        rest, total = weight - gradient, 0.0
+        if gradient > 0.0:
+            total = gradient * np.log2(gradient / weight)
+        if rest > 0.0:
+            total += rest * np.log2(rest / weight)
+        return total, 0.0
+    value = -gradient / weight if weight > 0.0 else 0.0
+    value = low if value < low else high if value > high else value
+    return -(2.0 * gradient + weight * value) * value, value
+
+
+@plain
+def try_column(column, bins, sums, count, missing, rules, node, bar):
+    """Look for a split of a node in the first ``count`` bins of a column, listed with their sums.
+
+    ``missing`` is the sum of the missing values of a numeric column. A split whose score exceeds ``bar`` is noted in
+    the node; returns the score to beat from now on. Of equal splits the one with the lowest bin and missing values on
+    the right wins. Bins without rows cost time, but change nothing.
+    """
+    sign, total, marks, least = column.monotone, node.sum, node.marks, node.least
+    if column.categorical != 0:
+        # Some prefix in the order of G / H is the best of all subsets (Fisher; Breiman); missing values are one more
+        # category. Smoothing keeps rare categories near the middle. Equal ones stay as they come.
+        sign = 0
+        for k in range(1, count):
+            code, packed, at = bins[k], sums[k], k
+            ratio = (packed >> HALF) / ((packed & LOW) + rules.smoothing)
+            while at > 0 and (sums[at - 1] >> HALF) / ((sums[at - 1] & LOW) + rules.smoothing) > ratio:
+                bins[at] = bins[at - 1]
+                sums[at] = sums[at - 1]
+                at -= 1
+            bins[at] = code
+            sums[at] = packed
+    weight, gradient, low, high = total & LOW, float(total >> HALF), node.lowest, node.highest
+    both = weight + 2.0 * rules.l2
+    free = sign == 0 and low == -np.inf and high == np.inf and rules.entropy == 0.0
+    for way in range(1 if missing == 0 else 2):  # missing values on the right, then on the left
+        # The best so far is top / bottom: a product costs less than a division.
+        top, bottom, at, best, left = -np.inf, 1.0, -1, np.int64(0), missing * way
+        for place in range(count):
+            left += sums[place]
+            part = left & LOW
+            if part < least:
+                continue
+            if weight - part < least:
+                break
+            if free:
+                # With h the curvature of the left side plus l2, and H that of both,
+                #     g^2 / h + (G - g)^2 / (H - h)  =  (G^2 + (g H - G h)^2 / (h (H - h))) / H,
+                # of which only the middle part differs from cut to cut.
+                h = part + rules.l2
+                distance = float(left >> HALF) * both - gradient * h
+                above, below = distance * distance, h * (both - h)
+            else:
+                one, value = score_of(left, rules, low, high)
+                other, next_value = score_of(total - left, rules, low, high)
+                above, below = one + other, 1.0
+                if (next_value - value) * sign < 0.0:
+                    continue
+            if above * bottom > top * below:
+                top, bottom, at, best = above, below, place, left
+        score = (gradient * gradient + top / bottom) / both if free else top
+        if at < 0 or not score > bar:
+            continue
+        bar = score
+        heavier = 2 * (best & LOW) > weight
+        node.feature = column.number
+        node.sign = sign
+        node.left_sum = best
+        last, after = np.int64(bins[at]), at + 1
+        if column.categorical != 0:
+            for word in range(WORDS):  # bins that hold nothing here follow the heavier side
+                marks[word] = -1 if heavier else 0
+            for k in range(count):
+                if (k > at) == heavier:
+                    marks[bins[k] >> 6] ^= np.int64(1) << (bins[k] & 63)
+            continue
+        # A threshold half way between the values on both sides errs less on new rows than one close to one.
+        while after < count and sums[after] == 0:
+            after += 1
+        if after < count:
+            last = (last + bins[after] - 1) // 2
+        node.bin = last
+        # Where there were none, missing values follow the heavier side.
+        mark_up_to(marks, last, way == 1 or (missing == 0 and heavier))
+    return bar
+
+
+@plain
+def least_weight(rules, node):
+    """What a child of a node must weigh.
+
+    In boosting a least number of rows is asked, and rows are taken to be in proportion to the curvature, which is exact
+    where all have the same; forests count by weight.
+    """
+    least = np.int64(np.ceil(rules.least * (node.sum & LOW) / node.count))
+    return least if rules.least > 1.0 and least > 1 else np.int64(1)
+
+
+@plain
+def mark_up_to(marks, last, missing_left):
+    """The bins up to ``last`` go left, and the missing bin where asked."""
+    for word in range(WORDS):
+        bits = last + 1 - 64 * word
+        marks[word] = -1 if bits >= 64 else 0 if bits < 0 else (np.int64(1) << bits) - 1
+    if missing_left:
+        marks[WORDS - 1] |= np.int64(1) << 63
+
+
+@plain
+def list_bins(histogram, bins, sums):
+    """List the bins of a histogram that hold something, and their sums; returns how many."""
+    count = 0
+    for b in range(WIDTH):
+        bins[count] = b
+        sums[count] = histogram[b]
+        count += histogram[b] != 0
+    return count
+
+
+@plain
+def move_rows(column, marks, rows, packed, here, start, stop, left, right):
+    """Move the rows between two places, in order: those that go left to ``left`` on, the others to ``right`` on.
+
+    Returns where the next one that goes left would be moved to.
+    """
+    from_rows, to_rows, from_packed, to_packed = rows[here], rows[1 - here], packed[here], packed[1 - here]
+    for k in range(start, stop):
+        row = from_rows[k]
+        code = column[np.uint64(row)]
+        step = (marks[code >> 6] >> (code & 63)) & 1
+        place = left if step else right  # chosen without a branch that the processor would mispredict
+        to_rows[place] = row
+        to_packed[place] = from_packed[k]
+        left += step
+        right += 1 - step
+    return left
+
+
+@plain
+def count_left(column, marks, rows, start, stop):
+    """How many of the rows between two places go left."""
+    count = np.int64(0)
+    for k in range(start, stop):
+        code = column[np.uint64(rows[k])]
+        count += (marks[code >> 6] >> (code & 63)) & 1
+    return count
+
+
+@plain
+def open_node(nodes, number, parent, start, stop, total):
+    """A new node, as yet a leaf."""
+    node, before = nodes[number], nodes[parent]
+    node.feature = node.left = node.slot = -1
+    node.depth = before.depth + 1
+    node.start = start
+    node.stop = stop
+    node.sum = total
+    node.lowest = before.lowest
+    node.highest = before.highest
+
+
+@plain
+def open_root(nodes, count, total):
+    """The node of all rows."""
+    root = nodes[0]
+    root.depth = -1
+    root.lowest = -np.inf
+    root.highest = np.inf
+    first = np.int64(0)
+    open_node(nodes, first, first, first, count, total)
+
+
+@plain
+def open_children(nodes, number, child, middle, rules):
+    """Give a split node its children; the rows of the right one begin at ``middle``."""
+    node, left, right = nodes[number], nodes[child], nodes[child + 1]
+    node.left = child
+    open_node(nodes, child, number, node.start, middle, node.left_sum)
+    open_node(nodes, child + 1, number, middle, node.stop, node.sum - node.left_sum)
+    if node.sign != 0:
+        # Under a constraint the children keep to their own sides of the cut, and so do all nodes below them.
+        _, below = score_of(left.sum, rules, node.lowest, node.highest)
+        _, above = score_of(right.sum, rules, node.lowest, node.highest)
+        cut = 0.5 * (below + above)
+        if node.sign > 0:
+            left.highest = right.lowest = cut
+        else:
+            left.lowest = right.highest = cut
+
+
+@plain
+def take_next(nodes, state):
+    """Take the node to split next, or -1: the last, or with a limit on the leaves the one with the largest gain."""
+    # Two nodes a split: with a limit of L leaves the tree is complete at 2 L - 1 nodes.
+    if state.open == 0 or (state.max_leaves > 0.0 and state.nodes >= 2 * state.max_leaves - 1):
+        return np.int64(-1)
+    state.open -= 1
+    last = nodes[state.open]
+    chosen = last
+    for k in range(state.open if state.max_leaves > 0.0 else 0):
+        node, best = nodes[nodes[k].waiting], nodes[chosen.waiting]
+        # Of equal gains the node further left goes first.
+        if node.gain > best.gain or (node.gain == best.gain and node.start < best.start):
+            chosen = nodes[k]
+    number = chosen.waiting
+    chosen.waiting = last.waiting
+    return number
