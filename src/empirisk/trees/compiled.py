@@ -1,9 +1,9 @@
 """What the loops of this folder share: how they are compiled, and random numbers.
 
 Compile time is what a user waits for at the first fit ever, so loops are written for it: nodes, rules and counters are
-records (a field costs a third of what a place in a table costs), and whole numbers are int64 everywhere (another type is
-another copy of every function that it reaches, and so is a number written out as an argument: constants that are handed
-on are NumPy's).
+records (a field costs a third of what a place in a table costs), and whole numbers are int64 everywhere (another type
+is another copy of every function that it reaches, and so is a number written out as an argument: constants that are
+handed on are NumPy's).
 """
 
 import numpy as np
