@@ -13,7 +13,7 @@ from empirisk.linalg.threads import in_threads
 from empirisk.trees.columns import Columns, wrong_categories
 from empirisk.trees.nodes import Nodes, unpacked_bits, wrong_trees
 from empirisk.trees.predict.masks import add_by_masks, make_masks
-from empirisk.trees.predict.walk import COLUMN, TASK, Flat, flat_nodes, walk
+from empirisk.trees.predict.walk import TASK, Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
 
@@ -45,11 +45,6 @@ class Ensemble:
         self.flat = flatten(packed)
         self.n_outputs = n_outputs
         self.masks = make_masks(self.flat) if len(self.flat.roots) > FEW else None
-
-    def columns(self) -> NDArray[np.intp]:
-        """The columns on which the trees split."""
-        node = self.flat.node
-        return np.unique(node["feature"][node["left"] != np.arange(len(node))] & COLUMN)
 
     def add(self, X: Array, out: Array, first: int = 0, last: int | None = None) -> Array:
         """Add the predictions of the trees ``first : last`` to ``out``, of shape (n_rows, n_outputs); return it."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.compiled import loop
+from empirisk.trees.compiled import plain_loop
 
 Array = NDArray[np.float64]
 
@@ -51,16 +51,16 @@ def walk(flat: Flat, X: Array, out: Array, leaves: NDArray[np.int32], first: int
 
     def run(start: int) -> None:
         rows = slice(start, start + TASK)
-        walk_rows(flat, X[rows], out[rows], leaves[rows], first, last)
+        walk_rows(flat, X[rows], out[rows], leaves[rows], first, last, np.empty((2, CROWD), dtype=np.int32))
 
     in_threads(run, range(0, len(X), TASK))
 
 
-@loop
-def walk_rows(flat, X, out, leaves, first, last):
-    """`walk` on one thread."""
+@plain_loop
+def walk_rows(flat, X, out, leaves, first, last, room):
+    """`walk` on one thread; ``room`` holds two numbers for each row of a crowd."""
     node, sets, outputs = flat.node, flat.category_start.shape[0] > 0, out.shape[1]
-    place, walkers = np.empty(CROWD, dtype=np.int32), np.empty(CROWD, dtype=np.int32)
+    place, walkers = room[0], room[1]
     for start in range(0, X.shape[0], CROWD):
         size = min(CROWD, X.shape[0] - start)
         for tree in range(first, last):
