@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.trees.binned import together
 from tests.catalog import MARGIN_LOSSES, RESIDUAL_LOSSES
 from tests.trees import naive_boost
 
@@ -246,3 +247,17 @@ def test_parameters_without_meaning_are_refused(options, message):
     X, y = make_classification(60, 4, random_state=0)
     with pytest.raises(EmpiriskError, match=message):
         er.BoostingRegressor(**options).fit(np.round(X), y)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_the_bits_are_the_same_on_any_number_of_threads(monkeypatch, loss):
+    monkeypatch.setattr(together, "SHARE", 1 << 12)  # so that a table of moderate size is worth 16 threads
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 4))
+    y = X[:, 0] * X[:, 1] + 0.3 * random.normal(size=20_000) > 0
+    found = []
+    for threads in (1, 2, 3, 5, 16):
+        with er.config(threads=threads):
+            found.append(er.BoostingClassifier(loss, n_estimators=3, random_state=0).fit(X, y).packed_)
+    for packed in found[1:]:
+        assert all(np.array_equal(packed[name], found[0][name]) for name in found[0])
