@@ -193,12 +193,15 @@ class Proof:
         """
         problem, u = self.problem, self.point.u
         f, y = self._f, problem.y
+        # Of rows far from the origin predictions, and the intercept that is stored, lose the digits of the shift.
+        shift = problem.design.shift
+        far = 0.0 if shift is None else np.abs(shift) @ np.abs(self.point.w)
         labels = problem.classes or problem.loss.margin_form
         lengths = problem.design.squared_rows() if problem.design.implicit else None
 
         def run(group: list[slice]) -> Array:
             rows = slice(group[0].start, group[-1].stop)
-            off = np.abs(f[rows]) if labels else np.abs(f[rows]) + np.abs(y[rows])
+            off = np.abs(f[rows]) + far if labels else np.abs(f[rows]) + far + np.abs(y[rows])
             ends = (problem.loss.derivative(y[rows], f[rows] + end * EPSILON * off) for end in (-1.0, 1.0))
             size = (problem.scale[rows] * np.maximum(*map(np.abs, ends)).T).T
             if u is not None:

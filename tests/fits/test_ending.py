@@ -233,3 +233,24 @@ def test_the_proofs_of_all_problems_that_were_stopped_share_their_time(monkeypat
         er.SVM(max_time=1e-6, multiclass="one_vs_one").fit(X, np.arange(60) % 6)
     assert len(ends) == 15
     assert len(set(ends)) == 1
+
+
+@pytest.mark.parametrize("lost", ["no digits", "no number"])
+def test_a_solver_that_loses_itself_leaves_finite_weights_and_says_so(monkeypatch, lost):
+    def solve(self, problem, watch, start=None):
+        if lost == "no digits":
+            raise np.linalg.LinAlgError("not positive definite")
+        return replace(problem.origin(), b=np.nan)
+
+    monkeypatch.setattr(er.solvers.Newton, "solve", solve)
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        machine = er.LogisticRegression(solver="newton").fit(X, X[:, 0] > 0)
+    assert np.isfinite(machine.coef_).all()
+    assert np.isfinite(machine.intercept_).all()
+    assert not machine.certificate_.converged
+
+
+def test_corners_behind_a_kernel_of_zero_rows():
+    machine = er.Regressor("squared_absolute", features=er.kernels.Linear()).fit(np.zeros((5, 3)), [1, 2, 3, 4, 5])
+    assert machine.predict(np.zeros((1, 3))) == pytest.approx(3.0, abs=1e-6)

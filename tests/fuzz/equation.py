@@ -16,8 +16,6 @@ from tests import naive
 
 Long = np.longdouble
 Point = tuple[np.ndarray, np.ndarray]
-#: Columns of smaller numbers, whose squares are zero, count as zero.
-VANISHING = 1e-150
 #: Rounding of a value that is summed from parts of this size.
 DIGITS = 1e-9
 
@@ -94,7 +92,6 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
         phi, w = np.asarray(features(rows)), _dual(machine, len(weights))
     else:
         phi = dense(X if features is None else features.transform(X)).astype(float)
-        phi[:, np.abs(phi).max(axis=0) < VANISHING] = 0.0
         w = np.atleast_2d(machine.coef_)
     b = np.atleast_1d(machine.intercept_)
     if isinstance(machine, er.Classifier):

@@ -21,6 +21,7 @@ PIECES = {
     "epsilon_insensitive": lambda loss: ((0.0, 0.0), (1.0, -loss.epsilon), (-1.0, -loss.epsilon)),
 }
 STEPS = 200
+VANISHING = 1e-150
 
 
 def points(piece: Piece) -> list[Point]:
@@ -37,6 +38,9 @@ def points(piece: Piece) -> list[Point]:
         except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # numbers that a general solver does not take
             continue
         out += [(w if back is None else back @ w, b) for w, b in found]
+    # Columns whose squares are zero count as zero: no fit gives them the weights that would make them count.
+    vanishing = np.zeros(len(piece.phi), dtype=bool) if piece.gram else np.abs(piece.phi).max(axis=0) < VANISHING
+    out = [((w.T * ~vanishing).T, b) for w, b in out]
     return [point for point in out if all(np.all(np.isfinite(part)) for part in point)]
 
 

@@ -152,3 +152,12 @@ def test_losses_of_code_words_that_overflow_are_large_numbers():
     X, y = random.normal(size=(12, 2)), np.arange(12) % 3
     machine = er.Classifier("exponential", multiclass="error_correcting").fit(X, y)
     assert np.all(np.isfinite(machine.decision_function(1e5 * X)))
+
+
+def test_rows_whose_squares_leave_single_precision_are_refused_behind_a_kernel():
+    X = np.array([[1e30], [2e30], [-1e30], [3e29]], dtype=np.float32)
+    machine = er.SVM(features=er.kernels.Linear().normalised())
+    with pytest.raises(EmpiriskError, match=r"X in float32 holds numbers as large as 2\.0e\+30"):
+        machine.fit(X, [0, 1, 0, 1])
+    machine.fit(X.astype(float), [0, 1, 0, 1])
+    assert np.isfinite(machine.decision_function(X.astype(float))).all()

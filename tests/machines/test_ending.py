@@ -12,7 +12,7 @@ from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
-from empirisk.certificate import verify
+from empirisk.certificate import Proof
 
 
 def hard_problem(n=4000, d=300):
@@ -168,9 +168,9 @@ def test_an_interrupted_choice_of_C_raises(monkeypatch):
         if len(fits) == 1:
             os.kill(os.getpid(), signal.SIGINT)
         fits.append(1)
-        return verify(*arguments, **options)
+        return Proof(*arguments, **options)
 
-    monkeypatch.setattr("empirisk.solvers.base.verify", pressed)
+    monkeypatch.setattr("empirisk.solvers.base.Proof", pressed)
     with pytest.raises(KeyboardInterrupt):
         er.SVM(C="cv", solver="gradient_descent").fit(X, y)
     assert len(fits) < 20

@@ -147,3 +147,11 @@ def test_kernels_on_different_columns_of_a_table():
     machine = er.SVM(features=er.maps.SeveralKernels(parts, 2)).fit(table, F > 0)
     assert machine.certificate_.converged
     assert machine.score(table, F > 0) == 1.0
+
+
+def test_fits_that_miss_their_tolerance_do_not_lead_the_search_about():
+    machine = er.SVR(features=er.maps.SeveralKernels(KERNELS), solver="dual_ascent", max_iter=2, C=100.0)
+    with pytest.warns(Warning, match="did not reach tol"):
+        machine.fit(X, F)
+    fits = int(machine.certificate_.reason.split("weights of the kernels by ")[1].split()[0])
+    assert len(KERNELS) < fits <= len(KERNELS) + 3

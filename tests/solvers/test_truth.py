@@ -170,3 +170,15 @@ def test_rounding_of_targets_far_from_zero_is_in_the_gap_where_a_loss_has_no_slo
     (part,) = pieces(machine, X, y, weights)
     certificate = machine.certificate_
     assert abs(part.value(part.found) - certificate.primal) <= certificate.gap
+
+
+def test_the_rounding_of_an_intercept_far_from_the_origin_is_in_the_gap():
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(5, 5)) + 1e8, np.array([0, 1, 0, 1, 1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            machine = er.SVM(C=100.0).fit(X, y)
+        (part,) = pieces(machine, X, y, None)
+        certificate = machine.certificate_
+        assert part.value(part.found) <= certificate.primal + certificate.gap

@@ -132,17 +132,19 @@ class MapsFeatures:
         if kernel.takes in TABLES:
             array, y = validate_data(self, X, y, accept_sparse=FORMATS if kernel.sparse else False, **UNREAD, **target)
             self._check_size("X", array)
+            if array.dtype == np.float32:
+                check_size("X in float32", array, np.sqrt(SINGLE))
         else:
             array, y = X, validate_data(self, X="no_validation", y=y, **target)
         counting = X if kernel.takes == "gram" or sample_weight is None else _with_weight(X, sample_weight, len(y))
         with validated() if kernel.takes in TABLES else nullcontext():
             self.features_ = clone(kernel).fit(counting)
-            items = self.features_.prepare(array)
+            items = self.features_.prepare(in_double(array))
         check_consistent_length(array, y)
         require_positive(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
-        design = GramDesign(self.features_, in_double(items), source)
+        design = GramDesign(self.features_, items, source)
         single = getattr(array, "dtype", None) == np.float32  # predictions for such rows are made in their precision
         _check_kernel_size(design, SINGLE if single else LARGEST**2)
         return design, y

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
@@ -259,8 +260,8 @@ class Run:
                 max_iter=self.limits.max_iter or min(chosen.limit(problem), AGAIN if attempts else np.inf),
                 progress=None if self.progress is None else self.progress(number, problem),
             )
-            with np.errstate(over="ignore", under="ignore"):
-                point = _solve(chosen, problem, watch, start)
+            with np.errstate(all="ignore"):  # what is not finite is never kept, and a certificate says the rest
+                point = _finite(problem, _solve(chosen, problem, watch, start))
                 attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
             if attempts[-1].certificate.status not in (Status.STALLED, given_up):
@@ -335,7 +336,14 @@ def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) 
             return solver.solve(problem, watch, start)
     except Stopped:
         watch.status = Status.INTERRUPTED if watch.interrupted() else Status.TIME
-        return watch.best or start or problem.origin()
+    except LinAlgError:  # no digits are left for a step
+        watch.status = Status.STALLED
+    return watch.best or start or problem.origin()
+
+
+def _finite(problem: Problem, point: Point) -> Point:
+    """The point, or the origin where a solver has lost itself beyond all numbers."""
+    return point if np.all(np.isfinite(point.w)) and np.all(np.isfinite(point.b)) else problem.origin()
 
 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Rounds of quadratic programming, and how often they start again from the best weights.
 ROUNDS, RESTARTS = 50, 3
+#: Fits after which the search ends: inner fits that miss their tolerance would lead it about for ever.
+TRIALS = 200
+#: Inner fits whose gap is this share of the joint one: the weights cannot be told from better ones.
+BLURRED = 0.5
 #: The tolerance of the inner fits beside that of the joint problem, and the smallest one worth asking for.
 SHARPER, SHARPEST = 1e-5, 1e-12
 
@@ -134,7 +138,9 @@ class WeightSearch:
         trial = Trial(beta, problems, fits, sum(fit.certificate.primal for fit in fits), energies, rest)
         self.trials.append(trial)
         self.lower = max(self.lower, rest - self.kernel.largest(energies))
-        if self.gap() <= self.run.limits.tol * self._magnitude() or any(fit.cut for fit in fits):
+        closed = self.gap() <= self.run.limits.tol * self._magnitude()
+        blurred = len(self.trials) > len(beta) and sum(fit.certificate.gap for fit in fits) >= BLURRED * self.gap()
+        if closed or blurred or len(self.trials) >= TRIALS or any(fit.cut for fit in fits):
             raise Enough
         return trial
 

@@ -165,7 +165,9 @@ class Iterate:
 
     def progress(self) -> Array:
         """What must fall for the method to be on its way: the relative gap, complementarity and the residual."""
-        return np.array([self.estimate(), self.gap(), float(np.abs(self.residual).max()) + abs(self.imbalance)])
+        return np.array(
+            [self.estimate(), self.gap(), float(np.abs(self.residual).max(initial=0.0)) + abs(self.imbalance)]
+        )
 
     def _differentiate(self) -> None:
         """The dual point u and the residual of stationarity."""
