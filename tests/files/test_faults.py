@@ -55,7 +55,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_learn_on_a_full_disk_leaves_what_was_there(iris, room):
     """The first limit stops the journal, the second the report."""
     before = contents(iris.parent)
-    ended = limited(room, "learn", "iris", "--machines", ",".join(MACHINES), "--out", iris, "--seed", "1")
+    ended = limited(room, "learn", "iris", "--machines", ",".join(MACHINES), "--out", iris, "--seed", "1", "--force")
     assert ended.returncode == 1
     assert ended.stderr.startswith("empirisk: ")
     assert "cannot be written (File too large)" in ended.stderr
@@ -131,7 +131,7 @@ def test_a_table_that_changes_while_it_is_learned(tmp_path):
     assert [one.value for one in changed.test.scores] == [one.value for one in whole.test.scores]
     assert (tmp_path / "changed.model").read_bytes() == (tmp_path / "whole.model").read_bytes()
     with pytest.raises(EmpiriskError, match="target="):
-        er.learn(table, target="y", machines=["centroid"], out=tmp_path / "changed")
+        er.learn(table, target="y", machines=["centroid"], out=tmp_path / "changed", force=True)
     assert (tmp_path / "changed.model").read_bytes() == (tmp_path / "whole.model").read_bytes()
 
 

@@ -40,7 +40,7 @@ def points(piece: Piece) -> list[Point]:
         out += [(w if back is None else back @ w, b) for w, b in found]
     # Columns whose squares are zero count as zero: no fit gives them the weights that would make them count.
     vanishing = np.zeros(len(piece.phi), dtype=bool) if piece.gram else np.abs(piece.phi).max(axis=0) < VANISHING
-    out = [((w.T * ~vanishing).T, b) for w, b in out]
+    out = [(np.where(vanishing, 0.0, w.T).T, b) for w, b in out]
     return [point for point in out if all(np.all(np.isfinite(part)) for part in point)]
 
 

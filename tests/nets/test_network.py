@@ -120,9 +120,9 @@ def test_the_large_preset_and_all_layers_together_learn(tmp_path):
 
 
 def test_networks_are_bagged():
-    X = random.normal(size=(60, 2))
+    X = np.random.default_rng(0).normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int)
-    machine = er.LogisticRegression(features=er.Network([3], epochs=30, n_init=1))
+    machine = er.LogisticRegression(C=10.0, features=er.Network([3], epochs=30, n_init=1))
     bag = er.BaggingClassifier(machine, n_estimators=3, random_state=0).fit(X, y)
     assert bag.score(X, y) > 0.9
 

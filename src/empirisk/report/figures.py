@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.ticker import EngFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
@@ -172,13 +172,16 @@ def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequen
         name_levels(axes, levels)
         style.dress(axes, "", f"share of its rows, {style.plain(name)}", "", grid=False)
     else:
+        if kind == "date":
+            values = date2num(values)
+            dated(axes)
         edges = bins(values) if kind != "boolean" else [-0.5, 0.5, 1.5]
         for k, label in enumerate(classes):
             part = values[y == label]
             shares = np.histogram(part, edges)[0] / max(len(part), 1)
             look: dict[str, Any] = {"color": style.colour(k), "linestyle": style.dashes(k), "lw": 1.7}
             axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **look)
-            if len(edges) <= FEW + 1:
+            if len(edges) <= FEW + 1 and kind != "date":
                 style.whole_numbers(axes)
         style.dress(axes, "", style.plain(name, 40), "share of the class")
     style.legend(axes)
