@@ -403,7 +403,7 @@ def test_the_time_limit_holds():
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         machine = er.LogisticRegression(features=network, max_time=2.0).fit(X, y)
-    assert machine.features_.stopped_ == "max_time"
+    assert machine.stopped_ == machine.features_.stopped_ == "max_time"
     assert time.perf_counter() - begin < 60
 
 
@@ -414,7 +414,7 @@ def test_ctrl_c_keeps_what_was_learned():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(X, y)
-    assert machine.features_.stopped_ == "interrupted"
+    assert machine.stopped_ == machine.features_.stopped_ == "interrupted"
     assert machine.score(X, y) > 0.5
     # What is kept is what was learned in so many steps.
     steps = machine.features_.n_steps_

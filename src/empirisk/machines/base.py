@@ -147,7 +147,9 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         self.C_ = C
         self.certificate_, self.history_ = summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
-        self.stopped_ = self.certificate_.status
+        # A map that learns may have been cut where the head, solved on what it had learned, was not.
+        cut = getattr(getattr(self, "features_", None), "cut", None)
+        self.stopped_ = cut or self.certificate_.status
         for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
             setattr(self, name, value)
 

@@ -21,6 +21,8 @@ from empirisk.nets.learning import learn, rebuild
 from empirisk.nets.plan import Plan, checked_layers, through
 
 FLOATS = (np.float64, np.float32)
+#: Why training ends that was not let finish.
+CUT = frozenset({"max_time", "interrupted", "callback"})
 
 
 def _rebuilds(network: "Network") -> bool:
@@ -258,6 +260,11 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def layer_outputs(self, X: ArrayLike) -> list[NDArray]:
         """What comes out of every layer, activation included: n x width, or n x height x width x channels."""
         return through(self.plan(), self.weights_, self.state_, self._images(X), all_layers=True)
+
+    @property
+    def cut(self) -> str | None:
+        """Why training was not let finish; None where it was."""
+        return self.stopped_ if getattr(self, "stopped_", None) in CUT else None
 
     def learn_with(self, problems: list[Any], run: Any) -> tuple[list[Any], list[Any]]:
         """Learn W with the problems of a machine; they come back on phi_W(X), with the fits of their heads.
