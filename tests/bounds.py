@@ -140,7 +140,7 @@ def machine_fits() -> Fits:
     yield "k-means", fit(er.KMeans(3, random_state=0))
     yield "mixture", fit(er.GaussianMixture(2, random_state=0))
     yield "linkage", lambda: er.Hierarchical().fit(X).cut(2)
-    yield "long linkage", lambda: er.Hierarchical().fit(np.arange(1_200.0)[:, None] ** 2)  # the matrix is made smaller
+    yield "long linkage", lambda: er.Hierarchical().fit(np.arange(1_600.0)[:, None] ** 2)  # the matrix is made smaller
     for features in (None, gaussian):
         yield f"clusters {features}", lambda features=features: er.KMeans(3, features=features, random_state=0).fit(X)
         yield f"linkage {features}", lambda features=features: er.Hierarchical(n_clusters=3, features=features).fit(X)
