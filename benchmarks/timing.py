@@ -1,13 +1,15 @@
 """Time ours and the rivals in one process, in turns, so that only ratios matter."""
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 OURS = "empirisk"
+#: Objectives that are equal, up to this share of them.
+CLOSE = 1e-9
 
 
 @dataclass
@@ -96,6 +98,16 @@ def compare(
     comparison = Comparison(problem, timings, tolerance)
     print(comparison.row(), flush=True)
     return comparison
+
+
+def loosest(
+    run: Callable[[float], Any], tolerances: Sequence[float], objective: Callable[[Any], float], aim: float
+) -> float:
+    """The first of the tolerances, the loosest first, that reaches the aim or a better one; else the last of them."""
+    for tol in tolerances[:-1]:
+        if objective(run(tol)) <= aim + CLOSE * abs(aim):
+            return tol
+    return tolerances[-1]
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:

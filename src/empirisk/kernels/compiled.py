@@ -13,7 +13,7 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from empirisk.kernels.tiles import result
-from empirisk.linalg.compiled import inner_with, loop
+from empirisk.linalg.compiled import inner_with, multiply, plain_loop
 from empirisk.linalg.threads import in_threads, workers
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Formula:
         none = np.empty((0, 0))
 
         def run(tiles: NDArray) -> None:
-            walk(tiles, side, rule, work, entries, none, none)
+            walk(tiles, side, rule, work, np.empty(side * side, left.dtype), entries, none, none)
 
         in_threads(run, shares(tiles_of(out.shape, side, symmetric), side * side))
         if not fits:
@@ -101,7 +101,16 @@ class Formula:
 
         def run(starts: NDArray) -> None:
             # All tiles of a row of tiles, in order: each sum is that of one thread.
-            walk(tiles[starts[0] * columns : (starts[-1] + 1) * columns], side, rule, work, none, by_sum, found)
+            walk(
+                tiles[starts[0] * columns : (starts[-1] + 1) * columns],
+                side,
+                rule,
+                work,
+                np.empty(side * side, left.dtype),
+                none,
+                by_sum,
+                found,
+            )
 
         in_threads(run, shares(np.arange(len(tiles) // max(columns, 1)), side * len(right)))
         return found.T
@@ -207,8 +216,8 @@ def _product(line, coefficients):
     return total
 
 
-@loop
-def walk(tiles, side, rule, work, out, coefficients, sums):
+@plain_loop
+def walk(tiles, side, rule, work, memory, out, coefficients, sums):
     """The tiles that begin at these rows and columns, into the block; of a symmetric one mirrored too.
 
     With coefficients, a row for each sum, sums_ki += sum_j k(a_i, b_j) c_kj instead. It is one function, since what it
@@ -218,12 +227,11 @@ def walk(tiles, side, rule, work, out, coefficients, sums):
     form, scale, power, symmetric = int(rule[0]), rule[1], int(rule[4]), rule[9] > 0
     factor, constant, zero = left.dtype.type(rule[2]), left.dtype.type(rule[5]), left.dtype.type(0)
     floor, bound, share = rule[6], rule[7], rule[8]
-    memory = np.empty(side * side, left.dtype)
     for n in range(len(tiles)):
         row, column = tiles[n, 0], tiles[n, 1]
         height, width = min(side, len(left) - row), min(side, len(right) - column)
         tile = memory[: height * width].reshape(height, width)
-        np.dot(left[row : row + height], right[column : column + width].T, tile)
+        multiply(left[row : row + height], right[column : column + width].T, tile)  # type: ignore[call-arg]
         for i in range(height):
             line = tile[i]
             if form == POLYNOMIAL:

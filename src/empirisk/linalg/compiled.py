@@ -5,7 +5,9 @@ Nothing calls them from C, so no wrapper is made for that: it would cost a fifth
 
 from typing import Any
 
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
+from numba.np.linalg import dot_3_mm, ensure_blas
 
 _njit: Any = njit  # its types do not know all of its options
 _ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -18,10 +20,22 @@ plain = _njit(no_cpython_wrapper=True, _nrt=False, **_ALL)
 
 
 def loop_with(fastmath: set[str]) -> Any:
-    """`loop` with sums that may be reordered, or numbers that are known to be finite."""
-    return _njit(cache=True, fastmath=fastmath, **_ALL)
+    """`plain_loop` with sums that may be reordered, or numbers that are known to be finite."""
+    return _njit(cache=True, fastmath=fastmath, _nrt=False, **_ALL)
 
 
 def inner_with(fastmath: set[str]) -> Any:
-    """`inner` with sums that may be reordered, or numbers that are known to be finite."""
-    return _njit(no_cpython_wrapper=True, fastmath=fastmath, **_ALL)
+    """`plain` with sums that may be reordered, or numbers that are known to be finite."""
+    return _njit(no_cpython_wrapper=True, fastmath=fastmath, _nrt=False, **_ALL)
+
+
+@intrinsic
+def multiply(typing_context, left, right, out):
+    """The product of two matrices into ``out``, by BLAS; `np.dot` hands an array back, which no plain loop can."""
+
+    def code(context, builder, signature, arguments):
+        ensure_blas()
+        dot_3_mm(context, builder, signature.replace(return_type=out), arguments)
+        return context.get_dummy_value()
+
+    return types.none(left, right, out), code

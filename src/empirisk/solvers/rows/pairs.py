@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.compiled import inner, inner_with, loop
+from empirisk.linalg.compiled import inner_with, plain, plain_loop
 from empirisk.linalg.threads import in_threads
 from empirisk.problem import Point, Problem
 from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept
@@ -42,7 +42,7 @@ class Local(NamedTuple):
     gains: NDArray
 
 
-@loop
+@plain_loop
 def set_offsets(u, low, high, tube, lift, drop):
     """The cost of moving each u_i beyond its gradient: that of the tube, or FAR at a bound."""
     for i in range(len(u)):
@@ -81,7 +81,7 @@ def _gains(G, drop, row, diagonal, own, price, flat, gains):
     return worst, best
 
 
-@inner
+@plain
 def _find(values, value):
     """The first place of a value that is known to be there."""
     for k in range(len(values)):
@@ -90,7 +90,7 @@ def _find(values, value):
     return -1
 
 
-@inner
+@plain
 def _find_sum(G, lift, value):
     """The place of the smallest G + lift, given its value; rounding may differ in the last digit."""
     place = 0
@@ -102,14 +102,14 @@ def _find_sum(G, lift, value):
     return place
 
 
-@inner
+@plain
 def _offsets(u, low, high, tube):
     lift = FAR if u >= high else (tube if u >= 0 else -tube)
     drop = -FAR if u <= low else (-tube if u <= 0 else tube)
     return lift, drop
 
 
-@loop
+@plain_loop
 def solve_pairs(local, tube, flat, tol, limit):
     """Second-order pair steps until the largest violation is within ``tol``; returns it and the steps taken.
 
@@ -158,7 +158,7 @@ def gather(rows: NDArray, slots: Indices, columns: Indices, out: NDArray, corner
     in_threads(run, range(0, len(slots), step))
 
 
-@loop
+@plain_loop
 def gather_some(rows, slots, columns, first, stop, out, corner):
     """The same for the slots from one place to another."""
     for a in range(first, stop):

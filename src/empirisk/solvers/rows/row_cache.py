@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.kernels.items import take
-from empirisk.linalg.compiled import loop, loop_with
+from empirisk.linalg.compiled import loop_with, plain_loop
 from empirisk.linalg.threads import in_threads, workers
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
@@ -186,15 +186,14 @@ def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, 
     chunk = BLOCK * -(-len(G) // (BLOCK * threads))
 
     def run(begin: int) -> None:
-        add_rows(source.rows, slots, weights, begin, min(begin + chunk, len(G)), G)
+        add_rows(source.rows, slots, weights, begin, min(begin + chunk, len(G)), np.empty(BLOCK, weights.dtype), G)
 
     in_threads(run, range(0, len(G), chunk))
 
 
 @loop_with({"reassoc", "contract"})
-def add_rows(rows, slots, factors, begin, end, G):
+def add_rows(rows, slots, factors, begin, end, block, G):
     """G[begin:end] += factors' rows[slots], four rows at a time; sums of a block are held in the rows' precision."""
-    block = np.empty(BLOCK, dtype=rows.dtype)
     count = len(slots)
     for start in range(begin, end, BLOCK):
         stop = min(start + BLOCK, end)
@@ -214,7 +213,7 @@ def add_rows(rows, slots, factors, begin, end, G):
             G[start + k] += block[k]
 
 
-@loop
+@plain_loop
 def narrow_rows(flat, slots, width, columns):
     """Keep some increasing columns of the rows at ``slots`` of a flat buffer, each at the beginning of its slot."""
     for slot in slots:
