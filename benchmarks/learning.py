@@ -101,6 +101,13 @@ def _sparse(name: str) -> pl.DataFrame:
     return pl.DataFrame({f"x{k}": column for k, column in enumerate(X.T)} | {"y": np.where(data.y > 0, "yes", "no")})
 
 
+def _positions(name: str) -> pl.DataFrame:
+    """A column for each place of a sequence, as this table is known."""
+    table = _file(name)
+    letters = zip(*table["sequence"], strict=True)
+    return pl.DataFrame({f"x{k}": column for k, column in enumerate(letters)} | {"label": table["label"]})
+
+
 def _hundred() -> pl.DataFrame:
     random = np.random.default_rng(0)
     kind, centres = random.integers(0, 100, 5000), 2 * random.normal(size=(100, 10))
@@ -124,7 +131,7 @@ TABLES: dict[str, tuple[str | None, Callable[[], Any] | None]] = {
     "kin8nm": ("y", lambda: _arrays("kin8nm")),
     "california_housing": ("medianHouseValue", lambda: _file("california_housing")),
     "protein_casp": ("y", lambda: _arrays("protein_casp")),
-    "dna_promoters": ("label", lambda: _file("dna_promoters").drop("id")),
+    "dna_promoters": ("label", lambda: _positions("dna_promoters")),
     "usps": ("y", lambda: _digits("usps")),
     "mnist": ("y", lambda: _digits("mnist")),
     "a9a": ("y", lambda: _sparse("a9a")),
