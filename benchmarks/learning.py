@@ -2,12 +2,15 @@
 
 FLAML and AutoGluon are compared with where they are installed: ``pip install 'empirisk[automatic]'``. The tables, the
 seconds, and whether tuned machines play, are read from EMPIRISK_TABLES=adult,letter, EMPIRISK_SECONDS=60 and
-EMPIRISK_TUNED=no.
+EMPIRISK_TUNED=no. On a machine of many cores the runs go side by side, each on its own pair:
+``taskset -c 0,1 python -m benchmarks.learning adult FLAML >> lines``, and in the end ``... < lines`` compares them.
 """
 
 import importlib
 import importlib.util
+import json
 import os
+import sys
 import tempfile
 import time
 import warnings
@@ -63,11 +66,13 @@ TEXTS = {
 
 
 class Result(NamedTuple):
-    """What one side reached: the loss of every test row, seconds, and seconds of processors."""
+    """What one side reached: the loss of every test row, seconds, seconds of processors, and its best machine."""
 
     losses: np.ndarray
     seconds: float
     work: float
+    numbers: bool
+    winner: str = ""
 
 
 def _arrays(name: str) -> pl.DataFrame:
@@ -96,6 +101,13 @@ def _sparse(name: str) -> pl.DataFrame:
     return pl.DataFrame({f"x{k}": column for k, column in enumerate(X.T)} | {"y": np.where(data.y > 0, "yes", "no")})
 
 
+def _positions(name: str) -> pl.DataFrame:
+    """A column for each place of a sequence, as this table is known."""
+    table = _file(name)
+    letters = zip(*table["sequence"], strict=True)
+    return pl.DataFrame({f"x{k}": column for k, column in enumerate(letters)} | {"label": table["label"]})
+
+
 def _hundred() -> pl.DataFrame:
     random = np.random.default_rng(0)
     kind, centres = random.integers(0, 100, 5000), 2 * random.normal(size=(100, 10))
@@ -119,7 +131,7 @@ TABLES: dict[str, tuple[str | None, Callable[[], Any] | None]] = {
     "kin8nm": ("y", lambda: _arrays("kin8nm")),
     "california_housing": ("medianHouseValue", lambda: _file("california_housing")),
     "protein_casp": ("y", lambda: _arrays("protein_casp")),
-    "dna_promoters": ("label", lambda: _file("dna_promoters").drop("id")),
+    "dna_promoters": ("label", lambda: _positions("dna_promoters")),
     "usps": ("y", lambda: _digits("usps")),
     "mnist": ("y", lambda: _digits("mnist")),
     "a9a": ("y", lambda: _sparse("a9a")),
@@ -140,6 +152,7 @@ TIMED = (
     "a9a",
 )
 SECONDS = float(os.environ.get("EMPIRISK_SECONDS", "60"))
+BETTER, WORSE = "ours is better", "OURS IS WORSE"
 
 
 def run() -> None:
@@ -154,35 +167,65 @@ def run() -> None:
 
 def run_timed(name: str) -> None:
     """Print what ours and every automatic rival that is installed reach on one table in the same seconds."""
-    warnings.simplefilter("ignore")
-    target, make = TABLES[name]
-    assert make is not None
     try:
-        table = make()
+        results = {side: play(name, side) for side, (package, _) in SIDES.items() if importlib.util.find_spec(package)}
     except FileNotFoundError:
         print(f"  {name}: no data, left out")
         return
+    for rival in SIDES.keys() - results.keys():
+        print(f"    {rival} is not installed")
+    compare(name, results)
+
+
+def play(name: str, side: str) -> Result:
+    """What one side reaches on the test rows of a table, the same rows for all."""
+    warnings.simplefilter("ignore")
+    target, make = TABLES[name]
+    assert make is not None
+    table = make()
     found = plan(table, Wishes(target))
-    truth, numbers = found.y[found.test], found.classes is None
+    importlib.import_module(SIDES[side][0])
     watch = _Watch()
-    learned = er.learn(table, target, time=SECONDS, metric=None if numbers else "accuracy")
-    ours = Result(_losses(learned.test.truth, learned.test.predictions), *watch.read())
-    print(f"  {name}, {SECONDS:g} s: {learned.winner} {_shown(ours, numbers)}", flush=True)
-    for rival, package, predict in (("FLAML", "flaml", _flaml), ("AutoGluon", "autogluon", _autogluon)):
-        if importlib.util.find_spec(package) is None:
-            print(f"    {rival} is not installed")
-            continue
-        watch = _Watch()
-        result = Result(_losses(truth, np.asarray(predict(found), dtype=truth.dtype)), *watch.read())
-        same = len(result.losses) == len(ours.losses)  # ours may have tested fewer rows, for the time
-        verdict = _verdict(ours, result) if same else "on other rows"
-        print(f"    {rival} {_shown(result, numbers)}, {verdict}", flush=True)
+    winner, said = SIDES[side][1](table, found)
+    truth = found.y[found.test]
+    return Result(_losses(truth, np.asarray(said, dtype=truth.dtype)), *watch.read(), found.classes is None, winner)
 
 
-def _flaml(found: Any) -> Any:
-    """What FLAML predicts for the test rows."""
+def compare(name: str, results: dict[str, Result]) -> list[str]:
+    """Print every side with its interval, and how ours does beside each rival, which is returned too."""
+    print(f"  {name}, {len(results['ours'].losses):,} test rows, {SECONDS:g} s: {_shown(results['ours'])}")
+    rivals = [
+        (rival, result, _verdict(results["ours"], result)) for rival, result in results.items() if rival != "ours"
+    ]
+    for rival, result, verdict in rivals:
+        print(f"    {rival} {_shown(result)}, {verdict}", flush=True)
+    return [verdict for *_, verdict in rivals]
+
+
+def compare_lines(lines: Iterator[str]) -> None:
+    """Compare what runs of one side each have printed."""
+    tables: dict[str, dict[str, Result]] = {}
+    for line in map(json.loads, lines):
+        result = Result(np.array(line.pop("losses"), dtype=float), **line.pop("rest"))
+        tables.setdefault(line["table"], {})[line["side"]] = result
+    verdicts = [compare(name, results) for name, results in tables.items() if "ours" in results]
+    for verdict, said in (("better than every rival", BETTER), ("worse than a rival", WORSE)):
+        count = sum((all if said == BETTER else any)(one == said for one in table) for table in verdicts)
+        print(f"  {verdict} on {count} of {len(verdicts)} tables")
+
+
+def _ours(table: pl.DataFrame, found: Any) -> tuple[str, Any]:
+    """Our winner, and what it predicts for the test rows."""
+    metric = None if found.classes is None else "accuracy"
+    learned = er.learn(table, found.target.name, time=SECONDS, metric=metric)
+    assert np.isin(learned.plan.test, found.test).all()
+    return learned.winner, learned.model.predict(found.frame[found.test])
+
+
+def _flaml(_: pl.DataFrame, found: Any) -> tuple[str, Any]:
+    """The same of FLAML."""
     machine = importlib.import_module("flaml").AutoML()
-    frame = found.frame.to_pandas()
+    frame = _pandas(found.frame)
     machine.fit(
         frame.iloc[found.train],
         found.y[found.train],
@@ -192,20 +235,33 @@ def _flaml(found: Any) -> Any:
         verbose=0,
         seed=0,
     )
-    return machine.predict(frame.iloc[found.test])
+    return str(machine.best_estimator), machine.predict(frame.iloc[found.test])
 
 
-def _autogluon(found: Any) -> Any:
-    """What AutoGluon predicts for the test rows."""
+def _autogluon(_: pl.DataFrame, found: Any) -> tuple[str, Any]:
+    """The same of AutoGluon."""
     predictor = importlib.import_module("autogluon.tabular").TabularPredictor
-    frame = found.frame.to_pandas()
+    frame = _pandas(found.frame)
     frame["the target"] = found.y
     with tempfile.TemporaryDirectory() as folder:
         machine = predictor(
             "the target", path=folder, eval_metric="rmse" if found.classes is None else "accuracy", verbosity=0
         )
         machine.fit(frame.iloc[found.train], time_limit=SECONDS)
-        return machine.predict(frame.iloc[found.test])
+        return machine.model_best, machine.predict(frame.iloc[found.test])
+
+
+def _pandas(frame: pl.DataFrame) -> Any:
+    """The table for rivals; Polars would need Arrow for it."""
+    return importlib.import_module("pandas").DataFrame({column.name: column.to_numpy() for column in frame})
+
+
+#: Who plays against the clock: the package that must be there, and the function.
+SIDES: dict[str, tuple[str, Callable[[pl.DataFrame, Any], tuple[str, Any]]]] = {
+    "ours": ("empirisk", _ours),
+    "FLAML": ("flaml", _flaml),
+    "AutoGluon": ("autogluon.tabular", _autogluon),
+}
 
 
 def run_table(name: str) -> None:
@@ -221,13 +277,13 @@ def run_table(name: str) -> None:
         table = table.sample(ROWS, seed=0)
     watch = _Watch()
     learned = er.learn(table, target)
-    ours = Result(_losses(learned.test.truth, learned.test.predictions), *watch.read())
-    numbers = learned.classes is None
-    print(f"  {name}: {learned.winner} {_shown(ours, numbers)}", flush=True)
+    losses = _losses(learned.test.truth, learned.test.predictions)
+    ours = Result(losses, *watch.read(), learned.classes is None, learned.winner)
+    print(f"  {name}: {_shown(ours)}", flush=True)
     rivals = {}
     for rival, result in _rivals(plan(table, Wishes(target))):
         rivals[rival] = result
-        print(f"    {rival} {_shown(result, numbers)}, {_verdict(ours, result)}", flush=True)
+        print(f"    {rival} {_shown(result)}, {_verdict(ours, result)}", flush=True)
     best = min(rivals, key=lambda rival: rivals[rival].losses.mean())
     others, work = (sum(times) for times in zip(*((r.seconds, r.work) for r in rivals.values()), strict=True))
     print(f"    best rival {best}: {_verdict(ours, rivals[best])}; all rivals {others:.0f} s")
@@ -239,12 +295,13 @@ def _losses(truth: np.ndarray, said: np.ndarray) -> np.ndarray:
     return (truth - said) ** 2 if truth.dtype.kind == "f" else (truth != said).astype(float)
 
 
-def _shown(result: Result, numbers: bool) -> str:
-    """Error rate or root mean squared error, its standard error, and the time."""
-    mean, error = result.losses.mean(), result.losses.std() / np.sqrt(len(result.losses))
-    if numbers:
-        mean, error = np.sqrt(mean), error / (2 * np.sqrt(mean))
-    return f"{mean:.4g} +- {error:.2g} in {result.seconds:.1f} s ({result.work:.1f} s of processors)"
+def _shown(result: Result) -> str:
+    """The machine, error rate or root mean squared error, its interval of 95 %, and the time."""
+    mean, noise = result.losses.mean(), 2 * result.losses.std() / np.sqrt(len(result.losses))
+    ends = np.array([mean, max(mean - noise, 0.0), mean + noise])
+    value, low, high = np.sqrt(ends) if result.numbers else ends
+    times = f"in {result.seconds:.1f} s ({result.work:.1f} s of processors)"
+    return f"{result.winner} {value:.4g} [{low:.4g}, {high:.4g}] {times}"
 
 
 def _verdict(ours: Result, rival: Result) -> str:
@@ -253,7 +310,7 @@ def _verdict(ours: Result, rival: Result) -> str:
     noise = 2 * worse.std() / np.sqrt(len(worse))
     if abs(worse.mean()) <= noise:
         return "within noise"
-    return "OURS IS WORSE" if worse.mean() > 0 else "ours is better"
+    return WORSE if worse.mean() > 0 else BETTER
 
 
 def _rivals(found: Any) -> Iterator[tuple[str, Result]]:
@@ -280,7 +337,8 @@ def _tuned(machine, grid, X, y, X_test, truth, before: tuple[float, float]) -> R
     with parallel_backend("threading"):
         tuned = GridSearchCV(machine, grid, cv=5, n_jobs=2).fit(X, y)
     said = tuned.predict(X_test)
-    return Result(_losses(truth, said), *np.add(before, watch.read()))
+    seconds, work = np.add(before, watch.read())
+    return Result(_losses(truth, said), seconds, work, truth.dtype.kind == "f")
 
 
 class _Watch:
@@ -291,3 +349,12 @@ class _Watch:
 
     def read(self) -> tuple[float, float]:
         return time.perf_counter() - self._begin[0], time.process_time() - self._begin[1]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        played = play(sys.argv[1], sys.argv[2])._asdict()
+        losses = [round(float(loss), 12) for loss in played.pop("losses")]
+        print(json.dumps({"table": sys.argv[1], "side": sys.argv[2], "losses": losses, "rest": played}))
+    else:
+        compare_lines(sys.stdin)
