@@ -28,8 +28,8 @@ MACHINES = [
     er.SVM(features=GAUSSIAN, solver="doubly_stochastic", **ENDLESS),
     er.Perceptron(max_iter=10**9),
     er.BoostingClassifier(n_estimators=10**7),
-    er.ForestClassifier(n_estimators=10**5),
-    er.BaggingClassifier(n_estimators=10**7),
+    er.ForestClassifier(n_estimators=10**9),
+    er.BaggingClassifier(n_estimators=10**9),
 ]
 IDS = [f"{type(machine).__name__} {getattr(machine, 'solver', '')}" for machine in MACHINES]
 

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    LabelBinarizer,
+    LabelEncoder,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
@@ -18,8 +21,9 @@ from sklearn.preprocessing import (
 )
 
 import empirisk as er
+from empirisk.maps.recipes import BoxCox, Logarithm
+from tests import catalog, kernel_catalog
 from tests.files.cases import built, fitted, public_estimators, rows, step_pipelines, target, text_steps
-from tests.service.serving import table_model
 
 FEW = {"n_estimators": 3, "max_leaves": 4, "max_depth": 3}
 TEXTS = ["the cat sat on a mat", "a dog and the cat", "dogs sat on mats", "no cat no mat"] * 4
@@ -76,8 +80,75 @@ def texts(step: Any) -> Subject:
 
 
 def table() -> tuple[Any, Any]:
+    from tests.service.serving import table_model
+
     model, frame = table_model()
     return model, frame.head(5)
+
+
+def learned(name: str, target: str, *machines: str) -> Subject:
+    """What `learn` writes: with residuals for intervals, a profile of the rows, calibrated probabilities."""
+
+    def build() -> tuple[Any, Any]:
+        found = er.learn(er.tables.read(name).head(150), target=target, machines=machines)
+        return found.model, er.tables.read(name).head(5)
+
+    return build
+
+
+def objects(kernel: Any, items: list) -> Subject:
+    y = np.arange(len(items)) % 2
+    return lambda: (er.SVM(features=kernel).fit(items, y), items[:3])
+
+
+def vectors(kernel: Any) -> Subject:
+    return machine(er.Ridge(features=kernel), lambda X: X[:, 0])
+
+
+def every_kernel() -> dict[str, Subject]:
+    """A machine behind each kernel, and behind each way to make one of others."""
+    found = {type(kernel).__name__: vectors(kernel) for kernel in kernel_catalog.VECTOR_KERNELS}
+    linear = er.kernels.Linear()
+    found |= {name: vectors(make(linear)) for name, make in kernel_catalog.UNARY.items() if name != "times"}
+    found |= {name: vectors(make(linear, linear)) for name, make in kernel_catalog.BINARY.items()}
+    found |= {type(kernel).__name__: objects(kernel, items) for kernel, items in kernel_catalog.OBJECT_KERNELS}
+    return {f"kernels: {name}": subject for name, subject in found.items()}
+
+
+def every_part() -> dict[str, Subject]:
+    """A machine with each loss and each penalty as an object."""
+    found = {}
+    for loss in (loss for loss in catalog.MARGIN_LOSSES + catalog.JOINT_LOSSES if loss.convex):
+        found[f"losses: {type(loss).__name__}"] = machine(er.Classifier(loss=loss), three_classes)
+    for loss in catalog.RESIDUAL_LOSSES:
+        found[f"losses: {type(loss).__name__}"] = machine(er.Regressor(loss=loss), lambda X: X[:, 0])
+    for penalty in catalog.NORMS:
+        found[f"penalties: {type(penalty).__name__}"] = machine(er.Regressor(penalty=penalty), lambda X: X[:, 0])
+    return found
+
+
+def every_network() -> dict[str, Subject]:
+    small = {"epochs": 1, "random_state": 0}
+    images = np.random.default_rng(0).normal(size=(24, 6, 6, 1))
+    nets = er.nets
+    layers = [
+        nets.Branch([nets.Conv(1, 3, padding=1), nets.Filter("gaussian", 3)]),
+        nets.BatchNorm(),
+        nets.MaxPool(2),
+        nets.MeanPool(2, 1),
+        nets.Activation("tanh"),
+        nets.Flatten(),
+        nets.Dropout(0.1),
+        nets.Dense(3),
+    ]
+    augment = [nets.Mirror(), nets.Shift(1), nets.Noise(), nets.Scale(), nets.Crop()]
+    conv = er.Network(layers, shape=(6, 6, 1), augment=augment, **small)
+    return {
+        "network": machine(er.LogisticRegression(features=er.Network([3], **small))),
+        "network of images": machine(er.SVM(features=conv), three_classes, images),
+        "autoencoder": machine(er.PCA(1, er.Network([3], **small)), lambda X: None),
+        "tangent": machine(er.Ridge(features=er.kernels.Tangent(er.Network([3], random_state=0))), lambda X: X[:, 0]),
+    }
 
 
 def subjects() -> dict[str, Subject]:
@@ -122,6 +193,28 @@ def subjects() -> dict[str, Subject]:
         ),
         "target encoder": machine(make_pipeline(TargetEncoder(), er.Ridge()), lambda X: X[:, 0], rows(24).round(0)),
         "table": table,
+        "learned classes": learned("iris", "species", "tree", "centroid"),
+        "learned numbers": learned("diabetes", "progress", "tree", "ridge"),
+        "Hierarchical": machine(er.Hierarchical(n_clusters=2), lambda X: None),
+        "mini-batches": machine(er.KMeans(2, batch_size=8, random_state=0), lambda X: None),
+        "kernel k-means": machine(er.KMeans(2, er.kernels.Gaussian(2.0), random_state=0), lambda X: None),
+        "diagonal mixture": machine(er.GaussianMixture(2, covariance_type="diagonal", random_state=0), lambda X: None),
+        "tied mixture": machine(er.GaussianMixture(2, covariance_type="tied", random_state=0), lambda X: None),
+        "kernel components": machine(er.PCA(2, er.kernels.Gaussian(2.0)), lambda X: None),
+        "sparse codes": machine(er.Dictionary(4, coding="omp", nonzeros=2, random_state=0), lambda X: None),
+        "neighbours by a metric": machine(er.KNNClassifier(features=er.LargeMarginMetric(max_iter=2))),
+        "several losses": machine(er.Regressor(loss=["squared", "absolute"]), lambda X: X[:, :2]),
+        "several labels": machine(er.LogisticRegression(), lambda X: (X[:, :2] > 0).astype(int)),
+        "groups": machine(er.Regressor(penalty=er.penalties.GroupL1([0, 0, 1]), C=10.0), lambda X: X[:, 0]),
+        "early stopping": machine(er.LogisticRegression(solver=er.solvers.EarlyStopping(er.solvers.Newton()))),
+        "powers": machine(make_pipeline(BoxCox(), er.Ridge()), lambda X: X[:, 0], np.exp(rows(24))),
+        "logarithms": machine(make_pipeline(Logarithm(), er.Ridge()), lambda X: X[:, 0], np.exp(rows(24))),
+        "temperature": lambda: (fitted(CalibratedClassifierCV(er.SVM(), method="temperature", cv=3)), rows(5)),
+        "numbers of labels": lambda: (LabelEncoder().fit(TEXTS), TEXTS[:3]),
+        "columns of labels": lambda: (LabelBinarizer().fit(TEXTS), TEXTS[:3]),
+        **every_kernel(),
+        **every_part(),
+        **every_network(),
     }
     found |= {f"steps: {name}": steps(name) for name in step_pipelines()}
     found |= {f"texts: {type(step).__name__}": texts(step) for step in text_steps()}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import empirisk as er
-from tests.files.cases import fitted, rows
-from tests.files.tampering import refuses
+from tests.files.cases import fitted, holding, rows
+from tests.files.tampering import refuses, rewrite
 
 
 def three(X):
@@ -122,6 +122,17 @@ def test_a_large_k_is_all_rows(path):
     X = rows(5)
     everyone = fitted(er.KNNClassifier(k=60)).predict_proba(X)
     np.testing.assert_allclose(er.load(path).predict_proba(X), everyone)
+
+
+def test_texts_of_which_one_is_long_do_not_take_the_memory(path):
+    """NumPy gives every text of an array the room of the longest: 3 bytes of the file could become 4 million."""
+    er.save(holding(np.array(["a", "b"])), path)
+
+    def many(tree):
+        tree["root"]["object"][2]["kw_args"]["dict"][0][1]["texts"] = [[100_001], 10**6, ["x" * 10**6, *[""] * 100_000]]
+
+    rewrite(path, tree=many)
+    refuses(path, "needs 400 GB, more than the limit", limit="1GB")
 
 
 def test_what_was_loaded_cannot_be_changed(path):

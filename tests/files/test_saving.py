@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -39,8 +39,19 @@ def test_classes_that_we_do_not_know_are_refused(path):
         er.save(holding(1j), path)
     with pytest.raises(EmpiriskError, match=r"array of type"):
         er.save(holding(np.zeros(2, dtype=[("a", float)])), path)
-    with pytest.raises(EmpiriskError, match=r"steps|memory"):
-        er.save(make_pipeline(StandardScaler(), memory="cache"), path)
+    with pytest.raises(EmpiriskError, match=r"CountVectorizer\.input must be 'content'"):
+        er.save(CountVectorizer(input="filename"), path)
+
+
+def test_places_on_this_disk_are_no_part_of_a_model(path):
+    for model, name in (
+        (make_pipeline(StandardScaler(), memory="cache"), "memory"),
+        (er.selection.Search(er.Ridge(), {"C": [1.0]}, journal="a.journal"), "journal"),
+        (er.Network([2], checkpoint="a.checkpoint"), "checkpoint"),
+    ):
+        er.save(model, path)
+        assert getattr(er.load(path), name) is None
+        assert getattr(model, name) is not None
 
 
 def test_an_object_inside_itself_is_refused(path):

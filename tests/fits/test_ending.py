@@ -68,6 +68,25 @@ def test_a_press_at_the_very_end_is_heard_there_and_nowhere_else(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_press_at_the_very_beginning_leaves_no_question_behind(monkeypatch):
+    class Pressing:
+        """A variable that is pressed on as soon as it has its value."""
+
+        def __init__(self, real):
+            self.get, self.reset, self._set = real.get, real.reset, real.set
+
+        def set(self, value):
+            token = self._set(value)
+            press()
+            return token
+
+    question = fit._pressed
+    monkeypatch.setattr(fit, "_pressed", Pressing(question))
+    with interruptible() as pressed:
+        assert pressed()
+    assert question.get() is None
+
+
 def test_a_press_at_the_very_end_still_ends_a_batch():
     with pytest.raises(KeyboardInterrupt), as_batch(), interruptible():
         press()

@@ -421,9 +421,24 @@ def test_a_tree_that_is_interrupted_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
     monkeypatch.setattr(tree_module, "interruptible", lambda: nullcontext(lambda: True))
-    with pytest.warns(ConvergenceWarning, match="TreeClassifier was interrupted with 1 leaves"):
+    with pytest.warns(ConvergenceWarning, match=r"TreeClassifier did not converge \(interrupted\) in 1 leaves") as told:
         tree = er.TreeClassifier(ccp_alpha="cv").fit(X, y)
+    assert told[0].filename == __file__
     assert tree.predict(X).shape == (20_000,)
+    assert tree.stopped_ == "interrupted"
+
+
+@pytest.mark.row("T1")
+def test_time_ends_a_tree():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
+    for tree in (er.TreeClassifier(max_time=1e-9), er.TreeRegressor(max_time=1e-9, ccp_alpha="cv")):
+        with pytest.warns(ConvergenceWarning, match="max_time"):
+            tree.fit(X, y)
+        assert (tree.stopped_, tree.n_leaves_) == ("max_time", 1)
+        with pytest.raises(EmpiriskError, match="max_time=-1"):
+            tree.set_params(max_time=-1).fit(X, y)
+    assert er.TreeClassifier().fit(X[:50], y[:50]).stopped_ == "converged"
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

@@ -94,6 +94,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
 
     _state = state.State(
         lambda its: None if its["leaves_"].max() <= len(its["linkage_"]) else "leaves_ are not in linkage_",
+        lambda its: _wrong_merges(its["linkage_"]),
         linkage_=state.array("f8", "merges", 4, low=0),
         labels_=state.array("i", "rows", low=-1),
         leaves_=state.array("i", "rows", low=-1),
@@ -250,6 +251,14 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         found, first, codes = np.unique(labels[self.leaves_[known]], return_index=True, return_inverse=True)
         out[known] = np.argsort(np.argsort(first))[codes] if len(found) else 0
         return out
+
+
+def _wrong_merges(linkage: Array) -> str | None:
+    """What is wrong in a tree: each merge joins two that are there, and is at least as high as the one before."""
+    joined, last = linkage[:, :2], len(linkage) + np.arange(len(linkage))[:, None]
+    if np.any(joined > last) or np.any(joined != np.floor(joined)) or len(np.unique(joined)) != joined.size:
+        return "linkage_ joins what is not there"
+    return None if np.all(np.diff(linkage[:, 2]) >= 0) else "linkage_ falls"
 
 
 def _components(merged: NDArray[np.intp], leaves: int) -> NDArray:

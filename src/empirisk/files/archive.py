@@ -101,10 +101,14 @@ class Reader:
         if digest.hexdigest() != self._listed[name]["sha256"]:
             raise damaged(f"its member {name!r} is not the one that was written")
 
+    def check_room(self, size: int) -> None:
+        """Refuse what would take more memory than was allowed."""
+        if size > self.limit:
+            raise _too_large(size, self.limit)
+
     def _json(self, name: str) -> Any:
         info = self._infos[name]
-        if info.file_size * JSON_GROWTH > self.limit:
-            raise _too_large(info.file_size * JSON_GROWTH, self.limit)
+        self.check_room(info.file_size * JSON_GROWTH)
         try:
             return json.loads(self._archive.read(info).decode("utf-8"), parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:

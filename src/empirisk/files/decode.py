@@ -5,6 +5,7 @@ import inspect
 import keyword
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,15 @@ def parameters_of(cls: type, values: dict[str, Any]) -> list[str]:
     if dataclasses.is_dataclass(cls):
         return [field.name for field in dataclasses.fields(cls)]
     if hasattr(cls, "_get_param_names"):
-        return cls._get_param_names()
+        return list(_defaults(cls))
     return [name for name in values if not name.endswith("_")]  # a splitter
+
+
+@cache
+def _defaults(cls: type[BaseEstimator]) -> dict[str, Any]:
+    """The defaults of an estimator's parameters; to look at its signature takes longer than to read most files."""
+    parameters = inspect.signature(cls).parameters
+    return {name: parameters[name].default for name in cls._get_param_names()}
 
 
 def renamed(cls: type, name: str, tree: dict[str, Any]) -> dict[str, Any]:
@@ -156,6 +164,7 @@ class Decoder:
         # NumPy gives every text the width of the widest that was ever there; far beyond it is a trick to take memory.
         if type(width) is not int or not longest <= width <= WIDEST + 16 * longest:
             raise damaged("an array of texts in it announces an impossible width")
+        self._reader.check_room(4 * width * len(items))  # NumPy's letters have four bytes
         return _frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
 
     def _array(self, content: list) -> NDArray:
@@ -222,10 +231,9 @@ def _add_defaults(cls: type, state: dict[str, Any]) -> None:
             elif field.default_factory is not dataclasses.MISSING:
                 state.setdefault(field.name, field.default_factory())
     elif issubclass(cls, BaseEstimator):
-        parameters = inspect.signature(cls).parameters
-        for name in set(cls._get_param_names()) - set(state):
-            if parameters[name].default is not inspect.Parameter.empty:
-                state[name] = parameters[name].default
+        for name, default in _defaults(cls).items():
+            if default is not inspect.Parameter.empty:
+                state.setdefault(name, default)
     for name in parameters_of(cls, state):
         if name not in state:
             raise damaged(f"a {cls.__name__} in it lacks {name!r}")

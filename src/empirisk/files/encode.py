@@ -147,7 +147,9 @@ def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
     state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
     kept = {key: item for key, item in (state or {}).items() if "callback" not in key and key not in VOLATILE}
     for (owner, key), allowed in ONLY.items():
-        if owner == name and kept.get(key) != allowed:
+        if owner == name and allowed is None:
+            kept[key] = None
+        elif owner == name and kept.get(key) != allowed:
             raise EmpiriskError(f"{where}.{key} must be {allowed!r} in a model file, since it would use other files.")
     return kept
 

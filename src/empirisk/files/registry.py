@@ -102,8 +102,10 @@ GONE = {
     "KNNRegressor": ("ks_", "losses_"),
 }
 
-#: Attributes that would make a loaded object touch the disk: the only value they may have.
+#: Attributes that would make a loaded object touch the disk: the only value they may have. None is written in place of
+#: any other value: where this process kept its work is no part of the model.
 ONLY = {
+    ("Network", "checkpoint"): None,  # a file that training would read and write
     ("sklearn.Pipeline", "memory"): None,  # a folder of pickles
     ("selection.Search", "journal"): None,  # a file that a new fit would write
     ("sklearn.CountVectorizer", "input"): "content",  # else the rows are names of files to read

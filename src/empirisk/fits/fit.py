@@ -130,12 +130,8 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield outer
         return
     pressed = _batch.get() or threading.Event()
-    before = _pressed.set(pressed.is_set)
-    try:
-        with _listening(pressed):
-            yield pressed.is_set
-    finally:
-        _pressed.reset(before)
+    with _listening(pressed), listening_to(pressed.is_set):  # in this order: no press may leave the question behind
+        yield pressed.is_set
     if pressed.is_set() and _batch.get() is not None:
         raise KeyboardInterrupt
 

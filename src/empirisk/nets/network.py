@@ -1,5 +1,6 @@
 """The network as a feature map: what stands in the slot ``features`` of a machine."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
 from empirisk.nets.learning import learn, rebuild
 from empirisk.nets.plan import Plan, checked_layers, through
+from empirisk.settings import require
 
 FLOATS = (np.float64, np.float32)
 #: Why training ends that was not let finish.
@@ -317,6 +319,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def first_weights(self, attempt: int) -> dict[str, NDArray]:
         """The weights that training begins with: those given, the others drawn; another draw for every attempt."""
+        count = sum(math.prod(shape) for shape in self.plan().shapes_of_weights().values())
+        require(8 * count, f"A network of {count} weights", "use fewer or narrower layers")  # drawn in double precision
         drawn = self.plan().weights(self.init, np.random.default_rng([self.seed_, attempt]))
         moments = self.plan().shapes_of_moments()
         for name in self.weights or {}:

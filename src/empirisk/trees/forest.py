@@ -96,7 +96,7 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
         columns = binning.codes(X, by_row=False).by_column
         grower = SampleGrower(binning, columns, target, groups, weights, rules, self.bootstrap, part)
-        seeds = random.integers(2**63, size=self.n_estimators).tolist()
+        seeds = (int(random.integers(2**63)) for _ in range(self.n_estimators))  # drawn as trees need them
         total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
         trees, rises = list[Packed](), list[Array]()
         watch = Watch(self, self.n_estimators, data)
@@ -118,7 +118,7 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
                     if watch.end(lambda: self._fitted(trees, rises)) or clock():
                         break
         if not trees:
-            trees.append(grower.leaf(seeds[0]))  # stopped at once: a single leaf is a model too
+            trees.append(grower.leaf(0))  # stopped at once: a single leaf is a model too
             rises.append(np.zeros(X.shape[1]))
         for name, value in self._fitted(trees, rises).items():
             setattr(self, name, value)

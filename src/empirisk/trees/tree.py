@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
-from empirisk.contract.arguments import check_count, check_number, count_features
+from empirisk.contract.arguments import check_count, check_number, check_time, count_features
+from empirisk.contract.clock import Clock, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights, class_weights, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
@@ -46,6 +46,7 @@ class Tree(Importances, BaseEstimator, ABC):
         ccp_alpha_=state.optional(state.number(0)),
         cv_results_=state.optional(state.anything()),
         pruned_=state.optional(state.maybe(state.part(prune.Pruned))),
+        stopped_=state.optional(state.text()),  # files of older versions lack it
     )
 
     criterion: str
@@ -58,6 +59,7 @@ class Tree(Importances, BaseEstimator, ABC):
     ccp_alpha: Any
     cv: Any
     categorical_features: Any
+    max_time: float | None
     random_state: Any
     columns_: Columns
     nodes_: Nodes
@@ -199,7 +201,9 @@ class Tree(Importances, BaseEstimator, ABC):
         self.ccp_alpha_ = 0.0 if choose else check_number("ccp_alpha", self.ccp_alpha, 0)
         if not weights.all():
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
-        with interruptible() as stopped:
+        check_time(self.max_time)
+        with interruptible() as interrupted:
+            stopped = Clock(self.max_time, interrupted)
             self.nodes_ = self.grow_on(self.grower(X, self.columns_.counts, stopped), y, weights)
             self.pruned_ = None
             if choose and not stopped():
@@ -208,13 +212,8 @@ class Tree(Importances, BaseEstimator, ABC):
             cuts = prune.cuts_at(prune.collapse_alphas(self.nodes_), self.ccp_alpha_)
             impurities = prune.impurity(self.nodes_), prune.impurity(self.nodes_.cut(cuts))
             self._shorten(cuts, "cost complexity", impurities, self.ccp_alpha_)
-        if stopped():
-            warnings.warn(
-                f"{type(self).__name__} was interrupted with {self.n_leaves_} leaves; the tree is usable as it is, "
-                "fit again for all of it.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self.stopped_ = stopped.reason or "converged"
+        warn_if_unfinished(self, self.stopped_, f"{self.n_leaves_} leaves")
 
     def _choose_alpha(self, X: Array, y: Array, weights: Array, stopped: Callable[[], bool]) -> float:
         """The price of a leaf with the least cross-validated loss; the larger of two as good."""
@@ -280,6 +279,8 @@ class TreeClassifier(ClassifierMixin, Tree):
         Factors of the weights by class.
     categorical_features : "auto", None, or indices, names or a mask of columns
         Columns that hold categories; "auto" takes the text and category columns of a data frame.
+    max_time : float or None
+        Seconds after which the fit ends with the splits that it has.
     random_state : int, RandomState or None
         Decides the columns drawn by ``max_features``.
 
@@ -301,6 +302,8 @@ class TreeClassifier(ClassifierMixin, Tree):
         Prices and their cross-validated errors, with ``ccp_alpha="cv"``.
     pruned_ : Pruned or None
         What pruning took away.
+    stopped_ : str
+        Why it ended: "converged", "max_time" or "interrupted".
 
     Examples
     --------
@@ -328,6 +331,7 @@ class TreeClassifier(ClassifierMixin, Tree):
         cv: Any = 5,
         class_weight: dict | str | None = None,
         categorical_features: Any = "auto",
+        max_time: float | None = None,
         random_state: Any = None,
     ):
         self.criterion = criterion
@@ -341,6 +345,7 @@ class TreeClassifier(ClassifierMixin, Tree):
         self.cv = cv
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.max_time = max_time
         self.random_state = random_state
 
     @all_or_nothing
@@ -392,12 +397,12 @@ class TreeRegressor(RegressorMixin, Tree):
         Impurity of a node; it also decides the prediction of a leaf, and the loss by which pruning judges.
     max_depth, max_leaves, min_samples_leaf, min_weight_fraction_leaf, min_gain, max_features, ccp_alpha, cv
         As for `TreeClassifier`; ``min_gain`` and ``ccp_alpha`` are in the units of the impurity.
-    categorical_features, random_state
+    categorical_features, max_time, random_state
         As for `TreeClassifier`.
 
     Attributes
     ----------
-    nodes_, columns_, depth_, n_leaves_, feature_importances_, ccp_alpha_, cv_results_, pruned_
+    nodes_, columns_, depth_, n_leaves_, feature_importances_, ccp_alpha_, cv_results_, pruned_, stopped_
         As for `TreeClassifier`.
 
     Examples
@@ -425,6 +430,7 @@ class TreeRegressor(RegressorMixin, Tree):
         ccp_alpha: float | str = 0.0,
         cv: Any = 5,
         categorical_features: Any = "auto",
+        max_time: float | None = None,
         random_state: Any = None,
     ):
         self.criterion = criterion
@@ -437,6 +443,7 @@ class TreeRegressor(RegressorMixin, Tree):
         self.ccp_alpha = ccp_alpha
         self.cv = cv
         self.categorical_features = categorical_features
+        self.max_time = max_time
         self.random_state = random_state
 
     @all_or_nothing
