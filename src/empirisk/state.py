@@ -139,7 +139,7 @@ class State:
     def _is_fitted(self, values: Mapping[str, Any], parameters: set[str]) -> bool:
         """Whether fitted attributes are there; then all must be, in one of the forms."""
         learned = set(self.rules) - parameters
-        if learned.isdisjoint(values):
+        if learned.isdisjoint(values) and "n_features_in_" not in values:
             # A class that learns nothing is always ready.
             return all(self.rules[name].absent for name in learned) and not self.forms
         in_forms = {name for form in self.forms for name in form}

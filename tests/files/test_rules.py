@@ -83,6 +83,13 @@ def test_a_fitted_object_is_whole():
             RULES.check({key: value for key, value in GOOD.items() if key != name}, ["limit", "rate"])
 
 
+def test_an_object_that_has_seen_rows_is_whole():
+    """scikit-learn takes one that knows the number of its columns for fitted."""
+    with pytest.raises(Mismatch, match="inner_ is missing"):
+        State(inner_=number()).check({"n_features_in_": 3}, [])
+    assert State(inner_=optional(number())).check({"n_features_in_": 3}, []).fitted
+
+
 def test_one_form_only():
     rules = State(forms=(("a_",), ("b_", "c_")), a_=number(), b_=number(), c_=number())
     for good in ({"a_": 1.0}, {"b_": 1.0, "c_": 2.0}, {}):

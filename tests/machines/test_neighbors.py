@@ -87,6 +87,20 @@ def test_weight_two_is_the_row_twice():
     np.testing.assert_allclose(weighted.predict_proba(NEW), repeated.predict_proba(NEW))
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "values", "features"),
+    [(2500, 2, 8, None), (30, 12, 2, er.maps.Periodic()), (300, 7, 2, None)],
+    ids=["by a tree", "equal but for rounding", "by products"],
+)
+def test_weight_two_is_the_row_twice_where_many_distances_are_equal(rows, columns, values, features):
+    rng = np.random.default_rng(0)
+    X, y, times = rng.integers(0, values, (rows, columns)), rng.normal(size=rows), rng.integers(1, 4, rows)
+    each, queries = np.repeat(np.arange(rows), times), X[:600] + 0.5 * (features is None)
+    weighted = er.KNNRegressor(features=features).fit(X, y, sample_weight=times)
+    repeated = er.KNNRegressor(features=features).fit(X[each], y[each])
+    np.testing.assert_allclose(weighted.predict(queries), repeated.predict(queries), rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.row("N1")
 @pytest.mark.parametrize("features", [None, er.kernels.Gaussian(1.0)], ids=repr)
 def test_k_by_leave_one_out_is_that_of_refitting(features):

@@ -308,3 +308,16 @@ def test_one_class_is_no_trouble():
     boost = er.AdaBoostClassifier(n_estimators=3).fit([[1.0], [2.0]], ["a", "a"])
     assert boost.predict([[3.0]]).tolist() == ["a"]
     assert boost.stopped_ == "perfect learner"
+
+
+@pytest.mark.parametrize("classes", [2, 6])
+def test_weight_two_is_the_row_twice_where_classes_and_errors_are_equal_but_for_rounding(classes):
+    """After a round the weights of right and wrong rows are equal but for rounding: leaves of as many are the rule."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, y, times = rng.integers(0, 3, (13, 3)), np.arange(13) % classes, rng.integers(1, 4, 13)
+        each = np.repeat(np.arange(13), times)
+        weighted = er.AdaBoostClassifier(n_estimators=8).fit(X, y, times)
+        repeated = er.AdaBoostClassifier(n_estimators=8).fit(X[each], y[each])
+        np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-9, atol=1e-9)
+        assert weighted.stopped_ == repeated.stopped_

@@ -22,6 +22,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.machines.multiclass import elected, untied
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
+from empirisk.trees.exact.describe import SLACK
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.tree import TreeClassifier
 from empirisk.trees.votes import numbered, vote_margins
@@ -73,8 +74,10 @@ class TreeLearner:
 
 
 def said_by_nodes(nodes: Nodes, X: Array) -> NDArray[np.int64]:
-    """The class numbers that a tree gives to checked rows."""
-    return nodes.value.argmax(axis=1)[nodes.predict_leaf(X)[:, 0]]
+    """The class numbers that a tree gives to checked rows; of equal shares as `elected`, but for rounding."""
+    largest = nodes.value >= nodes.value.max(axis=1, keepdims=True) - SLACK
+    said = largest[:, 1].astype(np.int64) if largest.shape[1] == 2 else largest.argmax(axis=1)
+    return said[nodes.predict_leaf(X)[:, 0]]
 
 
 def shares_columns(machine: Any) -> bool:
@@ -276,7 +279,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
             return outvotes, "perfect learner"
         if classes == 2 and not right.any():
             return -outvotes, "perfect learner"
-        if (classes == 2 and error == 0.5) or (classes > 2 and error >= 1 - 1 / classes):
+        if (classes == 2 and abs(error - 0.5) <= SLACK) or (classes > 2 and error >= 1 - 1 / classes - SLACK):
             return 0.0 if classes == 2 else 1.0, "no edge"
         z = 1 - 2 * error
         return self.learning_rate * 0.5 * (np.log((1 + z) / (1 - z)) + np.log(classes - 1)), "n_estimators"

@@ -132,6 +132,8 @@ def add_votes(places, amounts, codes, votes):
 Array = NDArray[np.float64]
 #: Candidates more than are asked for, which single precision may have put in the wrong order.
 EXTRA = 8
+#: Distances that are equal but for rounding are within this factor.
+ROUNDED = 1 + 1e-12
 #: Products of sparse rows that a thread makes at a time, and kernel entries that all threads make.
 BLOCK_BYTES, KERNEL_BYTES = 1 << 25, 1 << 27
 #: Rows that a thread makes ready at a time.
@@ -193,11 +195,17 @@ class EuclideanSearch:
             doubtful = doubtful[~sure]
         for row in doubtful:  # one far row takes all digits from the products of the others
             look()  # each takes a pass over all rows
-            query = X[row : row + 1]
-            places[row] = _nearest(np.einsum("ij,ij->i", self.rows - query, self.rows - query), count)
-            squares[row] = np.inf
-            sort_exactly(query, self.rows, places[row : row + 1], squares[row : row + 1])
+            differences = self.rows - X[row]
+            rough = np.einsum("ij,ij->i", differences, differences)
+            near = np.flatnonzero(rough <= np.partition(rough, count - 1)[count - 1] * ROUNDED)
+            squares[row], places[row] = self._nearest_of(near, X[row : row + 1], count)
         return Found(squares, places, self.unit)
+
+    def _nearest_of(self, near: NDArray[np.intp], query: Array, count: int) -> tuple[Array, NDArray[np.intp]]:
+        """The nearest of some rows: all that may be, so that of equal distances the first row is taken, not any."""
+        places, squares = near[None].copy(), np.full((1, len(near)), np.inf)
+        sort_exactly(query, self.rows, places, squares)
+        return squares[0, :count], places[0, :count]
 
     def _scaled(self, X: NDArray) -> Array:
         """X in units, in float64; exactly, because the unit is a power of two."""
@@ -214,6 +222,11 @@ class EuclideanSearch:
             rows = slice(start, start + ROWS)
             places[rows] = tree.query(X[rows], numbers)[1]
             sort_exactly(X[rows], self.rows, places[rows], squares[rows])
+            last = squares[rows, count - 1] * ROUNDED  # a tree takes any of the rows that are so far
+            for row in start + np.flatnonzero(last >= squares[rows, -1]) if len(numbers) < self._count else ():
+                look()
+                near = np.array(tree.query_ball_point(X[row], np.sqrt(last[row - start]) * ROUNDED, return_sorted=True))
+                squares[row, :count], places[row, :count] = self._nearest_of(near, X[row : row + 1], count)
 
         in_threads(run, range(0, len(X), ROWS))
         return Found(squares[:, :count], places[:, :count], self.unit)
