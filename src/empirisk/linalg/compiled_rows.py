@@ -1,7 +1,7 @@
 """Rows of a design for compiled loops: the same few operations on dense and on sparse rows.
 
-`Dense` and `Sparse` hold the arrays; `row_dot` and `row_add` are compiled for whichever a loop is given, so that each
-loop is written once.
+`Dense`, `Sparse` and `Gram` hold the arrays; `row_dot` and `row_add` are compiled for whichever a loop is given, so
+that each loop is written once.
 """
 
 from typing import NamedTuple
@@ -29,8 +29,16 @@ class Sparse(NamedTuple):
     indptr: NDArray[np.int32]
 
 
-def compiled_rows(design: Design, shifted: bool = True) -> Dense | Sparse:
+class Gram(NamedTuple):
+    """Samples behind a kernel, where a vector is known by its products with them."""
+
+    K: NDArray[np.float64]
+
+
+def compiled_rows(design: Design, shifted: bool = True) -> Dense | Sparse | Gram:
     """The rows of a design; without its shift where ``shifted`` is False."""
+    if design.implicit:
+        return Gram(np.ascontiguousarray(design.outer()))
     matrix = getattr(design, "by_row", None)
     if matrix is not None:
         return Sparse(matrix.data, matrix.indices, matrix.indptr)
@@ -70,7 +78,10 @@ def _row_dot(rows, i, w):
             total += data[p] * w[indices[p]]
         return total
 
-    return dense if "X" in rows.fields else sparse
+    def behind_kernel(rows, i, w):
+        return w[i]
+
+    return {"X": dense, "data": sparse, "K": behind_kernel}[rows.fields[0]]
 
 
 @overload(row_add)
@@ -86,4 +97,9 @@ def _row_add(rows, i, factor, total):
         for p in range(indptr[i], indptr[i + 1]):
             total[indices[p]] += factor * data[p]
 
-    return dense if "X" in rows.fields else sparse
+    def behind_kernel(rows, i, factor, total):
+        row = rows.K[i]
+        for j in range(len(total)):
+            total[j] += factor * row[j]
+
+    return {"X": dense, "data": sparse, "K": behind_kernel}[rows.fields[0]]

@@ -11,8 +11,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, RIDGE, Solver, Watch, behind_kernel
-from empirisk.solvers.rows.dual_start import best_intercept
-from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products, gram, row_source
+from empirisk.solvers.rows.dual_start import dual_terms
 
 Array = NDArray[np.float64]
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
@@ -24,9 +23,9 @@ TINY = 1e-300
 # The stiffness of the intercept, in units of a row's |a|^2 / l2 over sqrt(n): a stiff one slows every row down, a soft
 # one takes many passes to settle.
 STIFFNESS = 5.0
-# Places in the memory: the intercept, the sum of u, how many rows are still visited and which is next, the largest
-# violation in this pass, how far inside the optimum's side a row must be to be left out, whether this pass began with
-# all rows, and the seed of the next pass.
+# Places in the memory: the intercept, the sum of u and the tilt, how many rows are still visited and which is next, the
+# largest violation in this pass, how far inside the optimum's side a row must be to be left out, whether this pass
+# began with all rows, and the seed of the next pass.
 INTERCEPT, SUM, ACTIVE, NEXT, WORST, LIMIT, FULL, SEED = range(8)
 #: How many there are.
 PLACES = 8
@@ -64,8 +63,6 @@ class DualAscent(Solver):
         self.random_state = random_state
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        if problem.design.implicit:
-            return ascend_behind_kernel(problem, watch, start, self.passes, self.random_state)
         state = Ascent(problem, start, self.random_state)
         # The first rounds are done at a tenth of the violation at the start.
         goal, smallest = 0.1 * state.reach, [np.inf]
@@ -86,11 +83,14 @@ class DualAscent(Solver):
 
 
 def _hopeless(gaps: list[float], watch: Watch) -> bool:
-    """Whether, at the pace of the last iterations, even twice the iterations left will not bring the gap to tol."""
+    """Whether, at the pace of the last iterations, even ten times those left will not bring the gap to tol.
+
+    The pace rises once it is known which rows rest at their bounds.
+    """
     if len(gaps) <= MEMORY + 1 or watch.tol <= 0:
         return False
     pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
-    return bool(np.log(gaps[-1] / watch.tol) > 2 * pace * (watch.max_iter - watch.iterations))
+    return bool(np.log(gaps[-1] / watch.tol) > 10 * pace * (watch.max_iter - watch.iterations))
 
 
 class Ascent:
@@ -102,12 +102,29 @@ class Ascent:
         rows = len(problem.y)
         squares = problem.design.squared_rows() / problem.penalty.l2
         stiffness = (float(squares.mean()) or 1.0) * min(1.0, STIFFNESS / rows**0.5) if problem.intercept else 0.0
-        self.terms, tube = _terms(problem, squares + stiffness)
+        linear, tube, bends, low, high = dual_terms(problem)
+        floor = np.finfo(float).tiny  # a row of zeros goes to its bound at once
+        self.terms = Terms(linear, bends, low, high, np.maximum(squares + stiffness + bends, floor))
         self.shape = Shape(tube, problem.penalty.l1, problem.penalty.l2, stiffness)
-        self.iterate = _begin(problem, self.terms, start, seed)
+        self.iterate = self._begin(start, seed)
         self.reach = float(np.abs(self.terms.linear).mean() + tube) or 1.0
         self.slice = max(1, SLICE * rows // (self.rows[0].size + 1))
         self.primal = np.inf
+
+    def _begin(self, start: Point | None, seed: int) -> "Iterate":
+        """The iterate at a warm start's dual point, or at zero."""
+        problem, rows = self.problem, len(self.problem.y)
+        u = np.zeros(rows) if start is None or start.u is None else np.clip(start.u, self.terms.low, self.terms.high)
+        memory = np.zeros(PLACES)
+        memory[INTERCEPT] = 0.0 if start is None or not problem.intercept else float(start.b)
+        memory[SUM], memory[ACTIVE], memory[FULL] = u.sum() + problem.tilt, rows, 1.0
+        memory[LIMIT], memory[SEED] = np.inf, seed
+        return Iterate(u, self._pushed(u), np.arange(rows), memory)
+
+    def _pushed(self, u: Array) -> Array:
+        """-A'u, or behind a kernel its products with the samples."""
+        design = self.problem.design
+        return -(design.dot(u) if design.implicit else design.tdot(u))
 
     def ascend(self, watch: Watch, goal: float, visits: int) -> bool:
         """Use up the visits, in slices; True if the goal was met before that."""
@@ -122,44 +139,26 @@ class Ascent:
     def point(self) -> Point:
         """The point, with A'u computed again: its updates have rounded."""
         u, memory = self.iterate.u, self.iterate.memory
-        self.iterate.p[:] = -self.problem.design.tdot(u)
-        memory[SUM] = u.sum()
+        self.iterate.p[:] = self._pushed(u)
+        memory[SUM] = u.sum() + self.problem.tilt
         return Point(self._weights(), float(memory[INTERCEPT]), u.copy())
 
     def _weights(self) -> Array:
-        p, l1 = self.iterate.p, self.shape.l1
+        p, l1 = -self._correlations(), self.shape.l1
         return (p - np.clip(p, -l1, l1)) / self.shape.l2
 
+    def _correlations(self) -> Array:
+        """A'u, in the coordinates of the design: behind a kernel u itself."""
+        return self.iterate.u if self.problem.design.implicit else -self.iterate.p
+
     def relative_gap(self) -> float:
-        """The gap that the iterate suggests: what is left of the balance sum_i u_i = 0 counts as well."""
+        """The gap that the iterate suggests: what is left of the balance counts as well."""
         problem, iterate = self.problem, self.iterate
         b = float(iterate.memory[INTERCEPT])
         self.primal = problem.primal(Point(self._weights(), b))
         unbalanced = b * float(iterate.memory[SUM])
-        gap = self.primal - problem.dual(iterate.u, -iterate.p) - unbalanced + abs(unbalanced)
+        gap = self.primal - problem.dual(iterate.u, self._correlations()) - unbalanced + abs(unbalanced)
         return gap / problem.magnitude(self.primal)
-
-
-def _terms(problem: Problem, curvature: Array) -> "tuple[Terms, float]":
-    """The dual of every sample, from the loss's own statement of its conjugate."""
-    slope, tube, bend = problem.loss.dual_quadratic or (0.0, 0.0, 0.0)
-    residual = "regression" in problem.loss.tasks
-    linear = problem.y + slope if residual else slope * problem.y
-    low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
-    bends = bend / problem.scale
-    floor = np.finfo(float).tiny  # a row of zeros goes to its bound at once
-    return Terms(linear.astype(float), bends, low, high, np.maximum(curvature + bends, floor)), tube
-
-
-def _begin(problem: Problem, terms: "Terms", start: Point | None, seed: int) -> "Iterate":
-    """The iterate at a warm start's dual point, or at zero."""
-    rows = len(problem.y)
-    u = np.zeros(rows) if start is None or start.u is None else np.clip(start.u, terms.low, terms.high)
-    memory = np.zeros(PLACES)
-    memory[INTERCEPT] = 0.0 if start is None or not problem.intercept else float(start.b)
-    memory[SUM], memory[ACTIVE], memory[FULL] = u.sum(), rows, 1.0
-    memory[LIMIT], memory[SEED] = np.inf, seed
-    return Iterate(u, -problem.design.tdot(u), np.arange(rows), memory)
 
 
 class Terms(NamedTuple):
@@ -183,7 +182,7 @@ class Shape(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """u, p = -A'u, the rows in the order of their visits, and a memory of a few numbers."""
+    """u, p = -A'u or behind a kernel -Ku, the rows in the order of their visits, and a memory of a few numbers."""
 
     u: Array
     p: Array
@@ -212,7 +211,10 @@ def _row_dot_shrunk(rows, i, p, l1):
             total += data[q] * (value - min(max(value, -l1), l1))
         return total
 
-    return dense if "X" in rows.fields else sparse
+    def behind_kernel(rows, i, p, l1):
+        return p[i]  # there is no l1
+
+    return {"X": dense, "data": sparse, "K": behind_kernel}[rows.fields[0]]
 
 
 @njit(cache=True, nogil=True)
@@ -310,123 +312,3 @@ def finish(iterate, shape, goal):
         return False
     memory[ACTIVE], memory[FULL] = float(len(iterate.order)), 1.0
     return full
-
-
-#: Samples whose kernel rows are made at once, as one matrix product.
-GROUP = 256
-#: Visits of each sample of a group: its rows are there already.
-VISITS = 2
-
-
-@njit(cache=True, nogil=True)
-def visit_group(Q, order, u, G, bounds, tube, stiffness):
-    """Maximise the dual in one variable after the other; Q is the group's part of K / l2 plus the bends.
-
-    u_i <- clip(soft(u_i - G_i / H, tube / H), low_i, high_i),  H = Q_ii + stiffness.
-    """
-    low, high = bounds
-    for i in order:
-        curvature = max(Q[i, i] + stiffness, 1e-300)
-        aim = u[i] - G[i] / curvature
-        aim = max(abs(aim) - tube / curvature, 0.0) * np.sign(aim)
-        aim = min(max(aim, low[i]), high[i])
-        step = aim - u[i]
-        if step != 0.0:
-            u[i] = aim
-            for j in range(len(u)):
-                G[j] += step * (Q[j, i] + stiffness)
-
-
-class KernelAscent:
-    """The dual iterate u, its gradient, and the intercept as the multiplier of the balance sum_i u_i = -tilt.
-
-    The balance is kept by a proximal step: groups see  stiffness / 2 (sum_i u_i + tilt)^2  as well, and b moves
-    against what is left of it after every pass.
-    """
-
-    def __init__(self, problem: Problem, start: Point | None):
-        self.problem = problem
-        self.source: KeptMatrix | RowCache = row_source(gram(problem), GROUP)
-        slope, self.tube, bend = problem.loss.dual_quadratic or (0.0, 0.0, 0.0)
-        c = problem.y + slope if "regression" in problem.loss.tasks else slope * problem.y
-        self.bends = bend / problem.scale
-        self.low, self.high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
-        warm = start is not None and start.u is not None and start.u.shape == c.shape
-        self.u = np.clip(start.u, self.low, self.high) if warm else np.zeros(len(c))  # type: ignore[union-attr]
-        self.b = float(start.b) if start is not None and problem.intercept else 0.0
-        self.strength, self.c = problem.penalty.l2, c
-        typical = float(gram(problem).diagonal.mean()) / self.strength
-        self.stiffness = typical / len(c) ** 0.5 if problem.intercept else 0.0
-        self.refresh()
-
-    def refresh(self) -> Array:
-        """The gradient in double precision; returns A w."""
-        products = self.problem.design.dot(-self.u / self.strength)
-        self.G = self.c + self.bends * self.u - products
-        return products
-
-    def imbalance(self) -> float:
-        """What is left of the balance."""
-        return float(self.u.sum()) + self.problem.tilt if self.problem.intercept else 0.0
-
-    def sweep(self, random: np.random.Generator, watch: Watch) -> None:
-        """Visit all samples once or more, in random groups."""
-        order = random.permutation(len(self.u))
-        for begin in range(0, len(order), GROUP):
-            if watch.must_stop():
-                return
-            self._group(order[begin : begin + GROUP], random)
-        self.b -= self.stiffness * self.imbalance()
-
-    def _group(self, samples: NDArray, random: np.random.Generator) -> None:
-        slots = self.source.fetch(samples)
-        Q = self.source.rows[np.ix_(slots, samples)].astype(np.float64) / self.strength
-        Q[np.diag_indices(len(Q))] += self.bends[samples]
-        u = self.u[samples]
-        G = self.G[samples] - self.b + self.stiffness * self.imbalance()
-        order = np.concatenate([random.permutation(len(samples)) for _ in range(VISITS)])
-        visit_group(Q, order, u, G, (self.low[samples], self.high[samples]), self.tube, self.stiffness)
-        moved = u - self.u[samples]
-        changed = np.flatnonzero(moved)
-        add_products(self.source, slots[changed], moved[changed] / self.strength, self.G)
-        self.G[samples] += self.bends[samples] * moved
-        self.u[samples] = u
-
-    def point(self) -> Point:
-        """The point with the best intercept for its weights."""
-        b = self.b
-        if self.problem.intercept:
-            b = best_intercept(self.problem, self.c + self.bends * self.u - self.G, b, b)
-        return Point(-self.u / self.strength, b, self.u.copy())
-
-
-def ascend_behind_kernel(problem: Problem, watch: Watch, start: Point | None, passes: int, seed: int) -> Point:
-    """Passes over all samples until the gap is proved; an iteration is ``passes`` of them."""
-    random = np.random.default_rng(seed)
-    state = KernelAscent(problem, start)
-    gaps: list[float] = []
-    while True:
-        for _ in range(passes):
-            state.sweep(random, watch)
-        point = state.point()
-        gap, objective = _estimate(problem, state, point)
-        if gap <= watch.tol * problem.magnitude(objective):
-            state.refresh()  # the rows are rounded
-            if watch.proves(problem, point):
-                return point
-        gaps.append(max(min([gap, *gaps[-1:]]), 1e-300))
-        # So many passes that take less than a tenth off the gap will not close it.
-        if len(gaps) > MEMORY and gaps[-1] > 0.9 * gaps[-MEMORY]:
-            watch.status = watch.status or Status.STALLED
-        if watch(point, objective=objective):
-            return point
-
-
-def _estimate(problem: Problem, state: KernelAscent, point: Point) -> tuple[float, float]:
-    """The gap and the objective that the rows tell; what is left of the balance counts as well."""
-    products = state.c + state.bends * state.u - state.G
-    f = products + point.b
-    square = -float(state.u @ products)
-    objective = 0.5 * square + problem.loss_sum(f) + problem.tilt * float(point.b)
-    dual = -0.5 * square - problem.conjugate_sum(state.u)
-    return objective - dual + abs(float(point.b) * state.imbalance()), objective

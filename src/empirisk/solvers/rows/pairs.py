@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from empirisk.linalg.compiled import inner_with, plain, plain_loop
 from empirisk.linalg.threads import in_threads
 from empirisk.problem import Point, Problem
-from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept
+from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept, dual_terms
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
 
 Array = NDArray[np.float64]
@@ -195,10 +195,7 @@ class DualIterate:
 
     def __init__(self, problem: Problem, source: KeptMatrix | RowCache, size: int, start: Point | None):
         self.problem, self.source, self.size = problem, source, size
-        slope, self.tube, bend = problem.loss.dual_quadratic or (0.0, 0.0, 0.0)
-        self.c = problem.y + slope if "regression" in problem.loss.tasks else slope * problem.y
-        self.bends = bend / problem.scale
-        self.low, self.high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
+        self.c, self.tube, self.bends, self.low, self.high = dual_terms(problem)
         self.strength = problem.penalty.l2
         self.u, products = beginning(problem, self.low, self.high, start)
         self.active = np.arange(len(self.u))
