@@ -113,4 +113,4 @@ def test_a_share_of_the_cores_is_known(monkeypatch, tmp_path):
     share.write_text("150000 100000\n")
     assert settings._cores() == 2
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert settings._cores() == 1
+    assert settings._told(settings._cores()) == 1

@@ -24,14 +24,19 @@ class Settings:
 
 
 def _cores() -> int:
+    """Those that this process may use, by its affinity and by the share of its container."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for file in CONTAINER_SHARES:
         quota, _, period = file.read_text().partition(" ") if file.is_file() else ("", "", "")
         if quota.isdigit():
             cores = min(cores, -(-int(quota) // int(period)))
-    # Process pools tell their workers so how many of the cores are theirs.
+    return max(1, cores)
+
+
+def _told(cores: int) -> int:
+    """What process pools tell their workers so: how many of the cores are theirs."""
     told = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(cores, int(told)) if told.isdigit() else cores)
+    return max(1, min(cores, int(told))) if told.isdigit() else cores
 
 
 def _half_of_memory() -> int:
@@ -42,8 +47,9 @@ def _half_of_memory() -> int:
     return min([machine, *(int(limit) for limit in limits if limit.isdigit())]) // 2
 
 
+CORES = _cores()
 #: What holds where nothing was set: in every thread that the user starts.
-_default = Settings(memory=_half_of_memory(), threads=_cores())
+_default = Settings(memory=_half_of_memory(), threads=_told(CORES))
 #: What holds in this thread or task, and in the pools that work for it.
 _here: ContextVar[Settings | None] = ContextVar("empirisk settings", default=None)
 

@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import empirisk as er
+from empirisk.linalg import threads as pools
 from empirisk.linalg.threads import in_order, in_threads, single_threaded_blas, together
 from empirisk.settings import config, settings
 
@@ -193,3 +194,18 @@ def test_workers_of_joblib_fit_after_threads_have_worked():
 
 def _coefficients(X, y):
     return er.SVM(features=er.kernels.Gaussian()).fit(X, y).dual_coef_
+
+
+def test_no_more_threads_work_than_there_are_cores(monkeypatch):
+    monkeypatch.setattr(pools, "CORES", 2)
+    met = threading.Barrier(2)
+    seen = set()
+
+    def meet(_):
+        met.wait(timeout=60)  # two work at the same time
+        seen.add(threading.get_ident())
+
+    with er.config(threads=16):
+        assert pools.workers() == 2
+        in_threads(meet, range(8))
+    assert len(seen) == 2

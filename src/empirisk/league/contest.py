@@ -17,6 +17,7 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, NotWritten
 from empirisk.evaluation.metrics import Metric
 from empirisk.fits.fit import listening_to
+from empirisk.league.ahead import Ahead
 from empirisk.league.arena import ENOUGH, Arena
 from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import Clock, Slow, Stopped
@@ -139,14 +140,22 @@ class Contest:
 
     def __post_init__(self):
         self._doing = ""
-        self._compiling = Compiling(lambda: self.tell(f"{self._doing}: compiling, once"), self._too_late_to_compile)
+        self._compiling, self._ahead = Compiling(self._compiles, self._too_late_to_compile), Ahead()
+        self._later: list[str] = []
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
         """Standings as they change. With a limit of time the strong and cheap come first, on few rows of a fold."""
-        with heard(self._compiling):
+        with heard(self._compiling), self._ahead:
             for standing in self._rounds(list(enumerate(contestants))):
                 self._standings[standing.name] = standing
                 yield standing
+
+    def _compiles(self) -> None:
+        """Say so; what those who come later need is now being compiled too."""
+        self.tell(f"{self._doing}: compiling, once")
+        if not self._ahead.running:
+            arena = self._arenas[-1]
+            self._ahead.compile(self._later, self._size(arena), *arena.fold(0)[:2])
 
     def _too_late_to_compile(self) -> bool:
         return self.clock.deadline - time.perf_counter() < COMPILING
@@ -208,6 +217,7 @@ class Contest:
         self._large = size.large
         for turn, (place, contestant) in enumerate(order):
             waiting = len(order) - turn - 1
+            self._later = [later.name for _, later in order[turn + 1 :]]
             patient = first and not contestant.early
             self._begin_turn(waiting + FURTHER_ROUNDS if patient else min(waiting, MOST_WAITING))
             excuse = contestant.excuse(size)

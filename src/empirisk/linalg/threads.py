@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from empirisk.settings import keep_to_one_thread, settings
+from empirisk.settings import CORES, keep_to_one_thread, settings
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -28,8 +28,6 @@ LONG = 1000  # matrices of a smaller order are factored in no time
 PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
 AHEAD = 4  # tasks for each thread that wait for it
 MANY = 1 << 16  # more threads than anybody has
-CROWD = 2  # threads for each core at most: more would only wait for each other
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- the flag -----------------------------------------------------------------------------------------------------
@@ -133,8 +131,8 @@ def together(function: Callable[[int], None], count: int) -> None:
 
 
 def workers() -> int:
-    """How many threads work at the same time: as many as are configured, unless there are far too few cores."""
-    return min(settings().threads, CROWD * _CORES)
+    """How many threads work at the same time: as many as are configured, but more than cores would only wait."""
+    return min(settings().threads, CORES)
 
 
 def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray, most: int = MANY) -> list[Result]:
@@ -203,7 +201,7 @@ def in_order(
     Each task keeps to one thread: the threads are shared out here. The first result is awaited in any case. Tasks that
     run when it ends are abandoned, not awaited: a thread cannot be stopped, but Ctrl-C must not wait for it.
     """
-    threads = settings().threads
+    threads = workers()
     todo: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.threads import in_threads
-from empirisk.settings import settings
+from empirisk.linalg.threads import in_threads, workers
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.finish import Packed, finish
 from empirisk.trees.binned.small import SmallGrower
@@ -88,7 +87,7 @@ class Rounds:
         self._count = int(times.sum()) if len(times) else self.n_rows
         leaf = plan.min_samples_leaf
         self._leaf = min(LEAF_ROWS, max(1.0, LEAF_SHARE * self._count)) if leaf is None else leaf
-        threads, width, leaves = settings().threads, plan.max_features, self._most_leaves()
+        threads, width, leaves = workers(), plan.max_features, self._most_leaves()
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
         self._apart = self.n_outputs >= threads > 1
         team = TeamGrower.shares(self.n_rows, width) > 1

@@ -1,0 +1,102 @@
+"""What the contest is going to need is compiled ahead by other processes, while its first machines run.
+
+Numba keeps what it has compiled in files, so whoever comes second only loads it. A process has low priority and fits
+each machine to a few rows; it ends when the contest does, between two functions, so that no file is left half-way.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.league.arena import sample
+from empirisk.league.compiling import Compiling, heard
+from empirisk.league.contestants import Size, contestants
+from empirisk.settings import settings
+
+#: Processes at most: each takes a quarter of a gigabyte, and the longest of them decides beyond.
+MOST = 3
+#: What JAX compiles is kept in no file.
+UNKEPT = ("network",)
+#: Rows that machines are fitted to, as many as the landmarks of a Nystrom map at least.
+ROWS = 400
+POLITE = 10  # what is added to the priority's number: the contest comes first
+
+
+class Ahead:
+    """Processes that compile ahead; they are told to end at the end of a ``with`` block, and not waited for.
+
+    Attributes
+    ----------
+    running : list
+        The processes that were started.
+
+    Examples
+    --------
+    >>> with Ahead() as ahead:
+    ...     ahead.compile(["svm"], Size(20, 1, 1.0, 2, False, 0), np.arange(20.0)[:, None], np.arange(20) % 2)
+    """
+
+    def __init__(self):
+        self.running: list[subprocess.Popen] = []
+
+    def compile(self, names: Sequence[str], size: Size, X: Any, y: NDArray) -> None:
+        """Begin with the contestants of these names, the last first: that one is needed last."""
+        names = [name for name in names[::-1] if name not in UNKEPT]
+        count = min(len(names), settings().threads - 1, MOST)
+        if count < 1 or not sys.executable:
+            return
+        rows = sample(y, ROWS, size.seed, np.arange(len(y)))
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        for place in range(count):
+            job = (names[place::count], size, X[rows], y[rows])
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+            self.running.append(process)
+            Thread(target=_send, args=(process, job), daemon=True).start()
+
+    def __enter__(self) -> "Ahead":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.running:
+            with suppress(OSError):
+                process.stdin.close()  # type: ignore[union-attr]
+
+
+def _send(process: subprocess.Popen, job: tuple) -> None:
+    """Hand the job over, and wait for the end of the process, so that nothing is left of it."""
+    with suppress(OSError, ValueError):  # it has ended, or is to end
+        pickle.dump(job, process.stdin)  # type: ignore[arg-type]
+        process.stdin.flush()  # type: ignore[union-attr]
+    process.wait()
+
+
+def main() -> None:
+    """What such a process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the contest, which then closes the pipe
+    if hasattr(os, "nice"):
+        os.nice(POLITE)
+    names, size, X, y = pickle.load(sys.stdin.buffer)
+    over = Event()
+    Thread(target=lambda: (sys.stdin.buffer.read(), over.set()), daemon=True).start()
+    with heard(Compiling(lambda: None, lambda: over.is_set() and os._exit(0))):
+        for contestant in (contestants(size.classes > 0, [name])[-1] for name in names):
+            machines = [] if contestant.excuse(size) else [*contestant.quick(size), *contestant.machines(size)]
+            for machine in machines[:1] + machines[1:][-1:]:  # settings differ most there
+                with suppress(Exception):  # the contest will say what is wrong
+                    machine.fit(X, y).predict(X)
+    os._exit(0)  # the thread still reads
