@@ -171,25 +171,33 @@ class Proof:
         slopes of the losses.
         """
         problem, known = self.problem, self.certificate
-        moved, squares = self._moved()
-        weights = np.abs(self.point.w)
-        if problem.design.implicit:
-            # As in `HilbertNorm.terms`, errors of many terms add up like the root of the sum of their squares.
-            in_w = float(np.sum(problem.design.squared_rows() * (weights * weights).T))
-            moved += np.sqrt(float(squares.sum()) * in_w)
-        elif problem.penalty.zero or problem.design.shape[0] * problem.design.shape[1] <= CANCELLING:
-            # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
-            norms = np.sqrt(problem.design.squared_columns())
-            moved += float(np.sum(norms @ weights * np.sqrt(squares)))
+        terms, lengths = self._terms()
+        moved, squares = self._moved(terms, lengths)
+        moved += float(np.sum(terms * np.sqrt(squares)))
         gap = float(known.gap + EPSILON * moved) if np.isfinite(moved) else np.inf
         relative = gap / problem.magnitude(known.primal, known.dual) if np.isfinite(gap) else np.inf
         return replace(known, gap=gap, relative_gap=relative)
 
-    def _moved(self) -> tuple[float, Array]:
+    def _terms(self) -> tuple[Array, Array | None]:
+        """For every output the size t of the terms that a prediction sums, and what it is weighed by on each row.
+
+        As in `HilbertNorm.terms`, errors of many terms behind a kernel add up like the root of the sum of their
+        squares, and those of a row are as large as it.
+        """
+        design, weights = self.problem.design, np.abs(self.point.w)
+        if design.implicit:
+            squared = design.squared_rows()
+            return np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
+        if self.problem.penalty.zero or design.shape[0] * design.shape[1] <= CANCELLING:
+            return np.atleast_1d(np.sqrt(design.squared_columns()) @ weights), None
+        # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
+        return np.zeros(weights.shape[1:] or 1), None
+
+    def _moved(self, terms: Array, lengths: Array | None) -> tuple[float, Array]:
         """sum_i |u_i| (|f_i| + |y_i|), without the targets where they are labels, and |u|^2 for every output.
 
-        The slope u_i is the largest within the rounding of f_i: beside the least value of a loss it may be many times
-        that in the middle. Behind a kernel the squares are weighed by |phi(x_i)|^2.
+        The slope u_i is the largest within the rounding of f_i: beside the least value of a loss, and beside a corner,
+        it may be many times that in the middle. Behind a kernel the squares are weighed by |phi(x_i)|^2.
         """
         problem, u = self.problem, self.point.u
         f, y = self._f, problem.y
@@ -197,12 +205,13 @@ class Proof:
         shift = problem.design.shift
         far = 0.0 if shift is None else np.abs(shift) @ np.abs(self.point.w)
         labels = problem.classes or problem.loss.margin_form
-        lengths = problem.design.squared_rows() if problem.design.implicit else None
+        summed = terms if problem.classes else terms[0]
 
         def run(group: list[slice]) -> Array:
             rows = slice(group[0].start, group[-1].stop)
             off = np.abs(f[rows]) + far if labels else np.abs(f[rows]) + far + np.abs(y[rows])
-            ends = (problem.loss.derivative(y[rows], f[rows] + end * EPSILON * off) for end in (-1.0, 1.0))
+            reach = off + (summed if lengths is None else np.multiply.outer(np.sqrt(lengths[rows]), summed))
+            ends = (problem.loss.derivative(y[rows], f[rows] + end * EPSILON * reach) for end in (-1.0, 1.0))
             size = (problem.scale[rows] * np.maximum(*map(np.abs, ends)).T).T
             if u is not None:
                 size = np.maximum(size, np.abs(u[rows]))  # at a corner the slope is any of many
@@ -224,8 +233,8 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
         return -np.inf, 0.0
     conjugates = problem.conjugate_sum(u)
     if problem.penalty.zero:
-        # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights.
-        penalty = 2.0 * float(np.abs(correlations * point.w).sum())
+        # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights, here or at a better point.
+        penalty = 2.0 * float(np.abs(correlations * np.maximum(np.abs(point.w), problem.least_squares)).sum())
     else:
         penalty = problem.norm.conjugate(-correlations)
     return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)

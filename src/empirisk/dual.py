@@ -16,15 +16,13 @@ from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, NormalEquations
 from empirisk.linalg.gradients import JointGradients
-from empirisk.problem import Problem
+from empirisk.problem import CHEAP, Problem
 
 Array = NDArray[np.float64]
 Sums = Callable[[Problem, Coupling], Callable[[Array], Array]]
 EPSILON = np.finfo(float).eps
 #: How much of [A, 1]'u, in units of |A| |u|, is paid for as rounding: more would let large weights below the bound.
 ROUNDING = 1e-14
-#: Operations of a factorisation that takes less than a millisecond.
-CHEAP = 1_000_000
 #: How far below zero rounding may leave a share of one.
 SIMPLEX_ROUNDING = 1e-14
 #: A share that opens a way where shares are zero, and costs less than any tolerance.

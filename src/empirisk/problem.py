@@ -15,6 +15,8 @@ from empirisk.penalties.base import Penalty
 Array = NDArray[np.float64]
 #: A perfect fit has the objective zero: gaps are then compared with this share of that of the best constant.
 FLOOR = 1e-6
+#: Operations of a factorisation that takes less than a millisecond.
+CHEAP = 1_000_000
 #: A few units in the last place.
 STORED = 16 * np.finfo(float).eps
 
@@ -106,6 +108,23 @@ class Problem:
         """The objective of the best constant prediction."""
         b = np.asarray(self.origin().b, dtype=float)
         return self.loss_sum(np.broadcast_to(b, (len(self.y), *b.shape)))
+
+    @lazy
+    def least_squares(self) -> Array:
+        """The sizes of the weights that least squares would give to w: large where columns nearly depend on each other.
+
+        Zeros where they would not be cheap.
+        """
+        rows, columns = self.design.shape
+        if self.design.implicit or rows * columns**2 > CHEAP:
+            return np.zeros(self.width)
+        matrix = self.design.dot(np.eye(columns))
+        sizes = np.abs(matrix).max(axis=0)
+        sizes[sizes == 0] = 1.0
+        targets = np.eye(self.classes)[self.y.astype(int)] if self.classes else self.y
+        roots = np.sqrt(self.weights / self.weights.max())
+        weights = np.linalg.lstsq(roots[:, None] * (matrix / sizes), (targets.T * roots).T, rcond=None)[0]
+        return np.abs((weights.T / sizes).T)
 
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
         """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""

@@ -16,6 +16,7 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.fits import fit
 from empirisk.fits.choice import along as choice_along
+from empirisk.fits.choice import choice_of
 from empirisk.fits.fit import as_batch, interruptible
 
 
@@ -273,3 +274,22 @@ def test_a_solver_that_loses_itself_leaves_finite_weights_and_says_so(monkeypatc
 def test_corners_behind_a_kernel_of_zero_rows():
     machine = er.Regressor("squared_absolute", features=er.kernels.Linear()).fit(np.zeros((5, 3)), [1, 2, 3, 4, 5])
     assert machine.predict(np.zeros((1, 3))) == pytest.approx(3.0, abs=1e-6)
+
+
+def test_a_problem_that_resists_every_solver_speaks_for_those_like_it(monkeypatch):
+    random, solve, asked = np.random.default_rng(0), fit._solve, []
+    monkeypatch.setattr(fit, "_solve", lambda solver, *rest: asked.append(solver.name()) or solve(solver, *rest))
+    (problem,) = er.Lasso().problems(random.normal(size=(8, 2)), random.normal(size=8))
+    limits = fit.Limits(tol=0.0, max_iter=None, max_time=None)
+    fit.Run("auto", limits)([problem])
+    table, asked[:] = asked.copy(), []
+    assert len(table) > 1
+    fit.Run("auto", limits, resisted=[])([problem] * 3)
+    assert asked == [*table, table[0], table[0]]
+
+
+def test_hopeless_held_out_losses_have_an_error_too():
+    losses = np.array([[1.0, 1e200, np.inf], [2.0, 1e300, np.nan]])
+    chosen = choice_of(np.arange(1.0, 4.0), losses, np.ones(2), "1se")
+    assert chosen.chosen == 1.0
+    assert np.all(np.isfinite(chosen.error))

@@ -32,6 +32,8 @@ RULES = ("best", "1se")
 SCORING_TOL = 1e-4  # a score of held-out rows needs no more than four digits of the fit
 #: Held-out losses that differ by no more than this share differ by rounding.
 ALIKE = 1e-12
+#: Held-out losses from here on are all as bad, and their squares are still numbers.
+HOPELESS = 1e150
 #: The share of ``max_time`` in which C is chosen.
 JUDGING_SHARE = 0.5
 #: Seconds that features get to learn where none are left.
@@ -107,7 +109,7 @@ def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run
                 f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
                 "give a number as C, or use fewer rows."
             ) from None
-    judged = partial(_learning_again, machine, X, y, run) if learned else partial(_along_a_path, run)
+    judged = partial(_learning_again, machine, X, y, run) if learned else partial(_along_a_path, _judging(run))
     return _cross_validate(machine, problems, y, judged)
 
 
@@ -128,9 +130,9 @@ def choice_of(values: Array, losses: Array, weights: Array, rule: str, simplest:
 
     A row of the table counts as many rows as its weight says.
     """
-    share = weights / weights.sum()
-    mean = share @ losses
-    error = np.sqrt(np.maximum(share @ (losses - mean) ** 2, 0.0) / max(weights.sum() - 1, 1))
+    share, bounded = weights / weights.sum(), np.fmin(losses, HOPELESS)
+    mean = share @ bounded
+    error = np.sqrt(np.maximum(share @ (bounded - mean) ** 2, 0.0) / max(weights.sum() - 1, 1))
     best = int(np.argmax(mean <= (1 + ALIKE) * mean.min()))  # rounding decides between none
     chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[simplest])
     return Choice(values, losses, mean, error, float(values[chosen]), rule)
@@ -187,7 +189,7 @@ def _along_a_path(
     """The fits of one fold for each value, begun where the last ones ended, and the losses of its held-out rows."""
     inside = [_part(problem, train) for problem in problems]
     outside = [_part(problem, test, train).with_C(1.0) for problem in problems]
-    for fits in along(inside, values, _judging(run), max(run.limits.tol, SCORING_TOL)):
+    for fits in along(inside, values, run, max(run.limits.tol, SCORING_TOL)):
         yield fits, sum(part.loss_sum(part.predict(fit.point)) for part, fit in zip(outside, fits, strict=True))
 
 
@@ -219,9 +221,8 @@ def _learning_again(
 def _judging(run: Run) -> Run:
     """The run for the fits that a C is judged by: half of the time is left for the fit itself."""
     limit = run.limits.max_time
-    return replace(
-        run, progress=None, limits=replace(run.limits, max_time=None if limit is None else JUDGING_SHARE * limit)
-    )
+    limits = replace(run.limits, max_time=None if limit is None else JUDGING_SHARE * limit)
+    return replace(run, progress=None, limits=limits, resisted=[])
 
 
 def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choice:

@@ -202,6 +202,9 @@ class Run:
     learning : callable, optional
         Called by a map that learns as learning(rounds in all, state) after each round, where state() gives the map, the
         problems on it and their points; returns True to stop.
+    resisted : list, optional
+        Where many problems alike are solved, those on which every solver of the table has failed: after the first of
+        them the others get the first solver alone.
     """
 
     solver: str | Solver
@@ -209,6 +212,7 @@ class Run:
     progress: Callable[[int, Problem], Progress] | None = None
     interrupted: Callable[[], bool] | None = None
     learning: Callable[[int, Callable[[], tuple]], bool] | None = None
+    resisted: list[Problem] | None = None
     begin: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self):
@@ -260,8 +264,11 @@ class Run:
                 point = _finite(problem, _solve(chosen, problem, watch, start))
                 attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
-            if attempts[-1].certificate.status not in (Status.STALLED, given_up):
+            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or self.resisted:
                 break
+        else:
+            if self.resisted is not None:
+                self.resisted.append(problem)
         return min(attempts, key=lambda fit: fit.certificate.gap)
 
     def dual_point(self, problem: Problem, fit: Fit) -> Array:

@@ -352,6 +352,13 @@ def test_what_cannot_be_reached_is_called_stalled():
     assert verify(problem, point).relative_gap < 1e-12
 
 
+def test_dependent_columns_far_from_the_origin_end_soon():
+    X = 1e6 + np.random.default_rng(0).normal(size=(2, 12))
+    problem = Problem(losses.Squared(), penalties.ElasticNet(), 100.0, design_of(X), np.ones(2), np.ones(2), False)
+    _, watch = solve(problem, tol=1e-13)
+    assert watch.iterations < 100
+
+
 @pytest.mark.row("S11")
 def test_progress_reports_falling_objectives():
     problem = wide_problem(losses.Logistic(), 20.0)

@@ -22,6 +22,8 @@ ROUGH = 1e-2
 NEARLY = 0.98
 #: Looks at the gap without progress after which there is none to come.
 PATIENCE = 3
+#: Rounds without new columns that take half neither of the gap nor of the value, after which other methods are better.
+FRUITLESS = 30
 #: What must be the same for a descent to go on at another C.
 SAME = ("loss", "penalty", "design", "y", "weights", "intercept")
 #: A sum of slopes below this share of their sizes is zero.
@@ -130,6 +132,7 @@ class Descent:
         # A loss that vanishes has no relative gap: a millionth of that at the origin then counts as reached.
         floor = 1e-6 * problem.origin_value / problem.C
         patience, still, last, likely = 0, False, np.inf, False
+        halved, since = (np.inf, np.inf), 0
         while True:
             gap = self._price(likely) if expected is None else np.inf
             enough = watch.tol * max(state.value, floor)
@@ -143,7 +146,9 @@ class Descent:
             patience = patience + 1 if still and gap > 0.7 * last else 0
             if (gap <= enough or patience) and watch.proves(problem, point):
                 return point
-            if patience > PATIENCE:
+            if gap < 0.5 * halved[0] or state.value < 0.5 * halved[1]:
+                halved, since = (gap, state.value), 0
+            if patience > PATIENCE or since > FRUITLESS:
                 watch.status = Status.STALLED
                 return point
             new = self._violators(self._prices.values if expected is None else expected)
@@ -158,6 +163,7 @@ class Descent:
             if self._descend(new, goal, watch):
                 return state.point()
             # Less than the last digit.
+            since += len(new) == 0
             still = len(new) == 0 and value - state.value <= 1e-15 * value
 
     def _price(self, likely: bool = False) -> float:
@@ -456,7 +462,7 @@ class ModelSteps:
         if not state.problem.loss.quadratic:
             start = model.slack()
             # The model need not be better than a third of the goal that it serves.
-            goal = max(0.3 * goal, start * FORCING * min(1.0, start / state.value))
+            goal = max(0.3 * goal, start * FORCING * min(1.0, start / max(state.value, TINY)))
         model.minimise(goal, stop)
         rise, df = self._predictions(w - old, constant)
         state.expect(state.u + self.working.curvatures * df)

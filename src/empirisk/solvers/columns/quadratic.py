@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 #: Rounds of sweeps and solutions; two or three are usual.
 ROUNDS = 30
+#: Rounds without a half of the slack gone, after which the digits of the matrix are not enough.
+FRUITLESS = 5
 #: Pivots below this share of the diagonal mean dependent columns.
 DEPENDENT = 1e-13
 #: How many weights, times their number, may be dropped in turn before sweeps are better.
@@ -51,6 +53,7 @@ class Quadratic:
         takes, the others are solved for directly: that ends the slow tail which correlated columns give to coordinate
         descent.
         """
+        halved, since = np.inf, 0
         for _ in range(ROUNDS):
             # A factorisation of s columns costs about s/40 sweeps, and ten are cheap in any case.
             sweeps = 10 + np.count_nonzero(self.w) // 40
@@ -58,7 +61,9 @@ class Quadratic:
             if self.slack() <= goal or stop():
                 return
             self._solve()
-            if self.slack() <= goal or stop():
+            left = self.slack()
+            halved, since = (left, 0) if left <= 0.5 * halved else (halved, since + 1)
+            if left <= goal or since == FRUITLESS or stop():
                 return
 
     def step(self) -> Array:

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 ROUNDING = 1e-14
 #: A change above this share can be told from a difference of values.
 VISIBLE = 1e-6
+#: Attempts at a step, each up to ten times as steep as the last; the next step goes on where they end.
+ATTEMPTS = 30
 
 
 class Proximal(Solver):
@@ -117,8 +119,8 @@ class ProximalGradient:
 
     def _descend(self, z: Array, f: Array, u: Array, gradient: Array) -> tuple[Array, Array]:
         """The step from z that its quadratic model allows, and the predictions there."""
-        value = self.problem.loss_sum(f)
-        while True:
+        value, x, f_next = self.problem.loss_sum(f), z, f
+        for _ in range(ATTEMPTS):
             step = 1.0 / (self.steepness * self.scaling.sizes)
             x = self.scaling.prox(z - step * gradient, step)
             f_next = self.scaling.predict(x)
@@ -129,8 +131,9 @@ class ProximalGradient:
                 # A difference of values has no digits left; half the change of the slopes along the step has them.
                 bend = 0.5 * float(np.vdot(self.problem.slopes(f_next) - u, f_next - f))
             if bend <= self.steepness * square * (1 + VISIBLE) or square == 0:
-                return x, f_next
+                break
             self.steepness *= min(10.0, max(1.5, bend / (self.steepness * square)))
+        return x, f_next
 
     def point(self) -> Point:
         """The current point."""

@@ -129,6 +129,8 @@ MEMORY = 60
 PATIENCE = 20
 #: Samples whose exact gradient costs no more than a round.
 FEW = 3000
+#: Rounds in which a working set of all samples has come as far as it will: each of them takes every pair step.
+WHOLE = 200
 # A larger working set asks for more kernel rows than the solution needs, a smaller one for more rounds.
 LEAST, MOST, SAMPLES = 256, 768, 32
 # A working set takes at most this share of the rows that fit into memory.
@@ -240,7 +242,8 @@ class Run:
         gaps, watch = self.smallest, self.watch
         if len(gaps) <= MEMORY + 1 or gaps[-1] <= 0:
             return False
-        left = 2 * (watch.max_iter - watch.iterations)
+        most = WHOLE if self.state.size >= len(self.problem.y) else watch.max_iter
+        left = 2 * (min(most, watch.max_iter) - watch.iterations)
         # While most samples have yet to move, the dual value falls steadily and the gap not at all.
         if (self.values[-MEMORY] - self.values[-1]) / MEMORY * left > gaps[-1]:
             return False
