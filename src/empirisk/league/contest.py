@@ -35,7 +35,7 @@ FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 4
-#: Seconds before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
+#: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least.
 FEWEST = 3
@@ -158,7 +158,7 @@ class Contest:
             self._ahead.compile(self._later, self._size(arena), *arena.fold(0)[:2])
 
     def _too_late_to_compile(self) -> bool:
-        return self.clock.deadline - time.perf_counter() < COMPILING
+        return self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
 
     def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""

@@ -14,6 +14,7 @@ from matplotlib.ticker import EngFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
 from empirisk import plots
+from empirisk.linalg import threads
 from empirisk.plots import style
 from empirisk.report.blocks import Figure
 
@@ -55,10 +56,13 @@ def picture(title: str, caption: str, draw: Callable[[Axes], Any]) -> Figure:
 
 
 def guarded(title: str, caption: str, drawn: Callable[[], str], *, wide: bool = False) -> Figure:
-    """A picture that may fail."""
+    """A picture that may fail, and that is not drawn once the time is over."""
     try:
+        threads.look()
         with style.any_script():
             return Figure(drawn(), title, caption, wide)
+    except threads.Stopped:
+        return Figure("", title, "The time given left no room for this picture.")
     except Exception as problem:  # noqa: BLE001
         return Figure("", title, f"This picture could not be drawn ({type(problem).__name__}: {problem}).")
 
