@@ -20,7 +20,7 @@ SLOWEST = 8.0
 #: Seconds of a processor that tell how long one takes.
 LEAST_WORK = 0.3
 #: The most of the limit that is kept for the writing: pictures for which there is no time are left out.
-MOST_WRITING = 0.3
+MOST_WRITING = 0.12
 
 
 class Stopped(Exception):

@@ -99,7 +99,7 @@ def tree(machine: Any, encoder: Any) -> str:
     threshold[scaled] = threshold[scaled] * encoder.numbers_.scale[column] + encoder.numbers_.mean[column]
     spoken = copy(machine)
     spoken.nodes_ = replace(nodes, threshold=threshold)
-    spoken.columns_ = replace(machine.columns_, names=tuple(encoder.names_))
+    spoken.columns_ = replace(machine.columns_, names=tuple(encoder.names_), categories=tuple(encoder.categories()))
     figure = plots.tree(spoken, max_depth=3)  # as wide as the page
     figure.patch.set_alpha(0)
     return plots.to_svg(figure)
