@@ -17,6 +17,7 @@ from empirisk.evaluation.compare import judge_gaps
 from empirisk.evaluation.curves import LearningCurve, learning_curve
 from empirisk.evaluation.intervals import Part, Trial, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
+from empirisk.league.arena import sample
 from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan, rare_class
@@ -116,14 +117,12 @@ def dealt_luck(part: Part, metric: Metric, value: float) -> str:
     """How often answers that have nothing to do with their rows score as well: the truth is dealt anew (permuted)."""
     random = np.random.default_rng(0)
     # Fewer rows make chance wilder, so that the answer is on the safe side.
-    some = np.arange(len(part.truth)) < DEALT_ROWS
+    some = sample(part.truth, DEALT_ROWS, 0, np.arange(len(part.truth)))
+    part = Part(np.arange(len(some)), part.truth[some], part.answers.take(some), None)
     dealt = (replace(part, truth=random.permutation(part.truth)) for _ in range(DEALS))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a deal may leave a class out
-        found = metric.sign * np.array([grade(metric, one, some) for one in dealt])
-    reached = metric.sign * value
-    probability = (1 + np.sum(~(found < reached))) / (DEALS + 1)
-    average, best = number(metric.sign * np.nanmean(found)), number(metric.sign * np.nanmax(found))
+    found = metric.sign * np.array([grade(metric, one) for one in dealt])
+    probability = (1 + np.sum(found >= metric.sign * value)) / (DEALS + 1)
+    average, best = (number(metric.sign * float(of(found))) for of in (np.mean, np.max))
     verdict = "hardly luck" if probability <= SURPRISE else "it could be luck"
     return (
         f"Dealt to other rows at random, {DEALS} times, the same answers' {plain_name(metric.name)} is {average} on "
