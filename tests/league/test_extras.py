@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 
 import empirisk as er
-from empirisk import plots, report
+from empirisk import plots
 from empirisk.fits.fit import interruptible
 from empirisk.league import judge
+from empirisk.report.page import page as page_of
 
 
 def table(rows=200):
@@ -62,7 +63,7 @@ def test_what_fails_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(plots, "to_svg", broken)
     found = er.learn(table(), "y", machines=["centroid"], out=tmp_path / "it")
     assert "Importances could not be made: TypeError: no such thing" in found.warnings
-    page = report.page(found)
+    page = page_of(found)
     assert "Importances could not be made: TypeError: no such thing" in page
     assert "This picture could not be drawn (TypeError: no such thing)." in page
     assert (tmp_path / "it.model").exists()
@@ -76,4 +77,4 @@ def test_a_candidate_that_fails_is_shown_and_the_others_play_on(monkeypatch):
     found = er.learn(table(), "y", machines=["centroid", "tree"])
     tree = next(one for one in found.standings if one.name == "tree")
     assert (tree.state, tree.remark) == ("out", "ZeroDivisionError: float division by zero")
-    assert "ZeroDivisionError: float division by zero" in report.page(found)
+    assert "ZeroDivisionError: float division by zero" in page_of(found)

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import ttest_rel
+from sklearn.metrics import f1_score
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
@@ -77,11 +78,38 @@ def test_a_result_looks_like_one():
     assert "<th>machine</th>" in html
 
 
-def unbalanced(rows=600):
+def unbalanced(rows=600, share=0.05):
     random = np.random.default_rng(0)
-    rare = random.random(rows) < 0.05
+    rare = random.random(rows) < share
     X = random.normal(size=(rows, 2)) + 2.5 * rare[:, None]
     return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(rare, "rare", "usual")})
+
+
+def test_with_a_rare_class_the_headline_says_what_was_found():
+    found = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"])
+    said, are = found.test.predictions == "rare", found.test.truth == "rare"
+    hits = int((said & are).sum())
+    assert found.metric == "average_precision"
+    assert found.summary().startswith(
+        f"On 300 rows it had never seen, the model finds {hits} of the {are.sum()} with y rare; of {said.sum()} that "
+        f"it calls so, {hits} are (F1 score {f1_score(are, said):.3g}). Its average precision is "
+    )
+    asked = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"], metric="accuracy")
+    assert "F1 score" in asked.summary()
+
+
+def test_luck_is_judged_by_the_score_that_decides():
+    found = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"])
+    assert found.test.luck.startswith(
+        "Dealt to other rows at random, 99 times, the same answers' average precision is 0.0"
+    )
+    assert found.test.luck.endswith("Chance alone does as well with probability 1 %: hardly luck.")
+    random = np.random.default_rng(0)
+    noise = unbalanced(1500, 0.03).with_columns(a=random.normal(size=1500), b=random.normal(size=1500))
+    assert found.test.luck != er.learn(noise, "y", machines=["logistic"]).test.luck
+    assert "it could be luck" in er.learn(noise, "y", machines=["logistic"]).test.luck
+    by_right_answers = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"], metric="accuracy")
+    assert by_right_answers.test.luck.startswith("Guessing 'usual' for every row errs in")
 
 
 def test_balance_does_not_hurt_the_nearest_centroid():

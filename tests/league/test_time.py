@@ -25,7 +25,7 @@ def table(rows=200):
 
 
 def test_time_is_kept_for_the_refit_and_the_files():
-    clock = Clock.of(100.0, time.perf_counter())
+    clock = Clock(100.0)
     assert 97 < clock.left <= 98
     clock.keep(encoding=4.0, fit=10.0)
     clock.begin_turn(waiting=0)
@@ -37,33 +37,45 @@ def test_time_is_kept_for_the_refit_and_the_files():
 
 
 def test_more_is_kept_where_others_use_the_machine():
-    begin = time.perf_counter() - 8.0
-    assert Clock.of(100.0, begin, work=8.0).writing == pytest.approx(2.0, abs=0.1)
-    assert Clock.of(100.0, begin, work=4.0).writing == pytest.approx(4.0, abs=0.1)
-    assert Clock.of(100.0, begin, work=0.0).writing == 6.0
-    assert Clock.of(100.0, begin, work=8.0, tested=60_000).writing == pytest.approx(5.0, abs=0.1)
+    def kept(work, **others):
+        return Clock(100.0, time.perf_counter() - 20.0, time.process_time() - work, **others).writing
+
+    assert kept(20.0) == pytest.approx(2.0, abs=0.1)
+    assert kept(10.0) == pytest.approx(4.0, abs=0.2)
+    assert kept(0.0) == 12.0
+    assert kept(20.0, tested=60_000) == pytest.approx(5.0, abs=0.1)
 
 
 def test_a_short_limit_leaves_most_of_itself_to_the_contest():
-    assert Clock.of(3.0, time.perf_counter()).left > 1.9
+    assert Clock(3.0).left > 1.9
 
 
 def test_without_a_limit_nothing_ends():
-    clock = Clock.of(None, time.perf_counter())
+    clock = Clock()
     clock.keep(encoding=1e6, fit=1e6)
     clock.begin_turn(waiting=3)
     clock.check(expected=1e9)
     assert clock.rest == np.inf
+    assert not clock.over
 
 
 def test_a_match_that_would_end_too_late_does_not_begin():
-    clock = Clock.of(100.0, time.perf_counter())
+    clock = Clock(100.0)
     clock.begin_turn(waiting=0)
     clock.check(expected=80.0)
     with pytest.raises(Slow):
         clock.check(expected=99.0)
     with pytest.raises(Stopped):
-        Clock(end=time.perf_counter()).check()
+        Clock(0.0).check()
+
+
+def test_no_picture_is_drawn_once_the_time_is_over(tmp_path):
+    er.learn(table(), "y", machines=["centroid"], time=1e-3, out=tmp_path / "late")
+    page = (tmp_path / "late.report.html").read_text()
+    assert "The time given left no room for this picture." in page
+    assert page.count("<svg") <= 3  # sparks in the table of columns
+    er.learn(table(), "y", machines=["centroid"], time=1e3, out=tmp_path / "soon")
+    assert "left no room for this picture" not in (tmp_path / "soon.report.html").read_text()
 
 
 def test_predictions_end_with_the_time(monkeypatch):

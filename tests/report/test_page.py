@@ -10,9 +10,10 @@ import pytest
 from selenium.webdriver.common.by import By
 
 import empirisk as er
-from empirisk import plots, report
+from empirisk import plots
 from empirisk.league.unsupervised import describe
 from empirisk.report import figures, machine, unsupervised, verdict
+from empirisk.report.page import page as page_of
 from tests.browser import browsing
 
 RANDOM = np.random.default_rng(0)
@@ -221,7 +222,7 @@ def test_numbers_have_residuals_and_one_measure_of_errors(browser, numbers, fold
 def test_mean_absolute_errors_where_they_decide():
     found = er.learn("diabetes", machines=["ridge"], metric="mae", test=0.3)
     assert "(mean absolute error)" in found.summary()
-    page = report.page(found)
+    page = page_of(found)
     assert f"mean absolute error is {np.mean(np.abs(found.test.truth - found.test.predictions)):.3g}" in page
 
 
@@ -260,7 +261,7 @@ def test_words_of_texts_for_machines_that_are_no_sum():
     assert rows.key == there.sum()
     assert held.key == pytest.approx(chances[there].mean())
     assert others.key == pytest.approx(chances[~there].mean())
-    assert "Words that go with the prediction" in report.page(found)
+    assert "Words that go with the prediction" in page_of(found)
 
 
 def test_the_tree_is_drawn_in_the_units_of_the_table(grown, browser, folder):
@@ -328,14 +329,14 @@ def test_the_page_needs_no_network(learned, numbers, grown, folder):
 def test_names_from_the_table_are_text_and_not_markup():
     evil = "</script><script>alert(1)</script>"
     table = {evil: [float(i % 7) for i in range(60)], "y": [evil, "&"] * 30, "w": [evil, "<b>a", "b"] * 20}
-    page = report.page(er.learn(table, "y", machines=["logistic"]))
+    page = page_of(er.learn(table, "y", machines=["logistic"]))
     assert "<script>alert" not in page
     assert "<b>a" not in page
     assert "&lt;script&gt;alert" in page
 
 
 def test_the_same_result_gives_the_same_page(learned, folder):
-    assert report.page(learned, "cells.model") == (folder / "cells.report.html").read_text()
+    assert page_of(learned, "cells.model") == (folder / "cells.report.html").read_text()
 
 
 def test_a_section_that_fails_is_left_out_and_named(learned, monkeypatch):
@@ -344,7 +345,7 @@ def test_a_section_that_fails_is_left_out_and_named(learned, monkeypatch):
 
     monkeypatch.setattr(verdict, "worst", broken)
     monkeypatch.setattr(plots, "roc", broken)
-    page = report.page(learned)
+    page = page_of(learned)
     assert 'id="errors"' not in page
     assert "The section “Where it errs” could not be made (TypeError: no &lt;such&gt; thing)." in page
     assert "This picture could not be drawn (TypeError: no &lt;such&gt; thing)." in page
@@ -362,7 +363,7 @@ def wide(rows, columns, classes):
 def test_no_report_is_large_for_its_columns_or_classes():
     table, classes, _ = wide(1500, 300, 60)
     found = er.learn(table.with_columns(y=classes), "y", machines=["centroid"], test=0.5)
-    page = report.page(found)
+    page = page_of(found)
     assert "The most frequent mistakes" in page
     assert len(page) < LIMIT
 
@@ -378,7 +379,7 @@ def test_every_kind_of_column_beside_a_number_is_drawn():
             y=pl.col("年龄").fill_null(0) + 20 * pl.col("town & <b>").str.len_chars(),
         )
     )
-    page = report.page(er.learn(table, "y", machines=["tree"]))
+    page = page_of(er.learn(table, "y", machines=["tree"]))
     assert "could not be" not in page
     for name in ("年龄", "town &amp; &lt;b&gt;"):
         assert f"<b>{name} and y</b>" in page
@@ -387,7 +388,7 @@ def test_every_kind_of_column_beside_a_number_is_drawn():
 def test_no_report_is_large_for_its_rows():
     table, _, numbers = wide(20_000, 3, 3)
     found = er.learn(table.with_columns(y=numbers + RANDOM.normal(size=20_000)), "y", machines=["ridge"], test=0.5)
-    page = report.page(found)
+    page = page_of(found)
     assert page.count("data:image/png") >= 3  # clouds
     assert len(page) < LIMIT / 2
 

@@ -73,8 +73,13 @@ def test_packed_tables(tmp_path):
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1, "b": "x"}\n'))
     assert read(tmp_path / "t.jsonl.gz").equals(FRAME.head(1))
     assert read(archive(tmp_path / "t.zip", {"t.csv": TEXT, "__MACOSX/t.csv": b""})).equals(FRAME)
-    with pytest.raises(EmpiriskError, match="holds 2 files; give one"):
-        read(archive(tmp_path / "two.zip", {"a.csv": TEXT, "b.csv": TEXT}))
+    two = archive(tmp_path / "two.zip", {"a.csv": TEXT, "in/b.csv": TEXT.splitlines(keepends=True)[0] + b"3,z\n"})
+    with pytest.raises(EmpiriskError, match=r"holds 2 files; name one of them, such as '.*two.zip/a.csv'"):
+        read(two)
+    assert read(two / "a.csv").equals(FRAME)
+    assert read(f"{two}/in/b.csv").rows() == [(3, "z")]
+    with pytest.raises(EmpiriskError, match=r"holds no 'c.csv'; name one of them, such as '.*two.zip/a.csv'"):
+        read(two / "c.csv")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(TEXT)[:-9])
     with pytest.raises(EmpiriskError, match="not properly packed"):
         read(tmp_path / "cut.csv.gz")

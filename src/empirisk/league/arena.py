@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from empirisk.league.split import reads_codes
 from empirisk.settings import settings
 
 #: Rows that judge a machine well enough, where time is short.
@@ -33,14 +34,17 @@ class Arena:
 
     Attributes
     ----------
+    encoders : dict
+        The encoder for machines that take codes of words (True), and for others (False).
     seconds : float
         The longest that an encoding took.
     """
 
     def __init__(self, frame: Any, y: NDArray, encoder: Any, folds: Sequence[tuple[NDArray, NDArray]], seed: int = 0):
         self.frame, self.y, self.encoder, self.folds, self.seed = frame, y, encoder, list(folds), seed
+        self.encoders = {False: encoder, True: encoder.for_trees()}
         self.seconds = 0.0
-        self._kept: dict[int, tuple] = {}
+        self._kept: dict[tuple[int, bool], tuple] = {}
         self._bytes = 0
 
     @property
@@ -59,23 +63,24 @@ class Arena:
         fold = sample(self.y[train], rows, self.seed, train), judges
         return Arena(self.frame, self.y, self.encoder, [fold], self.seed)
 
-    def has(self, number: int) -> bool:
+    def has(self, number: int, codes: bool = False) -> bool:
         """Whether a fold is encoded already."""
-        return number in self._kept
+        return (number, codes) in self._kept
 
-    def fold(self, number: int) -> tuple[Any, NDArray, Any, NDArray]:
+    def fold(self, number: int, codes: bool = False) -> tuple[Any, NDArray, Any, NDArray]:
         """Encoded training rows, their targets, encoded validation rows, their targets."""
-        return self._encoded(number)[1:]
+        return self._encoded(number, codes)[1:]
 
     def pipeline(self, number: int, machine: Any) -> Pipeline:
         """The encoder of a fold, fitted, and a machine that learned from it."""
-        return Pipeline([("table", self._encoded(number)[0]), ("machine", machine)])
+        return Pipeline([("table", self._encoded(number, reads_codes(machine))[0]), ("machine", machine)])
 
-    def _encoded(self, number: int) -> tuple[Any, Any, NDArray, Any, NDArray]:
-        if number not in self._kept:
+    def _encoded(self, number: int, codes: bool) -> tuple[Any, Any, NDArray, Any, NDArray]:
+        key = number, codes
+        if key not in self._kept:
             begin = time.perf_counter()
             train, validation = self.folds[number]
-            encoder = clone(self.encoder)
+            encoder = clone(self.encoders[codes])
             # The encoding of training rows may differ: it must not know their own targets.
             encoded = encoder.fit_transform(self.frame[train], self.y[train]), encoder.transform(self.frame[validation])
             self.seconds = max(self.seconds, time.perf_counter() - begin)
@@ -83,8 +88,8 @@ class Arena:
             parts = encoder, encoded[0], self.y[train], encoded[1], self.y[validation]
             if self._bytes > settings().memory // 4:
                 return parts
-            self._kept[number] = parts
-        return self._kept[number]
+            self._kept[key] = parts
+        return self._kept[key]
 
 
 def sample(y: NDArray, count: int, seed: int, rows: NDArray) -> NDArray:

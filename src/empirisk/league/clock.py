@@ -1,7 +1,7 @@
 """The clock of a job with a limit of time: what is kept for its end, and whose turn is over."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,9 +13,14 @@ ENCODINGS = 2.5
 ANSWERS = 3.0
 #: The most of the limit that is kept for the refit and the test: where they take longer they are on fewer rows.
 MOST_KEPT = 0.3
-#: Seconds kept for drawing and writing, and for the scores of a test row with their intervals, where no other work
-#: slows them down; and by how much it may.
-WRITING, TESTING, SLOWEST = 2.0, 5e-5, 3.0
+#: Seconds of a processor kept for drawing and writing, and for the scores of a test row with their intervals.
+WRITING, TESTING = 2.0, 5e-5
+#: Where others use the machine, a second of a processor takes longer: as many seconds at the most.
+SLOWEST = 8.0
+#: Seconds of a processor that tell how long one takes.
+LEAST_WORK = 0.3
+#: The most of the limit that is kept for the writing: pictures for which there is no time are left out.
+MOST_WRITING = 0.12
 
 
 class Stopped(Exception):
@@ -32,12 +37,12 @@ class Clock:
 
     Parameters
     ----------
-    end : float
-        When the whole job is to be over, on the clock of `time.perf_counter`.
-    writing : float
-        Seconds kept for the scores of the test, pictures and files.
     limit : float
         Seconds that the whole job may take.
+    begin, work : float
+        When it began, on the clock of `time.perf_counter`, and what `time.process_time` said then.
+    tested : int
+        Rows of the test.
 
     Attributes
     ----------
@@ -47,33 +52,43 @@ class Clock:
         When the turn of the contestant that plays ends.
     """
 
-    end: float = np.inf
-    writing: float = 0.0
     limit: float = np.inf
+    begin: float = field(default_factory=time.perf_counter)
+    work: float = field(default_factory=time.process_time)
+    tested: int = 0
     refit: float = 0.0
     turn: float = np.inf
 
-    @classmethod
-    def of(cls, limit: float | None, begin: float, work: float = np.inf, tested: int = 0) -> "Clock":
-        """The clock of a job that began then and may take ``limit`` seconds; so far it got ``work`` of a processor's.
+    @property
+    def end(self) -> float:
+        """When the whole job is to be over."""
+        return self.begin + self.limit
 
-        Where others use the machine, seconds of work take more seconds, those of the test and of the writing too.
-        """
-        if limit is None:
-            return cls()
-        slowness = (time.perf_counter() - begin) / max(work, 1e-3)
-        kept = min((WRITING + TESTING * tested) * min(max(slowness, 1.0), SLOWEST), limit / 3)
-        return cls(begin + limit, kept, limit)
+    @property
+    def slowness(self) -> float:
+        """Seconds that a second of a processor took so far: more than one where others use the machine."""
+        passed, used = time.perf_counter() - self.begin, time.process_time() - self.work
+        return min(max(passed / max(used, LEAST_WORK), 1.0), SLOWEST)
+
+    @property
+    def writing(self) -> float:
+        """Seconds kept for the scores of the test, pictures and files."""
+        return min((WRITING + TESTING * self.tested) * self.slowness, MOST_WRITING * self.limit)
 
     @property
     def limited(self) -> bool:
         """Whether there is a limit at all."""
-        return bool(np.isfinite(self.end))
+        return bool(np.isfinite(self.limit))
 
     @property
     def deadline(self) -> float:
         """When the contest ends."""
         return self.end - self.writing - self.refit
+
+    @property
+    def over(self) -> bool:
+        """Whether the whole job should be over."""
+        return time.perf_counter() >= self.end
 
     @property
     def rest(self) -> float:

@@ -24,6 +24,7 @@ from empirisk.league.clock import Clock, Slow, Stopped
 from empirisk.league.compiling import Compiling, heard
 from empirisk.league.contestants import Contestant, Size
 from empirisk.league.presses import Presses
+from empirisk.league.split import reads_codes
 from empirisk.linalg import threads
 from empirisk.tables.model import uncalibrated
 
@@ -35,7 +36,7 @@ FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 4
-#: Seconds before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
+#: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least.
 FEWEST = 3
@@ -158,7 +159,7 @@ class Contest:
             self._ahead.compile(self._later, self._size(arena), *arena.fold(0)[:2])
 
     def _too_late_to_compile(self) -> bool:
-        return self.clock.deadline - time.perf_counter() < COMPILING
+        return self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
 
     def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
@@ -203,9 +204,10 @@ class Contest:
         """How a contestant stands."""
         return self._standings.get(contestant.name, Standing(contestant.name, contestant.title, place))
 
-    def _size(self, arena: Arena) -> Size:
+    def _size(self, arena: Arena, codes: bool = False) -> Size:
         """What settings depend on: those of a part are those of all rows, for which the winner is fitted again."""
-        return replace(Size.of(*arena.fold(0)[:2], self.classes, self.seed), rows=self.arena.rows)
+        size = Size.of(*arena.fold(0, codes)[:2], self.classes, self.seed)
+        return replace(size, rows=self.arena.rows, codes=arena.encoders[codes].coded_places)
 
     def _round(self, order: list[tuple[int, Contestant]], arena: Arena, first: bool = False) -> Iterator[Standing]:
         """Contestant after contestant; in a first round each with one setting."""
@@ -213,13 +215,15 @@ class Contest:
         self._begin_turn(0)
         if len(self._arenas) > 1 and self.clock.left <= self._encoding(arena, 0):
             raise Stopped("the time is over")
-        size = self._size(arena)
-        self._large = size.large
+        sizes: dict[bool, Size] = {}
         for turn, (place, contestant) in enumerate(order):
             waiting = len(order) - turn - 1
             self._later = [later.name for _, later in order[turn + 1 :]]
             patient = first and not contestant.early
             self._begin_turn(waiting + FURTHER_ROUNDS if patient else min(waiting, MOST_WAITING))
+            codes = contestant.codes and arena.encoders[True].codes
+            size = sizes[codes] = sizes.get(codes) or self._size(arena, codes)
+            self._large = size.large
             excuse = contestant.excuse(size)
             if excuse:
                 yield replace(self._of(place, contestant), state="out", remark=excuse)
@@ -246,9 +250,9 @@ class Contest:
         known = max((arena for arena in self._arenas if arena.seconds), key=lambda arena: arena.rows, default=None)
         return 0.0 if known is None else rows * known.seconds / known.rows
 
-    def _encoding(self, arena: Arena, number: int) -> float:
+    def _encoding(self, arena: Arena, number: int, codes: bool = False) -> float:
         """Seconds until a fold is encoded."""
-        return 0.0 if arena.has(number) else self.encoding(arena.rows)
+        return 0.0 if arena.has(number, codes) else self.encoding(arena.rows)
 
     def _matches(self, standing: Standing, machines: list[Any], arena: Arena) -> Iterator[Standing]:
         """One contestant: all its settings on the first fold, the best of them on the others."""
@@ -311,10 +315,10 @@ class Contest:
             return self.journal.done[key], None
         limited = standing.place > 0 and self.clock.limited  # the simplest always plays, so that there is a result
         if limited:
-            self.clock.check(self._expected(standing, arena, number, before))
+            self.clock.check(self._expected(standing, machine, arena, number, before))
         self._doing = f"{standing.title}, fold {number + 1} of {len(self.arena.folds)}{self._rows_of(arena)}"
         self.tell(self._doing)
-        X, y, X_new, y_new = arena.fold(number)
+        X, y, X_new, y_new = arena.fold(number, reads_codes(machine))
         machine = clone(machine)
         timed = [name for name in TIMED if limited and name in machine.get_params()]
         machine.set_params(**dict.fromkeys(timed, max(self.clock.left, 0.01)))
@@ -331,10 +335,10 @@ class Contest:
         machine.set_params(**dict.fromkeys(timed))
         return played, arena.pipeline(number, machine)
 
-    def _expected(self, standing: Standing, arena: Arena, number: int, before: list[dict]) -> float:
+    def _expected(self, standing: Standing, machine: Any, arena: Arena, number: int, before: list[dict]) -> float:
         """Seconds that a match takes: as long as the last one, on more rows longer."""
         match = before[-1]["match"] if before else standing.seconds_for(arena.rows) + standing.predicting
-        return match + self._encoding(arena, number)
+        return match + self._encoding(arena, number, reads_codes(machine))
 
     def _rows_of(self, arena: Arena) -> str:
         return "" if arena.rows == self.arena.rows else f", {arena.rows:,} rows"

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -35,7 +35,7 @@ class Size:
     """What the settings depend on: the shape of the encoded training part, the sum of its variances, the classes.
 
     ``unit`` is the mean distance of the targets from their median, for numbers: what the strength of a loss that is not
-    squared must be measured in.
+    squared must be measured in, ``codes`` the places of the columns that hold codes of words.
     """
 
     rows: int
@@ -45,6 +45,7 @@ class Size:
     sparse: bool
     seed: int
     unit: float = 1.0
+    codes: list[int] = field(default_factory=list)
 
     @property
     def large(self) -> bool:
@@ -86,6 +87,8 @@ class Contestant:
         From a `Size` to settings that take little time and come first where it is short, if it has any.
     fair : bool
         Whether classes count alike for it already, however many rows they have.
+    codes : bool
+        Whether it takes codes of words, and not an indicator of each.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Contestant:
     fair: bool = False
     turn: int = LAST
     quick: Callable[[Size], list[Any]] = lambda size: []
+    codes: bool = False
 
     @property
     def early(self) -> bool:
@@ -153,10 +157,15 @@ def _with_C(machine: Any, Cs: Sequence[float]) -> list[Any]:
     return [machine(C=C, tol=TOL) for C in Cs]
 
 
+def _usual(size: Size) -> dict[str, Any]:
+    """What all trees are told."""
+    return {"random_state": size.seed, "categorical_features": size.codes or None}
+
+
 def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     """Rounds are counted where rows are few: early stopping would take a tenth of them away."""
-    shy = {"learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5, "random_state": size.seed}
-    full = {"learning_rate": 0.1, "max_leaves": 31, "random_state": size.seed}
+    shy = {"learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5, **_usual(size)}
+    full = {"learning_rate": 0.1, "max_leaves": 31, **_usual(size)}
     early = {"early_stopping": True, "patience": 20}
     if size.classes > MOST_CLASSES:  # every round grows a tree for each class
         return [full | early | {"n_estimators": 60, "max_leaves": 15}]
@@ -174,7 +183,7 @@ def _quick_boosting(size: Size) -> dict[str, Any]:
     """Small trees on some of the rows and columns: nearly as good, in a tenth of the time."""
     rounds = int(np.clip(QUICK_TREES // max(size.classes, 1), *QUICK_ROUNDS))
     some = {"subsample": 0.8, "max_features": 0.2 if size.columns > MANY_COLUMNS else 0.5}
-    return {"n_estimators": rounds, "learning_rate": 0.2, "max_leaves": 8, "random_state": size.seed, **some}
+    return {"n_estimators": rounds, "learning_rate": 0.2, "max_leaves": 8, **_usual(size), **some}
 
 
 def _trees(size: Size) -> int:
@@ -214,11 +223,11 @@ CLASSIFIERS = (
         "tree",
         "Pruned tree",
         lambda s: [
-            er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", random_state=s.seed)
-            for leaves in (32, 8)
+            er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", **_usual(s)) for leaves in (32, 8)
         ],
         _needs_dense,
         _approximated,
+        codes=True,
     ),
     Contestant(
         "kernel_svm",
@@ -230,10 +239,11 @@ CLASSIFIERS = (
     Contestant(
         "forest",
         "Random forest",
-        lambda s: [er.ForestClassifier(_trees(s), max_samples=_share(s), random_state=s.seed)],
+        lambda s: [er.ForestClassifier(_trees(s), max_samples=_share(s), **_usual(s))],
         _needs_dense,
         turn=SOON,
-        quick=lambda s: [er.ForestClassifier(QUICK_FOREST, max_samples=_share(s), random_state=s.seed)],
+        quick=lambda s: [er.ForestClassifier(QUICK_FOREST, max_samples=_share(s), **_usual(s))],
+        codes=True,
     ),
     Contestant(
         "boosting",
@@ -242,6 +252,7 @@ CLASSIFIERS = (
         _needs_dense,
         turn=EARLY,
         quick=lambda s: [er.BoostingClassifier(**_quick_boosting(s))],
+        codes=True,
     ),
     Contestant(
         "network",
@@ -277,11 +288,11 @@ REGRESSORS = (
         "tree",
         "Pruned tree",
         lambda s: [
-            er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", random_state=s.seed)
-            for leaves in (32, 8)
+            er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", **_usual(s)) for leaves in (32, 8)
         ],
         _needs_dense,
         _approximated,
+        codes=True,
     ),
     Contestant(
         "kernel_ridge",
@@ -293,10 +304,11 @@ REGRESSORS = (
     Contestant(
         "forest",
         "Random forest",
-        lambda s: [er.ForestRegressor(_trees(s), max_samples=_share(s), random_state=s.seed)],
+        lambda s: [er.ForestRegressor(_trees(s), max_samples=_share(s), **_usual(s))],
         _needs_dense,
         turn=SOON,
-        quick=lambda s: [er.ForestRegressor(QUICK_FOREST, max_samples=_share(s), random_state=s.seed)],
+        quick=lambda s: [er.ForestRegressor(QUICK_FOREST, max_samples=_share(s), **_usual(s))],
+        codes=True,
     ),
     Contestant(
         "boosting",
@@ -305,6 +317,7 @@ REGRESSORS = (
         _needs_dense,
         turn=EARLY,
         quick=lambda s: [er.BoostingRegressor(**_quick_boosting(s))],
+        codes=True,
     ),
     Contestant(
         "network",

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,12 @@ from empirisk.evaluation.compare import judge_gaps
 from empirisk.evaluation.curves import LearningCurve, learning_curve
 from empirisk.evaluation.intervals import Part, Trial, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
+from empirisk.league.arena import sample
 from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan, rare_class
+from empirisk.report.words import number
+from empirisk.report.words import plain as plain_name
 from empirisk.settings import settings
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import SURPRISE, luck
@@ -29,6 +33,8 @@ SHUFFLES = 3
 FIRST_GROUPS, IMPORTANCE_SECONDS = 40, 10.0
 CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
 CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)
+#: How often answers are dealt to other rows: what none of so many reaches has a chance of 1 %; and on how many rows.
+DEALS, DEALT_ROWS = 99, 5000
 
 
 #: What people call scores; the second name is for more than two classes, where it differs.
@@ -80,19 +86,10 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
     answers = answers_of(pipeline, plan.frame[plan.test], plan.classes)
     part = Part(np.arange(len(truth)), truth, answers, None)
     trial = Trial([part], 1, len(plan.test) / len(plan.train), None, CONFIDENCE)
-    scores = []
-    for one in _all_metrics(plan, pipeline, metric):
-        value = grade(one, part)
-        if np.isfinite(value):
-            scores.append(score(one, trial, np.array([value])))
-    return Test(
-        truth,
-        answers.predictions,
-        answers.probabilities,
-        answers.decisions,
-        scores,
-        _luck(plan, truth, answers.predictions, metric),
-    )
+    graded = [(one, grade(one, part)) for one in _all_metrics(plan, pipeline, metric)]
+    scores = [score(one, trial, np.array([value])) for one, value in graded if np.isfinite(value)]
+    said = _luck(plan, part, metric, graded[0][1])
+    return Test(truth, answers.predictions, answers.probabilities, answers.decisions, scores, said)
 
 
 def _all_metrics(plan: Plan, pipeline: Pipeline, metric: Metric) -> list[Metric]:
@@ -103,15 +100,35 @@ def _all_metrics(plan: Plan, pipeline: Pipeline, metric: Metric) -> list[Metric]
     return [metric, *others]
 
 
-def _luck(plan: Plan, truth: NDArray, said: NDArray, metric: Metric) -> str:
-    """Was it luck? Against guessing the most frequent class, or against the mean of the training rows."""
+def _luck(plan: Plan, part: Part, metric: Metric, value: float) -> str:
+    """Was it luck? By the measure that decides, against the mean of the training rows or the most frequent class."""
+    truth, said = part.truth, part.answers.predictions
     if plan.classes is None:
         return paired_luck(truth - said, truth - plan.y[plan.train].mean(), metric.name)
+    if not metric.rate:
+        return dealt_luck(part, metric, value)
     labels, counts = np.unique(plan.y[plan.train], return_counts=True)
     rate = float(np.mean(truth != labels[counts.argmax()]))
-    errors = int(np.sum(truth != said))
     guess = f"Guessing {str(labels[counts.argmax()])!r} for every row errs in {rate:.1%} of them."
-    return f"{guess} {luck(errors, len(truth), rate)}"
+    return f"{guess} {luck(int(np.sum(truth != said)), len(truth), rate)}"
+
+
+def dealt_luck(part: Part, metric: Metric, value: float) -> str:
+    """How often answers that have nothing to do with their rows score as well: the truth is dealt anew (permuted)."""
+    random = np.random.default_rng(0)
+    # Fewer rows make chance wilder, so that the answer is on the safe side.
+    some = sample(part.truth, DEALT_ROWS, 0, np.arange(len(part.truth)))
+    part = Part(np.arange(len(some)), part.truth[some], part.answers.take(some), None)
+    dealt = (replace(part, truth=random.permutation(part.truth)) for _ in range(DEALS))
+    found = metric.sign * np.array([grade(metric, one) for one in dealt])
+    probability = (1 + np.sum(found >= metric.sign * value)) / (DEALS + 1)
+    average, best = (number(metric.sign * float(of(found))) for of in (np.mean, np.max))
+    verdict = "hardly luck" if probability <= SURPRISE else "it could be luck"
+    return (
+        f"Dealt to other rows at random, {DEALS} times, the same answers' {plain_name(metric.name)} is {average} on "
+        f"average and {best} at best; on their own rows it is {number(value)}. Chance alone does as well with "
+        f"probability {chance(float(probability))}: {verdict}."
+    )
 
 
 def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from empirisk import report, tables
+from empirisk import tables
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.metrics import Metric
 from empirisk.files.atomic import whole_file
@@ -177,7 +177,7 @@ def learn(
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
             decides,
-            Clock.of(time, begin, process_time() - work, len(found.test)),
+            Clock(np.inf if time is None else time, begin, work, len(found.test)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,
@@ -194,7 +194,7 @@ def learn(
             listener.doing("drawing and writing")
             learned = replace(learned, seconds=perf_counter() - begin, origin=Origin.of(learn, given))
             if paths is not None:
-                _write(learned, paths, presses)
+                _write(learned, paths, presses, contest.clock)
     listener.done(learned)
     return learned
 
@@ -363,7 +363,7 @@ class Extras:
         found = list(self._failed)
         if self._unfinished:
             found.append(f"Ctrl-C left no room for {_listed(self._unfinished)}.")
-        if self._empty and np.isfinite(self._clock.end):
+        if self._empty and self._clock.limited:
             found.append(f"The time given left no room for {_listed(self._empty)}.")
         return found
 
@@ -417,12 +417,15 @@ def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:
     return Journal(paths["model"].with_suffix(f".{mark[:12]}.journal"), lambda: mark)
 
 
-def _write(learned: Learned, paths: dict[str, Path], presses: Presses) -> None:
+def _write(learned: Learned, paths: dict[str, Path], presses: Presses, clock: Clock) -> None:
     """The report first: where it fails, no model is left without one."""
-    page = report.page(learned, paths["model"].name)
+    from empirisk.report.page import page  # what draws takes a while to import, and is needed at the end
+
+    with threads.stopping(lambda: clock.over):  # pictures for which there is no time are left out
+        text = page(learned, paths["model"].name)
     presses.last_word()
     with whole_file(paths["report.html"]) as file:
-        file.write(page.encode())
+        file.write(text.encode())
     save(learned.model, paths["model"], durations=False)
     for journal in paths["model"].parent.glob(f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal"):
         journal.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from empirisk.evaluation.intervals import Score
 from empirisk.league.contest import Standing
+from empirisk.league.split import rare_class
 from empirisk.notebook import html
 from empirisk.report.words import error_of, number
 from empirisk.report.words import plain as plain_name
@@ -133,38 +134,36 @@ class Learned:
     def _widths(self) -> list[int]:
         return [max(map(len, column)) for column in zip(*self._league, strict=True)]
 
-    def _found(self, rows: str) -> str:
-        """How the rarest class was found."""
-        labels, counts = np.unique(self.test.truth, return_counts=True)
-        rare = labels[counts.argmin()]
+    def _found(self, rare: Any) -> str:
+        """How a class was found."""
         said, are = self.test.predictions == rare, self.test.truth == rare
         hits, alarms = int((said & are).sum()), int(said.sum())
         right = f"of {alarms:,} that it calls so, {hits:,} are" if alarms else "it calls none so"
-        return f"On {rows}, the model finds {hits:,} of the {int(are.sum()):,} with {self.target} {rare}; {right}."
+        score = f"F1 score {number(2 * hits / max(alarms + int(are.sum()), 1))}"
+        return f"finds {hits:,} of the {int(are.sum()):,} with {self.target} {rare}; {right} ({score})."
+
+    def _right(self) -> str:
+        """How often a class was named rightly."""
+        hits = float(np.mean(self.test.truth == self.test.predictions))
+        most = np.unique(self.test.truth, return_counts=True)[1].max() / len(self.test.truth)
+        return (
+            f"names the right {self.target} in {hits:.1%} of cases; always guessing the most frequent one would be "
+            f"right in {most:.1%}."
+        )
 
     def summary(self) -> str:
         """The result in a sentence."""
-        first = self.test.scores[0]
-        low, high = first.interval
-        rows = f"{len(self.test.truth):,} rows {'that were held out' if self.twins else 'it had never seen'}"
+        first, truth = self.test.scores[0], self.test.truth
+        rows = f"{len(truth):,} rows {'that were held out' if self.twins else 'it had never seen'}"
         if self.classes is None:
             name, size = error_of(self.metric)
-            error, plain = size(self.test.truth, self.test.predictions), size(self.test.truth, self.test.truth.mean())
+            error, plain = size(truth, self.test.predictions), size(truth, truth.mean())
             return (
                 f"On {rows}, the model's predictions of {self.target} are off by {number(error)} ({name}); "
                 f"always predicting the mean would be off by {number(plain)}."
             )
-        if first.name.startswith("average_precision"):
-            precision = f"{number(first.value)} (between {number(low)} and {number(high)})"
-            return f"{self._found(rows)} Its {plain_name(first.name)} is {precision}."
-        hits = float(np.mean(self.test.truth == self.test.predictions))
-        _, counts = np.unique(self.test.truth, return_counts=True)
-        sentence = (
-            f"On {rows}, the model names the right {self.target} in {hits:.1%} of cases; "
-            f"always guessing the most frequent one would be right in {counts.max() / len(self.test.truth):.1%}."
-        )
-        if first.name != "accuracy":
-            sentence += (
-                f" Its {plain_name(first.name)} is {number(first.value)} (between {number(low)} and {number(high)})."
-            )
-        return sentence
+        rare = rare_class(truth)
+        found = f"On {rows}, the model {self._right() if rare is None else self._found(rare)}"
+        low, high = map(number, first.interval)
+        score = f" Its {plain_name(first.name)} is {number(first.value)} (between {low} and {high})."
+        return found + score * (first.name != "accuracy")

@@ -89,7 +89,13 @@ class Plan:
 
     def pipeline(self, machine: Any) -> Pipeline:
         """The encoder and a copy of the machine, to be fitted together."""
-        return Pipeline([("table", self.encoder), ("machine", clone(machine))])
+        encoder = self.encoder.for_trees() if reads_codes(machine) else self.encoder
+        return Pipeline([("table", encoder), ("machine", clone(machine))])
+
+
+def reads_codes(machine: Any) -> bool:
+    """Whether a machine knows which of its columns hold codes of words."""
+    return isinstance(machine.get_params().get("categorical_features"), list)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from empirisk.files.models import save
 from empirisk.fits.fit import interruptible
 from empirisk.league.origin import Origin
 from empirisk.projections.pca import PCA
-from empirisk.report import unsupervised as report
 from empirisk.settings import config
 
 Array = NDArray[np.float64]
@@ -184,7 +183,9 @@ def describe(
         hurried=hurried,
     )
     if out is not None:
-        report.write(described, f"{out}.report.html", f"{Path(out).name}.model")
+        from empirisk.report.unsupervised import write  # what draws takes a while to import
+
+        write(described, f"{out}.report.html", f"{Path(out).name}.model")
         save(described.model, f"{out}.model")
     return described
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import EngFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
 from empirisk import plots
+from empirisk.linalg import threads
 from empirisk.plots import style
 from empirisk.report.blocks import Figure
 
@@ -55,10 +56,13 @@ def picture(title: str, caption: str, draw: Callable[[Axes], Any]) -> Figure:
 
 
 def guarded(title: str, caption: str, drawn: Callable[[], str], *, wide: bool = False) -> Figure:
-    """A picture that may fail."""
+    """A picture that may fail, and that is not drawn once the time is over."""
     try:
+        threads.look()
         with style.any_script():
             return Figure(drawn(), title, caption, wide)
+    except threads.Stopped:
+        return Figure("", title, "The time given left no room for this picture.")
     except Exception as problem:  # noqa: BLE001
         return Figure("", title, f"This picture could not be drawn ({type(problem).__name__}: {problem}).")
 
@@ -95,7 +99,7 @@ def tree(machine: Any, encoder: Any) -> str:
     threshold[scaled] = threshold[scaled] * encoder.numbers_.scale[column] + encoder.numbers_.mean[column]
     spoken = copy(machine)
     spoken.nodes_ = replace(nodes, threshold=threshold)
-    spoken.columns_ = replace(machine.columns_, names=tuple(encoder.names_))
+    spoken.columns_ = replace(machine.columns_, names=tuple(encoder.names_), categories=tuple(encoder.categories()))
     figure = plots.tree(spoken, max_depth=3)  # as wide as the page
     figure.patch.set_alpha(0)
     return plots.to_svg(figure)

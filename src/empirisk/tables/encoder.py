@@ -7,14 +7,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.blocks import DATE_PARTS, WEEKDAYS, Numbers, Texts, date_parts
 from empirisk.tables.schema import Schema
-from empirisk.tables.words import Means, Words
+from empirisk.tables.words import OTHER, Means, Words
 
 MOST_OUTPUTS = 10  # classes up to which mean targets of words are used
 WIDE, THIN = 200, 0.2  # a table with more columns, of which fewer are filled, is kept sparse
@@ -31,7 +31,8 @@ def _wrong_blocks(its: Mapping[str, Any]) -> str | None:
     if not set(its["many_"]) <= set(categories):
         return "many_ names no column of words"
     means = sum(table.shape[1] for table in its["means_"].means)
-    width = plain + len(numbers.flagged) + means + dates * len(WEEKDAYS) + int(words.widths.sum())
+    words_width = len(categories) if its["codes"] else int(words.widths.sum())
+    width = plain + len(numbers.flagged) + means + dates * len(WEEKDAYS) + words_width
     width += sum(len(block.names()) for block in texts)
     return None if width == len(its["names_"]) else "names_ has not one name for each number"
 
@@ -56,6 +57,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Whether numbers are centred and scaled; trees do not need it.
     sparse : bool or "auto"
         Whether the result is a sparse matrix; "auto" decides by its width and how full it is.
+    codes : bool
+        Whether a column of words becomes one of codes, NaN where missing, as trees like them; they are at the places
+        `coded_places`, and the result is no sparse matrix.
 
     Attributes
     ----------
@@ -82,6 +86,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     _state = state.State(
         _wrong_blocks,
         schema=state.part(Schema),
+        codes=state.optional(state.flag()),  # older files have none
         n_features_in_=state.size("columns"),
         numbers_=state.part(Numbers),
         words_=state.part(Words),
@@ -101,12 +106,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         max_words: int = 1000,
         scale: bool = True,
         sparse: bool | str = "auto",
+        codes: bool = False,
     ):
         self.schema = schema
         self.max_categories = max_categories
         self.max_words = max_words
         self.scale = scale
         self.sparse = sparse
+        self.codes = codes
+
+    def for_trees(self) -> "TableEncoder":
+        """The encoder that trees like: with codes, unless there are none, or texts make the table wide anyway."""
+        coded = self.schema.of_kind("category") and not self.schema.of_kind("text")
+        return clone(self).set_params(codes=True) if coded else self
+
+    def categories(self) -> list[NDArray[Any] | None]:
+        """For each of the numbers that is a code the words that it stands for; None for the others."""
+        found: list[NDArray[Any] | None] = [None] * len(self.names_)
+        for place, kept in zip(self.coded_places, self.words_.levels, strict=False):
+            found[place] = np.array([*kept, OTHER], dtype=object)
+        return found
+
+    @property
+    def coded_places(self) -> list[int]:
+        """Which of the numbers are codes of words."""
+        first = len(self.schema.of_kind("number", "boolean")) + len(DATE_PARTS) * len(self.schema.of_kind("date"))
+        return list(range(first, first + len(self.schema.of_kind("category")))) if self.codes else []
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> "TableEncoder":
         """Learn from the rows of a table; the target serves the means of words."""
@@ -147,7 +172,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self.schema.used)
         self.feature_names_in_ = np.array([column.name for column in self.schema.used], dtype=object)
         thin = len(self.names_) > WIDE and self._fill(frame) < THIN
-        self.sparse_ = bool(thin if self.sparse == "auto" else self.sparse)
+        self.sparse_ = bool(thin if self.sparse == "auto" else self.sparse) and not self.codes
         return self._joined(frame, means)
 
     def _columns(self, frame: pl.DataFrame, *kinds: str) -> list[pl.Series]:
@@ -167,11 +192,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _joined(self, frame: pl.DataFrame, means: NDArray[np.float64]) -> Any:
         """All blocks side by side."""
-        dense = [*self.numbers_.transform(self._numbers(frame)), means]
-        dates = self._columns(frame, "date")
+        numbers, flags = self.numbers_.transform(self._numbers(frame))
+        words, dates = self._columns(frame, "category"), self._columns(frame, "date")
+        dense = [numbers, *([self.words_.codes(words, frame.height)] if self.codes else []), flags, means]
         if dates:
             dense.append(date_parts(dates)[1])
-        thin = [self.words_.transform(self._columns(frame, "category"), frame.height)]
+        thin = [] if self.codes else [self.words_.transform(words, frame.height)]
         thin += [
             block.transform(column) for block, column in zip(self.texts_, self._columns(frame, "text"), strict=True)
         ]
@@ -195,14 +221,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         origin = [*numbers, *(name for name in dates for _ in DATE_PARTS)]
         parts = [*numbers, *(f"{name} {part}" for name in dates for part in DATE_PARTS)]
         flagged = self.numbers_.flagged.tolist()
-        pairs = list(zip(parts, origin, strict=True))
+        words = schema.of_kind("category")
+        pairs = [*zip(parts, origin, strict=True), *(zip(words, words, strict=True) if self.codes else ())]
         pairs += [(f"{parts[k]} missing", origin[k]) for k in flagged]
         many = [f" {k}" for k in range(outputs)] if outputs > 1 else [""]
         pairs += [(f"{name} mean target{k}", name) for name in self.many_ for k in many]
         pairs += [(f"{name} {day}", name) for name in dates for day in WEEKDAYS]
-        words = schema.of_kind("category")
-        sources = [name for name, width in zip(words, self.words_.widths, strict=True) for _ in range(width)]
-        pairs += zip(self.words_.names(words), sources, strict=True)
+        if not self.codes:
+            sources = [name for name, width in zip(words, self.words_.widths, strict=True) for _ in range(width)]
+            pairs += zip(self.words_.names(words), sources, strict=True)
         for block, name in zip(self.texts_, schema.of_kind("text"), strict=True):
             pairs += [(f"{name}: {word}", name) for word in block.names()]
         place = {column.name: number for number, column in enumerate(schema.used)}

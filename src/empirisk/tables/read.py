@@ -31,8 +31,9 @@ def read(source: Any, *, header: bool = True) -> pl.DataFrame:
     ----------
     source : path, name or frame
         A file (CSV with any usual delimiter and encoding, TSV, Parquet, Arrow or Feather, JSON lines, also packed as
-        .gz or .zip; a workbook .xlsx, which needs ``pip install 'empirisk[excel]'``), a folder of Parquet files, "-"
-        for standard input, the name of a bundled table (see `datasets`), or a frame, which becomes one of Polars.
+        .gz or .zip; a workbook .xlsx, which needs ``pip install 'empirisk[excel]'``), one file of an archive
+        ("months.zip/may.csv"), a folder of Parquet files, "-" for standard input, the name of a bundled table (see
+        `datasets`), or a frame, which becomes one of Polars.
     header : bool
         Whether the first row of a text table names the columns; else they are column_1, column_2, ...
 
@@ -51,6 +52,9 @@ def read(source: Any, *, header: bool = True) -> pl.DataFrame:
         return datasets.table(name)
     if path.is_dir() and any(path.rglob("*.parquet")):
         return _checked(_guarded(name, lambda: pl.read_parquet(path / "**/*.parquet")), name)
+    archive = next((parent for parent in path.parents if parent.is_file()), None)
+    if archive is not None:
+        return _checked(_of_archive(archive, header, path.relative_to(archive).as_posix()), name)
     if not path.is_file():
         raise EmpiriskError(_no_such(name, path))
     return _checked(_of_file(path, header), name)
@@ -109,18 +113,19 @@ def _of_bytes(data: bytes, name: str, header: bool) -> pl.DataFrame:
     return _of_text(data, name, header)
 
 
-def _of_archive(path: Path, header: bool) -> pl.DataFrame:
-    """The only table of a zip archive, or the first sheet of a workbook, which is one too."""
+def _of_archive(path: Path, header: bool, wanted: str = "") -> pl.DataFrame:
+    """The only table of a zip archive or the one wanted, or the first sheet of a workbook, which is one too."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
-            if "[Content_Types].xml" in names:
+            if "[Content_Types].xml" in names and not wanted:
                 return _of_workbook(path, header)
-            if len(names) != 1:
-                raise EmpiriskError(
-                    f"The archive {str(path)!r} holds {len(names)} files; give one that holds one table."
-                )
-            return _of_bytes(archive.read(names[0]), names[0], header)
+            found = [name for name in names if wanted in ("", name)]
+            if len(found) != 1:
+                holds = f"{len(names)} files" if not wanted else f"no {wanted!r}"
+                hint = f"name one of them, such as {f'{path}/{names[0]}'!r}" if names else "pack the table again"
+                raise EmpiriskError(f"The archive {str(path)!r} holds {holds}; {hint}.")
+            return _of_bytes(archive.read(found[0]), found[0], header)
     except (zipfile.BadZipFile, RuntimeError) as error:
         raise EmpiriskError(f"The archive {str(path)!r} cannot be read ({error}); pack it again.") from error
 

@@ -68,6 +68,15 @@ class Words:
             found += [f"{name}={word}" for word in (*kept, *[OTHER] * bool(other), *[MISSING] * bool(missing))]
         return found
 
+    def codes(self, columns: list[pl.Series], rows: int) -> Array:
+        """The place of each word among the levels, others sharing the next; NaN where it is missing, or was not met."""
+        found = np.empty((rows, len(columns)))
+        for number, column in enumerate(columns):
+            count = len(self.levels[number]) + int(self.others[number])
+            codes = code_words(column, self.levels[number])
+            found[:, number] = np.where(codes < count, codes, np.nan)
+        return found
+
     def transform(self, columns: list[pl.Series], rows: int) -> sparse.csr_matrix:
         """One entry for each row and column at most: an unseen word is an "other", or nothing where none was met."""
         width = int(self.widths.sum())

@@ -113,7 +113,7 @@ def read_new(estimator: Any, X: Any) -> Array:
     validate_data(estimator, X, skip_check_array=True, reset=False)
     values = _values(X)
     parts = [
-        _numbers(values, column) if found is None else _codes(_items(values, column), found, values, column)
+        _numbers(values, column) if found is None else _codes(values, column, found)
         for column, found in enumerate(categories)
     ]
     return check_array(np.column_stack(parts), estimator=estimator, **RULES)
@@ -190,6 +190,8 @@ def _items(values: Any, column: int) -> list:
 
 def _found(values: Any, column: int) -> NDArray:
     """The sorted categories of a column."""
+    if _plain_numbers(values):
+        return np.unique(values[~np.isnan(values[:, column]), column])
     try:
         found = set(_items(values, column)) - {None}
         return np.array(sorted(found), dtype=object if any(isinstance(item, str) for item in found) else None)
@@ -202,11 +204,19 @@ def _found(values: Any, column: int) -> NDArray:
 def _learned(values: Any, column: int, categorical: bool) -> Array:
     if not categorical:
         return _numbers(values, column)
-    return _codes(_items(values, column), _found(values, column), values, column)
+    return _codes(values, column, _found(values, column))
 
 
-def _codes(items: list, found: NDArray, values: Any, column: int) -> Array:
-    """Codes of the items among the categories found in training; NaN for a missing or unseen one."""
+def _plain_numbers(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "f"
+
+
+def _codes(values: Any, column: int, found: NDArray) -> Array:
+    """Codes of a column's values among the categories found in training; NaN for a missing or unseen one."""
+    if _plain_numbers(values) and found.dtype.kind == "f" and len(found):
+        place = np.minimum(np.searchsorted(found, values[:, column]), len(found) - 1)
+        return np.where(found[place] == values[:, column], place, np.nan)
+    items = _items(values, column)
     first = next((item for item in items if item is not None), None)
     if first is not None and len(found) and isinstance(first, str) != isinstance(found[0], str):
         expected, got = ("text", "numbers") if isinstance(found[0], str) else ("numbers", "text")
