@@ -29,17 +29,7 @@ def folds(argument: str, scores: Any, points: int) -> Array:
 def band(axes: Axes, across: Array, scores: Array, number: int, label: str) -> None:
     """Draw the mean over folds, and its spread where there are several."""
     mean = over_folds(np.nanmean, scores)
-    axes.plot(
-        across,
-        mean,
-        color=style.colour(number),
-        linestyle=style.dashes(number),
-        marker=style.marker(number),
-        ms=4.5,
-        lw=1.7,
-        label=label,
-        zorder=3,
-    )
+    axes.plot(across, mean, label=label, zorder=3, **style.look(number, marker=style.marker(number), ms=4.5))
     if scores.shape[1] > 1:
         spread = over_folds(np.nanstd, scores)
         axes.fill_between(across, mean - spread, mean + spread, color=style.colour(number), alpha=0.18, linewidth=0)
@@ -164,10 +154,8 @@ def validation_curve(
     axes.axvline(places[top], color=style.INK, lw=1.1, linestyle="--", label=f"best: {_short(tried[top])}")
     title = f"Validation curve\n{style.sentence(diagnosis)}" if diagnosis else "Validation curve"
     names_of_sides = 20.0  # the room that they need, in points
-    style.dress(axes, title, style.plain(parameter, 40), style.plain(metric), room=names_of_sides)
     _name_sides(axes, places, top, learned, judged)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, title, style.plain(parameter, 40), style.plain(metric), room=names_of_sides)
 
 
 def _places(axes: Axes, tried: list[Any]) -> Array:
@@ -203,20 +191,11 @@ def _name_sides(axes: Axes, places: Array, top: int, learned: Array, judged: Arr
     order = np.argsort(places)
     for end, side in ((order[0], "left"), (order[-1], "right")):
         lost = sign * (means[top] - means[end])
-        if not lost > slack:
+        if not lost > slack:  # also where it is not known
             continue
         name = "underfitting" if sign * (training[top] - training[end]) > lost / 2 else "overfitting"
-        axes.text(
-            0.0 if side == "left" else 1.0,
-            1.01,
-            name,
-            transform=axes.transAxes,
-            ha=side,
-            va="bottom",
-            fontsize=style.SMALL,
-            style="italic",
-            color=style.SOFT,
-        )
+        look: dict[str, Any] = {"fontsize": style.SMALL, "style": "italic", "color": style.SOFT}
+        axes.text(float(side == "right"), 1.01, name, transform=axes.transAxes, ha=side, va="bottom", **look)
 
 
 #: Bars beyond this number are drawn as one shape.

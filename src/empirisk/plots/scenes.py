@@ -2,7 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.plots import style
-from empirisk.plots.clusters import mark_means, paint_cells
-from empirisk.plots.fits import Replay, contours, is_replayable, objective, replay, track, valley
-from empirisk.plots.lines import draw_stems, line
-from empirisk.plots.planes import Plane, Surface, border, numbered, paint, plane, scatter, surface, surface_of
+from empirisk.plots.clusters import mark_means
+from empirisk.plots.fits import Replay, contours, is_replayable, replay, track, valley
+from empirisk.plots.lines import draw_stems, fitted, line
+from empirisk.plots.planes import Plane, Surface, border, cells, numbered, paint, plane, scatter, surface, surface_of
 from empirisk.solvers import DualAscent, find
 
 Pick = Callable[[int], NDArray[np.intp]]
@@ -44,7 +45,7 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
     if not is_classifier(machine):
         raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; kind='regions' needs a classifier.")
     if hasattr(type(machine), "staged_predict"):
-        return _rounds(_fitted(machine, X, y), X, rows, pick), "round"
+        return _rounds(fitted(machine, X, y), X, rows, pick), "round"
     if is_replayable(machine):
         return _points(machine, X, y, rows, pick), "iteration"
     if "max_iter" in machine.get_params():
@@ -54,42 +55,31 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
     )
 
 
-def _fitted(machine: Any, X: Any, y: ArrayLike) -> Any:
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        return clone(machine).fit(X, y)
-    return machine
-
-
 def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
     """What an ensemble said after some of its rounds."""
-    said = [numbered(labels, machine.classes_) for labels in machine.staged_predict(X)]
+    classes = machine.classes_
+    said = [numbered(labels, classes) for labels in machine.staged_predict(X)]
     wanted = set(pick(len(said)).tolist())
-    scores = _staged_scores(machine, rows)
-    found = []
-    for k, labels in enumerate(machine.staged_predict(rows)):
-        values = None if scores is None else np.array(next(scores), dtype=np.float64)
-        if k in wanted:
-            found.append(Stage(k + 1, surface(labels, values, machine.classes_), said[k], machine.classes_))
-    return found
-
-
-def _staged_scores(machine: Any, rows: Any) -> Any:
-    for method in ("staged_decision_function", "staged_predict_proba"):
-        if hasattr(machine, method):
-            return iter(getattr(machine, method)(rows))
-    return None
+    methods = [name for name in ("staged_decision_function", "staged_predict_proba") if hasattr(machine, name)]
+    scores = getattr(machine, methods[0])(rows) if methods else repeat(None)
+    return [
+        Stage(
+            k + 1, surface(labels, None if values is None else np.array(values, np.float64), classes), said[k], classes
+        )
+        for k, (labels, values) in enumerate(zip(machine.staged_predict(rows), scores, strict=False))
+        if k in wanted
+    ]
 
 
 def _points(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
     """What a machine would have said at the points on its way."""
     played = replay(machine, X, y, several=True)
-    found = []
-    for k in pick(len(played.states)):
-        at, classes = played.at(int(k)), played.machine.classes_
-        found.append(Stage(int(k), surface_of(at, rows, classes), numbered(at.predict(X), classes), classes))
-    return found
+    return [_stage(int(k), played.at(int(k)), X, rows) for k in pick(len(played.states))]
+
+
+def _stage(number: int, machine: Any, X: Any, rows: Any) -> Stage:
+    classes = machine.classes_
+    return Stage(number, surface_of(machine, rows, classes), numbered(machine.predict(X), classes), classes)
 
 
 def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
@@ -101,8 +91,7 @@ def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[S
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to end early
             early.fit(X, y)
-        classes = early.classes_
-        found.append(Stage(int(k) + 1, surface_of(early, rows, classes), numbered(early.predict(X), classes), classes))
+        found.append(_stage(int(k) + 1, early, X, rows))
     return found
 
 
@@ -136,14 +125,14 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], mo
     way = track(played, pair)
     floor = valley(played, pair, [way])
     shown = spread(len(way), most)
-    values = np.array([objective(played, played.points[k]) for k in shown])
+    values = np.array([played.problem.primal(played.points[k]) for k in shown])
     left, right = style.panels(None, 2, SIZE)
 
     def draw(frame: int) -> None:
         left.clear()
         contours(left, floor, float(values.min()))
         so_far = way[: shown[frame] + 1]
-        left.plot(*so_far.T, "-o", color=style.PALETTE[0], ms=3, lw=1.4, zorder=2)
+        left.plot(*so_far.T, zorder=2, **style.look(0, marker="o", ms=3))
         left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
         title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
         style.dress(left, title, f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
@@ -181,7 +170,7 @@ def dual_scene(
             border(left, flat, f, level, "--", 1.0)
         scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
-        style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
+        _title(left, flat, title)
         curves(right, shown, values, frame, "iteration", "objective")
 
     return Scene(style.root(left), len(shown), draw)
@@ -235,8 +224,7 @@ def regions_scene(
         left.clear()
         paint(left, flat, found[frame].surface)
         scatter(left, flat, codes, classes)
-        title = f"{type(machine).__name__}: {what} {shown[frame]}"
-        style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
+        _title(left, flat, f"{type(machine).__name__}: {what} {shown[frame]}")
         curves(right, shown, {"error": errors}, frame, what, "error on these rows")
 
     return Scene(style.root(left), len(shown), draw)
@@ -258,10 +246,8 @@ def _in_the_dual(machine: Any, X: Any, y: ArrayLike) -> Replay:
     """The fit by dual ascent, pass by pass, where that can do it and nothing else was asked for."""
     solver = getattr(machine, "solver", None)
     if isinstance(solver, str) and solver in ("auto", "dual_ascent"):
-        try:
+        with suppress(Unsuitable):
             return replay(machine, X, y, solver=DualAscent(passes=1))
-        except Unsuitable:
-            return replay(machine, X, y)
     return replay(machine, X, y)
 
 
@@ -283,16 +269,7 @@ def curves(axes: Axes, across: NDArray, curves: dict[str, Array], frame: int, la
     """Curves up to a frame, on axes that have room for all of them."""
     axes.clear()
     for number, (name, values) in enumerate(curves.items()):
-        axes.plot(
-            across[: frame + 1],
-            values[: frame + 1],
-            color=style.colour(number),
-            linestyle=style.dashes(number),
-            lw=1.7,
-            marker="o",
-            ms=3,
-            label=name,
-        )
+        axes.plot(across[: frame + 1], values[: frame + 1], label=name, **style.look(number, marker="o", ms=3))
     everything = np.concatenate(list(curves.values()))
     axes.set(xlim=style.padded(across, 0.03), ylim=style.padded(everything[np.isfinite(everything)]))
     style.dress(axes, "", label, up)
@@ -319,7 +296,7 @@ def means_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any,
         left.clear()
         count = len(step.means)
         squares = ((grid[:, None] - step.means) ** 2).sum(axis=2)
-        paint_cells(left, flat, squares.argmin(axis=1), count)
+        paint(left, flat, cells(squares.argmin(axis=1), count))
         scatter(left, flat, step.labels, np.arange(count))
         mark_means(left, step.means[:, list(flat.places)])
         _title(left, flat, f"k-means: round {shown[frame] // 2 + 1}\n{step.what}")
