@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 from typing import Any
 
@@ -147,6 +148,7 @@ class WeisfeilerLehman(CountKernel):
         return bag
 
 
+@dataclass(eq=False, repr=False)
 class RandomWalk(Cosine):
     """Shared walks: k(G, H) = sum_l decay^l (pairs of walks of length l in G and H with the same labels on the way).
 
@@ -176,20 +178,12 @@ class RandomWalk(Cosine):
 
     takes = "graphs"
 
-    def __init__(
-        self,
-        decay: float = 0.05,
-        length: int | None = None,
-        *,
-        node_label: str = "label",
-        edge_label: str = "label",
-        normalise: bool = False,
-    ):
-        self.decay = decay
-        self.length = length
-        self.node_label = node_label
-        self.edge_label = edge_label
-        self.normalise = normalise
+    decay: float = 0.05
+    length: int | None = None
+    _: KW_ONLY
+    node_label: str = "label"
+    edge_label: str = "label"
+    normalise: bool = False
 
     def check(self):
         require_positive(self.decay, "decay")

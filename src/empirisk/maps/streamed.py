@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -246,6 +247,7 @@ UNIFORM = 0.1  # share of the chances that all rows have alike, so that none is 
 BLOCK_ENTRIES = 1 << 22  # numbers of a block of k(x, z): 32 megabytes
 
 
+@dataclass(eq=False, repr=False)
 class Nystrom(StreamedMap):
     """phi(x) = L^-1/2 U' k(x, z) from landmarks z_1..z_m, with k(z_i, z_j) = (U L U')_ij.
 
@@ -287,18 +289,11 @@ class Nystrom(StreamedMap):
         landmarks_=state.items("landmarks", "columns"), projection_=state.array("f", "landmarks", "width")
     )
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        rank: int = 100,
-        landmarks: str | ArrayLike = "uniform",
-        *,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.rank = rank
-        self.landmarks = landmarks
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    rank: int = 100
+    landmarks: str | ArrayLike = "uniform"
+    _: KW_ONLY
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: Any = None) -> "Nystrom":
         """Choose the landmarks and factor their Gram matrix."""

@@ -1,6 +1,6 @@
 """Rare classes: rows drawn or weighted so that classes count alike, and probabilities put right again."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -30,6 +30,7 @@ def _keeps_decisions(around: Any) -> bool:
     return hasattr(machine, "decision_function") and not hasattr(machine, "predict_proba")
 
 
+@dataclass(eq=False, repr=False)
 class Balanced(Whole, ClassifierMixin, Around):
     """A classifier that learns from classes of equal weight, and answers for classes as they are.
 
@@ -79,20 +80,12 @@ class Balanced(Whole, ClassifierMixin, Around):
         trained_prior_=state.array("f8", "classes", low=0),
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        how: str = "upsample",
-        jitter: float = 0.0,
-        correct: bool = True,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.how = how
-        self.jitter = jitter
-        self.correct = correct
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    how: str = "upsample"
+    jitter: float = 0.0
+    correct: bool = True
+    random_state: Any = None
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Balanced":

@@ -1,6 +1,6 @@
 """Which columns to use: greedily by cross-validated error, or by l1 with a check of how stable the choice is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ class Step:
     kept: bool
 
 
+@dataclass(eq=False, repr=False)
 class GreedySelection(SelectorMixin, Delegating):
     """Columns added or dropped one by one, each time the one that leaves the least cross-validated error.
 
@@ -104,24 +105,14 @@ class GreedySelection(SelectorMixin, Delegating):
         sizes={"inner": lambda its: int(its["support_"].sum())},
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        direction: str = "forward",
-        most: int | None = None,
-        least: int = 1,
-        cv: Any = 5,
-        scoring: Any = None,
-        random_state: Any = 0,
-    ):
-        self.estimator = estimator
-        self.direction = direction
-        self.most = most
-        self.least = least
-        self.cv = cv
-        self.scoring = scoring
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    direction: str = "forward"
+    most: int | None = None
+    least: int = 1
+    cv: Any = 5
+    scoring: Any = None
+    random_state: Any = 0
 
     @all_or_nothing
     def fit(

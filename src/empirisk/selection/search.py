@@ -1,6 +1,6 @@
 """Search over parts: losses, kernels, widths, C, whatever ``set_params`` reaches."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -23,6 +23,7 @@ from empirisk.selection.path import machines_along
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class Search(Whole, Delegating):
     """The best of many settings of a machine, by cross-validation.
 
@@ -79,26 +80,15 @@ class Search(Whole, Delegating):
         cv_results_=state.anything(),
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        space: Any,
-        *,
-        cv: Any = 5,
-        time: bool = False,
-        scoring: Any = None,
-        candidates: int | None = None,
-        random_state: Any = 0,
-        journal: Any = None,
-    ):
-        self.estimator = estimator
-        self.space = space
-        self.cv = cv
-        self.time = time
-        self.scoring = scoring
-        self.candidates = candidates
-        self.random_state = random_state
-        self.journal = journal
+    estimator: Any
+    space: Any
+    _: KW_ONLY
+    cv: Any = 5
+    time: bool = False
+    scoring: Any = None
+    candidates: int | None = None
+    random_state: Any = 0
+    journal: Any = None
 
     @all_or_nothing
     def fit(

@@ -1,6 +1,6 @@
 """Where to draw the line: tau in sign(f - tau), by cost or by a score on rows held out."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -155,6 +155,7 @@ def _results(by: str, cost: tuple[float, float] | None, hits: Array, alarms: Arr
     raise EmpiriskError(f"by={by!r} is not known; use one of {WAYS}.")
 
 
+@dataclass(eq=False, repr=False)
 class Threshold(Whole, ClassifierMixin, Around):
     """A classifier for two classes with its threshold chosen: the second class where  score(x) >= tau.
 
@@ -204,22 +205,13 @@ class Threshold(Whole, ClassifierMixin, Around):
         sizes={"two": lambda its: 2},
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        by: str = "balanced_accuracy",
-        cost: tuple[float, float] | None = None,
-        threshold: float | None = None,
-        cv: Any = 5,
-        random_state: Any = 0,
-    ):
-        self.estimator = estimator
-        self.by = by
-        self.cost = cost
-        self.threshold = threshold
-        self.cv = cv
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    by: str = "balanced_accuracy"
+    cost: tuple[float, float] | None = None
+    threshold: float | None = None
+    cv: Any = 5
+    random_state: Any = 0
 
     @all_or_nothing
     def fit(
