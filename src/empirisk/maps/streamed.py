@@ -17,6 +17,7 @@ from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import size, take, validated
+from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads
@@ -225,18 +226,14 @@ def project(raw: NDArray, projection: NDArray) -> NDArray:
     """raw @ projection, over fixed slices of rows in threads: the bits do not depend on the number of threads."""
     out = np.empty((len(raw), projection.shape[1]), raw.dtype)
 
-    def run(start: int) -> None:
-        rows = slice(start, start + ROWS_AT_ONCE)
-        np.matmul(raw[rows], projection, out=out[rows])
-
-    in_threads(run, range(0, len(raw), ROWS_AT_ONCE))
+    in_threads(lambda rows: np.matmul(raw[rows], projection, out=out[rows]), slices(len(raw), ROWS_AT_ONCE))
     return out
 
 
 def row_blocks(rows: int, width: int) -> list[slice]:
     """Slices of rows whose features take 32 megabytes, or a small part of the budget."""
     step = max(64, min(BLOCK_BYTES, settings().memory // 32) // (8 * max(width, 1)))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    return slices(rows, step)
 
 
 WAYS = ("uniform", "kmeans", "leverage")
@@ -364,9 +361,7 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
         core.flat[:: rank + 1] += ridge * shares
         weight = linalg.solve_triangular(linalg.cholesky(core, lower=True), np.eye(rank), lower=True).T
         scores = norms.copy()
-        step = max(64, BLOCK_ENTRIES // rank)
-        for start in range(0, rows, step):
-            part = slice(start, start + step)
+        for part in slices(rows, max(64, BLOCK_ENTRIES // rank)):
             scores[part] -= np.sum((kernel.between(take(items, part), subset) @ weight) ** 2, axis=1)
         scores = np.clip(scores / ridge, 0.0, 1.0)
         total = float(scores.sum())

@@ -68,7 +68,7 @@ def voronoi(
     flat = plane(X, columns, held, resolution)
     labels, codes = np.asarray(machine.predict(X)), np.asarray(machine.predict(flat.rows))
     count = int(max(labels.max(), codes.max())) + 1
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     paint(axes, flat, cells(codes, count))
     sizes = np.bincount(labels, minlength=count)
     scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
@@ -159,7 +159,7 @@ def dendrogram(
 
 def _between(heights: NDArray, count: int) -> float:
     """A height that cuts into so many clusters: halfway between two merges."""
-    padded = np.concatenate([[0.0], heights, [1.1 * heights[-1]]])
+    padded = np.concatenate([[0.0], heights, [1.1 * heights[-1]]])  # above the last merge all are one
     return float(padded[len(heights) + 1 - count : len(heights) + 3 - count].mean())
 
 
@@ -232,7 +232,7 @@ def density(
     flat = plane(X, columns, held, resolution)
     own = np.asarray(machine.score_samples(X), dtype=np.float64)
     values = np.asarray(machine.score_samples(flat.rows), dtype=np.float64)
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     levels = np.unique(np.quantile(own, SHARES))
     picture = flat.shaped(values)
     if len(levels) > 1:
@@ -294,7 +294,7 @@ def outliers(
     require_fitted(machine, "fit(X)")
     flat = plane(X, columns, held, resolution)
     values = np.asarray(machine.decision_function(flat.rows), dtype=np.float64).ravel()
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     if values.max() > 0:
         levels = np.linspace(0.0, float(values.max()), LEVELS)
         picture = flat.shaped(values)

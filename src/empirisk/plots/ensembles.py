@@ -86,7 +86,7 @@ def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
         axes.text(*place, box.text, fontsize=FONT, ha="left", va="center", bbox=_frame(colours[box.node]))
     for box in boxes:
         for after, answer in zip(box.after or (), ("yes", "no"), strict=False):
-            bend = left[after.depth] - 0.65 * GAP
+            bend = left[after.depth] - 0.65 * GAP  # with room for the answer behind it
             _join(axes, (left[box.depth] + box.width, bend, left[after.depth]), (box.row, after.row), answer)
     return figure
 
@@ -142,15 +142,17 @@ def _colours(labels: Labels) -> np.ndarray:
     if labels.classes is None:
         low, high = value[:, 0].min(), value[:, 0].max()
         share = (value[:, 0] - low) / max(high - low, np.finfo(float).tiny)
-        return 0.45 * colormaps["cividis"](share)[:, :3] + 0.55
+        return 0.45 * colormaps["cividis"](share)[:, :3] + 0.55  # more than half white
     best = value.argmax(axis=1)
     base = np.array([to_rgb(colour(k)) for k in best])
     chance = 1 / value.shape[1]
+    # From a hint of the colour where the classes are alike to three quarters of it where one is alone.
     sure = 0.15 + 0.6 * np.clip((value.max(axis=1) - chance) / max(1 - chance, 1e-9), 0, 1)
     return 1 - sure[:, None] * (1 - base)
 
 
 def _frame(colour: np.ndarray) -> dict:
+    # Half the margin on each side, in units of the font; an inch has 72 points.
     return {"boxstyle": f"round,pad={PAD * 72 / 2 / FONT}", "facecolor": tuple(colour), "edgecolor": "0.35", "lw": 0.6}
 
 
@@ -199,6 +201,7 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     for number, (name, values) in enumerate(curves.items()):
         axes.plot(np.arange(1, len(values) + 1), values, label=name, **style.look(number, len(values)))
     longest = max(map(len, curves.values()))
+    # A little room, so that no curve is cut in half at the sides.
     axes.set_xlim(*((0.5, 1.5) if longest == 1 else (1 - 0.01 * longest, 1.01 * longest)))
     axes.set_ylim(0 - 0.02 * max(map(np.max, curves.values())), None)
     style.whole_numbers(axes)
@@ -280,7 +283,9 @@ def margins(
 
 def _chosen(rounds: Sequence[int] | None, total: int) -> list[int]:
     if rounds is None:
-        return sorted({count for count in (1, 5, 25, 100) if count < total} | {total})
+        return sorted(
+            {count for count in (1, 5, 25, 100) if count < total} | {total}
+        )  # about equally far in logarithms
     strange = [count for count in rounds if not 1 <= count <= total]
     if strange or not len(rounds):
         raise EmpiriskError(f"rounds={list(rounds)!r} must be numbers from 1 to the {total} rounds of the machine.")

@@ -66,7 +66,7 @@ def history(
             drawn[0].plot(places[rows], values[rows], label=label, **style.look(number + int(problem), rows.sum()))
     values = np.concatenate(list(curves.values()))
     if log is None:
-        log = bool(values.min() > 0 and values.max() > 100 * values.min())
+        log = bool(values.min() > 0 and values.max() > 100 * values.min())  # two decades
     drawn[0].set_yscale("log" if log else "linear")
     title = f"{type(fit).__name__}: {next(iter(curves))} over the fit" if not isinstance(fit, Mapping) else "The fit"
     style.dress(drawn[0], title, LABELS[against], "objective" if "objective" in curves else "loss")
@@ -264,7 +264,7 @@ def contours(axes: Axes, floor: Valley, lowest: float) -> None:
     span = float(finite.max()) - lowest if len(finite) else 0.0
     if span <= 0:
         return
-    levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)
+    levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)  # the innermost is seen, and not a dot
     levels = levels[(levels > finite.min()) & (levels < finite.max())]
     if len(levels):
         axes.contour(floor.across, floor.up, floor.values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
@@ -312,7 +312,7 @@ def descent(
         raise EmpiriskError(f"weights={weights!r} must name exactly two weights.")
     tracks = {name: track(one, pair) for name, one in played.items()}
     first = next(iter(played.values()))
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     lowest = min(one.problem.primal(one.points[-1]) for one in played.values())
     contours(axes, valley(first, pair, list(tracks.values())), lowest)
     for number, (name, way) in enumerate(tracks.items()):

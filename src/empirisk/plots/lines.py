@@ -99,7 +99,7 @@ def regression(
         name: np.asarray(fitted(machine, table, targets).predict(rows), dtype=np.float64)
         for name, machine in _named(machines, C).items()
     }
-    axes = style.canvas(axes, (7.0, 4.4))
+    axes = style.canvas(axes, style.WIDE)
     axes.scatter(known, targets, s=18, color=style.SOFT, edgecolors="white", linewidths=0.4, label="data", zorder=2)
     if truth is not None:
         axes.plot(places, _truth(truth, places), color=style.INK, lw=1.2, linestyle=":", label="truth", zorder=3)
@@ -188,7 +188,7 @@ def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, a
         raise EmpiriskError("X and y must be the rows that the machine was fitted to.")
     heights = np.zeros(len(known))
     heights[support] = np.ravel(machine.dual_coef_)
-    axes = style.canvas(axes, (7.0, 4.4))
+    axes = style.canvas(axes, style.WIDE)
     values = np.asarray(machine.decision_function(rows), dtype=np.float64)
     draw_stems(axes, (places, values), known, heights, (codes, classes))
     title = f"{type(machine).__name__}: {np.count_nonzero(heights)} of {len(known)} rows count"

@@ -48,7 +48,7 @@ def activations(which: Sequence[str] = tuple(ACTIVATIONS), *, reach: float = 3.0
     for number, name in enumerate(which):
         values = np.asarray(activation(name)(z))
         axes.plot(z, values, label=name, **style.look(number))
-    axes.set(xlim=(-reach, reach), ylim=(-1.3, 1.05 * reach))
+    axes.set(xlim=(-reach, reach), ylim=(-1.3, 1.05 * reach))  # tanh ends at -1, relu rises like its input
     return style.finished(axes, "Activations", "input", "output")
 
 

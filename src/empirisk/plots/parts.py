@@ -86,7 +86,7 @@ def _axis(found: list[tuple[Any, Loss]], against: str) -> str:
 
 def _broken(values: np.ndarray) -> np.ndarray:
     """The curve with a gap where it jumps."""
-    jumps = np.abs(np.diff(values, append=values[-1])) > 0.5
+    jumps = np.abs(np.diff(values, append=values[-1])) > 0.5  # of a loss of 0 or 1
     return np.where(jumps & (np.ptp(values) <= 1.0), np.nan, values)
 
 
@@ -211,7 +211,7 @@ def gram(kernel: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axes |
         K = K[np.ix_(order, order)]
     low, high = float(K.min()), float(K.max())
     # A scale with a middle where similarities have a sign, else one from dark to bright.
-    signed = low < -1e-9 * max(abs(high), 1e-300)
+    signed = low < -1e-9 * max(abs(high), 1e-300)  # beyond rounding
     limit = max(abs(low), abs(high))
     span = {"cmap": "PuOr", "vmin": -limit, "vmax": limit} if signed else {"cmap": "cividis", "vmin": low, "vmax": high}
     picture = axes.imshow(K, interpolation="nearest", aspect="equal", **span)

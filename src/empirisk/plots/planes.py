@@ -356,7 +356,7 @@ def regions(
         raise EmpiriskError(f"y holds {len(codes)} labels for the {len(flat.points)} rows of X; give one for each.")
     if margins and not (len(classes) == 2 and hasattr(machine, "decision_function")):
         raise EmpiriskError("margins=True needs a machine of two classes with a decision_function; use margins=None.")
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     paint(axes, flat, surface_of(machine, flat.rows, classes))
     scatter(axes, flat, codes, classes)
     if has_margin(machine, classes) if margins is None else margins:

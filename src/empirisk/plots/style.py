@@ -47,6 +47,7 @@ DASHES: tuple[Any, ...] = (
 #: Greys: of what is read, of what stands behind it, and of the grid.
 INK, SOFT, FAINT = "0.2", "0.45", "0.88"
 SIZE = (6.4, 4.4)  # inches: two stand side by side on a page
+WIDE = (6.8, 4.6)  # inches, for views whose legends are long
 TITLE, LABEL, SMALL = 11, 10, 8.5  # points: all are read in print, and titles stand out
 WIDTH = 1.7  # points, of a curve: seen from afar, and curves that cross stay apart
 FEW = 40  # points of a curve that has a dot at each
