@@ -18,7 +18,7 @@ whole (all are, but the `optional` ones).
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +28,7 @@ Test = Callable[[Any, "Scope"], None]
 #: A relation between the values of an object that sizes cannot say: what is wrong, or None.
 Relation = Callable[[Mapping[str, Any]], str | None]
 
+Options = ParamSpec("Options")
 _LARGEST = 2**62  # a size beyond it is no size of anything in memory
 
 
@@ -69,6 +70,15 @@ class Rule:
 
     def __init__(self, test: Test, absent: bool = False):
         self.test, self.absent = test, absent
+
+
+def rule(test: Callable[Concatenate[Any, Scope, Options], None]) -> Callable[Options, Rule]:
+    """Decorator: a test of a value with some options becomes a function that makes a rule of the options."""
+
+    def make(*options: Options.args, **named: Options.kwargs) -> Rule:
+        return Rule(lambda value, scope: test(value, scope, *options, **named))
+
+    return make
 
 
 class State:
@@ -164,9 +174,9 @@ def state_of(cls: type) -> State | None:
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-def anything() -> Rule:
+@rule
+def anything(value: Any, scope: Scope) -> None:
     """A value that no prediction reads: texts, tables and figures of how a fit went."""
-    return Rule(lambda value, scope: None)
 
 
 def optional(rule: Rule) -> Rule:
@@ -179,106 +189,87 @@ def maybe(rule: Rule) -> Rule:
     return Rule(lambda value, scope: None if value is None else rule.test(value, scope), rule.absent)
 
 
-def either(*rules: Rule) -> Rule:
+@rule
+def either(value: Any, scope: Scope, *rules: Rule) -> None:
     """What one of the rules asks for."""
-
-    def test(value: Any, scope: Scope) -> None:
-        reasons = []
-        for rule in rules:
-            try:
-                return rule.test(value, scope)
-            except Mismatch as error:
-                reasons.append(str(error))
-        raise Mismatch(" and ".join(reasons))
-
-    return Rule(test)
+    reasons = []
+    for rule in rules:
+        try:
+            return rule.test(value, scope)
+        except Mismatch as error:
+            reasons.append(str(error))
+    raise Mismatch(" and ".join(reasons))
 
 
-def flag() -> Rule:
+@rule
+def flag(value: Any, scope: Scope) -> None:
     """True or False."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, (bool, np.bool_)):
-            raise Mismatch("is neither True nor False")
-
-    return Rule(test)
+    if not isinstance(value, (bool, np.bool_)):
+        raise Mismatch("is neither True nor False")
 
 
-def whole(low: int = 0, high: int = _LARGEST, below: str | None = None) -> Rule:
+@rule
+def whole(value: Any, scope: Scope, low: int = 0, high: int = _LARGEST, below: str | None = None) -> None:
     """A whole number in a range, below a size where a word says so."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-            raise Mismatch("is no whole number")
-        if not low <= value <= high:
-            raise Mismatch(f"is not between {low} and {high}")
-        if below is not None:
-            scope.below(below, int(value))
-
-    return Rule(test)
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise Mismatch("is no whole number")
+    if not low <= value <= high:
+        raise Mismatch(f"is not between {low} and {high}")
+    if below is not None:
+        scope.below(below, int(value))
 
 
-def size(word: str) -> Rule:
+@rule
+def size(value: Any, scope: Scope, word: str) -> None:
     """A whole number that is the size that the word stands for."""
-
-    def test(value: Any, scope: Scope) -> None:
-        whole().test(value, scope)
-        scope.bind(word, int(value))
-
-    return Rule(test)
+    whole().test(value, scope)
+    scope.bind(word, int(value))
 
 
-def number(low: float = -math.inf, high: float = math.inf, finite: bool = True) -> Rule:
+@rule
+def number(value: Any, scope: Scope, low: float = -math.inf, high: float = math.inf, finite: bool = True) -> None:
     """A number in a range, finite unless it may be anything."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
-            raise Mismatch("is no number")
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            raise Mismatch("is too large")
-        if finite and not (abs(value) < math.inf):
-            raise Mismatch("is not finite")
-        if not (low <= value <= high) and (finite or value == value):
-            raise Mismatch(f"is not between {low:g} and {high:g}")
-
-    return Rule(test)
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        raise Mismatch("is no number")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise Mismatch("is too large")
+    if finite and not (abs(value) < math.inf):
+        raise Mismatch("is not finite")
+    if not (low <= value <= high) and (finite or value == value):
+        raise Mismatch(f"is not between {low:g} and {high:g}")
 
 
-def text(*choices: str) -> Rule:
+@rule
+def text(value: Any, scope: Scope, *choices: str) -> None:
     """A text, one of the choices where there are some."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, str) or (choices and value not in choices):
-            raise Mismatch(f"is none of {choices}" if choices else "is no text")
-
-    return Rule(test)
+    if not isinstance(value, str) or (choices and value not in choices):
+        raise Mismatch(f"is none of {choices}" if choices else "is no text")
 
 
+@rule
 def array(
+    value: Any,
+    scope: Scope,
     kinds: str,
     *shape: str | int | None,
     low: float | None = None,
     high: float | None = None,
     below: str | None = None,
     finite: bool = True,
-) -> Rule:
+) -> None:
     """A plain array.
 
     ``kinds`` lists type letters ("f", "iu", "U") or one exact type ("f8", "i4"); ``shape`` has a word, a number or None
     (any size) for each axis; ``below`` names the size that every entry stays below, and above -1.
     """
     exact = None if kinds.isalpha() else np.dtype(kinds)
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, np.ndarray) or value.ndim != len(shape):
-            raise Mismatch(f"is no array with {len(shape)} axes")
-        if value.dtype != exact if exact is not None else value.dtype.kind not in kinds:
-            raise Mismatch(f"holds numbers of the type {value.dtype}")
-        for word, length in zip(shape, value.shape, strict=True):
-            scope.bind(word, length)
-        _check_entries(value, scope, low, high, below, finite)
-
-    return Rule(test)
+    if not isinstance(value, np.ndarray) or value.ndim != len(shape):
+        raise Mismatch(f"is no array with {len(shape)} axes")
+    if value.dtype != exact if exact is not None else value.dtype.kind not in kinds:
+        raise Mismatch(f"holds numbers of the type {value.dtype}")
+    for word, length in zip(shape, value.shape, strict=True):
+        scope.bind(word, length)
+    _check_entries(value, scope, low, high, below, finite)
 
 
 def _check_entries(value: np.ndarray, scope: Scope, low, high, below, finite: bool) -> None:
@@ -295,119 +286,102 @@ def _check_entries(value: np.ndarray, scope: Scope, low, high, below, finite: bo
         scope.below(below, int(most))
 
 
-def matrix(*shape: str | int | None, largest: float = math.inf) -> Rule:
+@rule
+def matrix(value: Any, scope: Scope, *shape: str | int | None, largest: float = math.inf) -> None:
     """A table of finite floats up to a size, dense or sparse by rows or columns."""
     dense = array("f", *shape, low=-largest, high=largest)
-
-    def test(value: Any, scope: Scope) -> None:
-        if not sparse.issparse(value):
-            return dense.test(value, scope)
-        for word, length in zip(shape, value.shape, strict=True):
-            scope.bind(word, length)
-        return array("f", None, low=-largest, high=largest).test(value.data, scope)
-
-    return Rule(test)
+    if not sparse.issparse(value):
+        return dense.test(value, scope)
+    for word, length in zip(shape, value.shape, strict=True):
+        scope.bind(word, length)
+    return array("f", None, low=-largest, high=largest).test(value.data, scope)
 
 
-def items(word: str, columns: str, largest: float = math.inf) -> Rule:
+@rule
+def items(value: Any, scope: Scope, word: str, columns: str, largest: float = math.inf) -> None:
     """Samples as users give them: a table of ``columns``, or a list of objects that a kernel compares."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if getattr(value, "ndim", 1) == 2:
-            return matrix(word, columns, largest=largest).test(value, scope)
-        if not isinstance(value, (list, tuple)) and not (isinstance(value, np.ndarray) and value.ndim == 1):
-            raise Mismatch("is no list of samples")
-        return scope.bind(word, len(value))
-
-    return Rule(test)
+    if getattr(value, "ndim", 1) == 2:
+        return matrix(word, columns, largest=largest).test(value, scope)
+    if not isinstance(value, (list, tuple)) and not (isinstance(value, np.ndarray) and value.ndim == 1):
+        raise Mismatch("is no list of samples")
+    return scope.bind(word, len(value))
 
 
-def labels(word: str | None, least: int = 1) -> Rule:
+@rule
+def labels(value: Any, scope: Scope, word: str | None, least: int = 1) -> None:
     """The classes: an array of numbers or texts without an entry twice."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUO":
-            raise Mismatch("is no list of classes")
-        if len(value) < least:
-            raise Mismatch("has no class")
-        entries = value.tolist()
-        if any(not isinstance(entry, (str, int, float, bool)) for entry in entries) or len(set(entries)) != len(value):
-            raise Mismatch("holds a class twice, or something that is no class")
-        scope.bind(word, len(value))
-
-    return Rule(test)
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUO":
+        raise Mismatch("is no list of classes")
+    if len(value) < least:
+        raise Mismatch("has no class")
+    entries = value.tolist()
+    if any(not isinstance(entry, (str, int, float, bool)) for entry in entries) or len(set(entries)) != len(value):
+        raise Mismatch("holds a class twice, or something that is no class")
+    scope.bind(word, len(value))
 
 
-def names(word: str | None) -> Rule:
+@rule
+def names(value: Any, scope: Scope, word: str | None) -> None:
     """Texts, one for each of ``word``, in an array or a list."""
-
-    def test(value: Any, scope: Scope) -> None:
-        entries = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
-        if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, str) for entry in entries):
-            raise Mismatch("is no list of texts")
-        scope.bind(word, len(entries))
-
-    return Rule(test)
+    entries = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
+    if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, str) for entry in entries):
+        raise Mismatch("is no list of texts")
+    scope.bind(word, len(entries))
 
 
-def several(rule: Rule, word: str | int | None = None) -> Rule:
+@rule
+def several(value: Any, scope: Scope, rule: Rule, word: str | int | None = None) -> None:
     """A list or tuple of things that all pass one rule."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, (list, tuple)):
-            raise Mismatch("is no list")
-        scope.bind(word, len(value))
-        for entry in value:
-            rule.test(entry, scope)
-
-    return Rule(test)
+    if not isinstance(value, (list, tuple)):
+        raise Mismatch("is no list")
+    scope.bind(word, len(value))
+    for entry in value:
+        rule.test(entry, scope)
 
 
-def mapping(rule: Rule, keys: type = str) -> Rule:
+@rule
+def mapping(value: Any, scope: Scope, rule: Rule, keys: type = str) -> None:
     """A dict whose values all pass one rule."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, dict) or not all(isinstance(key, keys) for key in value):
-            raise Mismatch("is no table of named values")
-        for entry in value.values():
-            rule.test(entry, scope)
-
-    return Rule(test)
+    if not isinstance(value, dict) or not all(isinstance(key, keys) for key in value):
+        raise Mismatch("is no table of named values")
+    for entry in value.values():
+        rule.test(entry, scope)
 
 
-def record(**rules: Rule) -> Rule:
+@rule
+def record(value: Any, scope: Scope, /, **rules: Rule) -> None:
     """A dict with these keys and no others."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, dict) or not value.keys() <= rules.keys():
-            raise Mismatch("is no table of the values that it should have")
-        for key, rule in rules.items():
-            if key not in value and not rule.absent:
-                raise Mismatch(f"lacks {key}")
-            if key in value:
-                rule.test(value[key], scope)
-
-    return Rule(test)
+    if not isinstance(value, dict) or not value.keys() <= rules.keys():
+        raise Mismatch("is no table of the values that it should have")
+    for key, rule in rules.items():
+        if key not in value and not rule.absent:
+            raise Mismatch(f"lacks {key}")
+        if key in value:
+            rule.test(value[key], scope)
 
 
-def part(kind: type | tuple[type, ...] = object, has: str | None = None, fitted: bool = True, **sizes: str) -> Rule:
+@rule
+def part(
+    value: Any,
+    scope: Scope,
+    kind: type | tuple[type, ...] = object,
+    has: str | None = None,
+    fitted: bool = True,
+    **sizes: str,
+) -> None:
     """A fitted object of a kind (or with a method) whose sizes agree: ``part(columns="columns", width="mapped")``.
 
     Each keyword names a size of the inner object, its text the size of the outer one. A size that the inner object does
     not state is not compared.
     """
-
-    def test(value: Any, scope: Scope) -> None:
-        inner = scope.inner(value)
-        if inner is None or not isinstance(value, kind) or (has is not None and not hasattr(value, has)):
-            raise Mismatch("is no object of the kind that it should be")
-        if fitted and not inner.fitted:
-            raise Mismatch("is not fitted")
-        for own, ours in sizes.items():
-            if own in inner.sizes:
-                scope.bind(ours, inner.sizes[own])
-
-    return Rule(test)
+    inner = scope.inner(value)
+    if inner is None or not isinstance(value, kind) or (has is not None and not hasattr(value, has)):
+        raise Mismatch("is no object of the kind that it should be")
+    if fitted and not inner.fitted:
+        raise Mismatch("is not fitted")
+    for own, ours in sizes.items():
+        if own in inner.sizes:
+            scope.bind(ours, inner.sizes[own])
 
 
 #: What any estimator may have.

@@ -16,7 +16,6 @@ from empirisk.evaluation.evaluate import evaluate
 from empirisk.evaluation.intervals import corrected_t
 from empirisk.evaluation.metrics import find_metrics
 from empirisk.evaluation.results import EvaluationResult
-from empirisk.evaluation.splits import make_splits
 from empirisk.notebook import html
 from empirisk.theory.bound import check_open
 
@@ -168,8 +167,8 @@ def compare(
             raise EmpiriskError(f"machines: {name!r} solves another task than the first; compare like with like.")
     metric = find_metrics(scoring, data.classes, first)[0]
     in_order = time is not False or not isinstance(cv, (int, str)) or cv in ("loo", "holdout")
-    rules = {"groups": data.groups, "repeats": None if in_order else repeats, "test_size": test_size, "time": time}
-    splits = make_splits(cv, data.y, classes=data.classes is not None, random_state=random_state, **rules)
+    rules = {"repeats": None if in_order else repeats, "test_size": test_size, "time": time}
+    splits = data.splits(cv, random_state=random_state, **rules)
     if len(splits) < 2 or min(len(test) for _, test in splits) < 2:
         raise EmpiriskError(f"cv={cv!r} cannot compare machines; use folds or random splits of two test rows or more.")
     compared = metric.name if metric.named else {metric.name: metric.scorer}

@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.metrics import Metric, find_metrics
-from empirisk.evaluation.splits import Rows, make_splits
+from empirisk.evaluation.splits import Rows
 from empirisk.runs.parallel import spread
 
 Array = NDArray[np.float64]
@@ -121,7 +121,7 @@ def learning_curve(
     """
     data = read_data(machine, X, y, sample_weight, groups)
     metric = find_metrics(scoring, data.classes, machine)[0]
-    splits = make_splits(cv, data.y, classes=data.classes is not None, groups=data.groups, random_state=random_state)
+    splits = data.splits(cv, random_state=random_state)
     counts = _counts(sizes, min(len(train) for train, _ in splits))
     order = [np.random.default_rng(seed) for seed in seeds(random_state, len(splits))]
     nested = [_spread_out(data, train, random) for (train, _), random in zip(splits, order, strict=True)]
@@ -176,7 +176,7 @@ def validation_curve(
         raise EmpiriskError("values must hold at least one value of the parameter.")
     data = read_data(machine, X, y, sample_weight, groups)
     metric = find_metrics(scoring, data.classes, machine)[0]
-    splits = make_splits(cv, data.y, classes=data.classes is not None, groups=data.groups, random_state=random_state)
+    splits = data.splits(cv, random_state=random_state)
     tasks = [(clone(machine).set_params(**{parameter: value}), *split) for value in values for split in splits]
     train, validation = _scores(tasks, data, metric, len(splits), random_state)
     best = int(np.argmax(validation.mean(axis=1)))
@@ -215,15 +215,10 @@ def _scores(tasks: list[tuple], data: Data, metric: Metric, folds: int, random_s
         machine, train, test = tasks[number]
         inside, outside = data.split(train, test)
         fitted = fit(seeded(machine, drawn[number % folds]), inside)
-        return _score(metric, fitted, inside), _score(metric, fitted, outside)
+        return inside.score(fitted, metric.scorer), outside.score(fitted, metric.scorer)
 
     pairs = np.array(spread(work, range(len(tasks))))
     return pairs[:, 0].reshape(-1, folds), pairs[:, 1].reshape(-1, folds)
-
-
-def _score(metric: Metric, machine: Any, data: Data) -> float:
-    extra = {} if data.weights is None else {"sample_weight": data.weights}
-    return float(metric.scorer(machine, data.X, data.y, **extra))
 
 
 def _floor(data: Data, splits: list, metric: Metric) -> float:
@@ -231,7 +226,7 @@ def _floor(data: Data, splits: list, metric: Metric) -> float:
     dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
     train, test = splits[0]
     try:
-        return _score(metric, dummy.fit(np.zeros((len(train), 1)), data.y[train]), data.rows(test))
+        return data.rows(test).score(dummy.fit(np.zeros((len(train), 1)), data.y[train]), metric.scorer)
     except (ValueError, AttributeError):
         return np.nan
 
@@ -254,12 +249,8 @@ def _of_learning(metric: Metric, train: Array, validation: Array, floor: float) 
     shown = f"{metric.name} {metric.sign * train[-1].mean():.3g} on training rows, {metric.sign * last:.3g} on new ones"
     # A tenth of what the training rows gain over a constant is lost on new rows, and it is no accident.
     if gap > max(noise, 5 * material):
-        advice = (
-            f"but the score on new ones still {rises}: more rows would help"
-            if rising
-            else "use a simpler machine, or more rows"
-        )
-        return f"overfitting: {shown}; {advice}."
+        more = f"but the score on new ones still {rises}: more rows would help"
+        return f"overfitting: {shown}; {more if rising else 'use a simpler machine, or more rows'}."
     if np.isfinite(floor) and last - floor <= noise:
         return f"underfitting: {shown}, no better than a constant; use a richer machine or other columns."
     if rising:

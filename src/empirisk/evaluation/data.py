@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_paramet
 
 from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.errors import EmpiriskError
+from empirisk.evaluation.splits import Split, make_splits
 
 Array = NDArray[np.float64]
 
@@ -55,13 +56,20 @@ class Data:
     def split(self, train: NDArray, test: NDArray) -> "tuple[Data, Data]":
         """Rows to learn from and rows to judge by; of a Gram matrix with the columns of the former."""
         inside, outside = self.rows(train), self.rows(test)
-        if not self.pairwise:
-            return inside, outside
-        return _with_columns(inside, train), _with_columns(outside, train)
+        return (inside.only(train), outside.only(train)) if self.pairwise else (inside, outside)
 
+    def only(self, columns: Any) -> "Data":
+        """Some of the columns."""
+        return replace(self, X=_safe_indexing(self.X, columns, axis=1))
 
-def _with_columns(data: Data, columns: NDArray) -> Data:
-    return replace(data, X=_safe_indexing(data.X, columns, axis=1))
+    def splits(self, cv: Any, **rules: Any) -> list[Split]:
+        """The pairs (train, test) of row numbers, as `make_splits` draws them."""
+        return make_splits(cv, self.y, classes=self.classes is not None, groups=self.groups, **rules)
+
+    def score(self, machine: Any, scorer: Any) -> Any:
+        """What a scorer says of a fitted machine on these rows."""
+        extra = {} if self.weights is None else {"sample_weight": self.weights}
+        return scorer(machine, self.X, self.y, **extra)
 
 
 def read_data(

@@ -18,7 +18,7 @@ from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.intervals import Part, Trial, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.results import EvaluationResult, Fold
-from empirisk.evaluation.splits import Split, make_splits
+from empirisk.evaluation.splits import Split
 from empirisk.fits.choice import is_given
 from empirisk.fits.leave_one_out import decompose
 from empirisk.kernels.base import Kernel
@@ -177,16 +177,7 @@ def evaluate(
     confidence = check_open("confidence", confidence)
     data = read_data(machine, X, y, sample_weight, groups)
     metrics = find_metrics(scoring, data.classes, machine)
-    splits = make_splits(
-        cv,
-        data.y,
-        classes=data.classes is not None,
-        groups=data.groups,
-        repeats=repeats,
-        test_size=test_size,
-        time=time,
-        random_state=random_state,
-    )
+    splits = data.splits(cv, repeats=repeats, test_size=test_size, time=time, random_state=random_state)
     _refuse_inner_journal(machine)
     task = Task(machine, data, metrics, splits, seeds(random_state, len(splits)))
     outcomes = _closed_form(task, cv) or _by_refitting(task, journal)
@@ -273,8 +264,7 @@ def _one_split(task: Task, number: int) -> Outcome:
 
 def _own_score(metric: Metric, machine: Any, test: Data) -> float:
     """What a scorer of the user's own says."""
-    extra = {} if test.weights is None else {"sample_weight": test.weights}
-    value = metric.scorer(machine, test.X, test.y, **extra)
+    value = test.score(machine, metric.scorer)
     if np.ndim(value) != 0 or not isinstance(value, (Real, np.generic)):
         raise EmpiriskError(f"scoring={metric.name!r} must give one number, not {type(value).__name__}.")
     return metric.sign * float(value)

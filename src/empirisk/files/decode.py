@@ -48,10 +48,10 @@ def check_state(cls: type, name: str, values: dict[str, Any], inner: Callable[[A
 
 def parameters_of(cls: type, values: dict[str, Any]) -> list[str]:
     """What the constructor of a class takes: an object has these before it has learned anything."""
-    if dataclasses.is_dataclass(cls):
-        return [field.name for field in dataclasses.fields(cls)]
     if hasattr(cls, "_get_param_names"):
         return list(_defaults(cls))
+    if dataclasses.is_dataclass(cls):
+        return [field.name for field in dataclasses.fields(cls)]
     return [name for name in values if not name.endswith("_")]  # a splitter
 
 
@@ -224,16 +224,16 @@ class Decoder:
 
 def _add_defaults(cls: type, state: dict[str, Any]) -> None:
     """Give parameters that are newer than the file their defaults."""
-    if dataclasses.is_dataclass(cls):
+    if issubclass(cls, BaseEstimator):
+        for name, default in _defaults(cls).items():
+            if default is not inspect.Parameter.empty:
+                state.setdefault(name, default)
+    elif dataclasses.is_dataclass(cls):
         for field in dataclasses.fields(cls):
             if field.default is not dataclasses.MISSING:
                 state.setdefault(field.name, field.default)
             elif field.default_factory is not dataclasses.MISSING:
                 state.setdefault(field.name, field.default_factory())
-    elif issubclass(cls, BaseEstimator):
-        for name, default in _defaults(cls).items():
-            if default is not inspect.Parameter.empty:
-                state.setdefault(name, default)
     for name in parameters_of(cls, state):
         if name not in state:
             raise damaged(f"a {cls.__name__} in it lacks {name!r}")
@@ -242,10 +242,7 @@ def _add_defaults(cls: type, state: dict[str, Any]) -> None:
 def _build(cls: type, state: dict[str, Any]) -> Any:
     """An object with this state, made without its constructor."""
     made = object.__new__(cls)
-    if dataclasses.is_dataclass(cls):
-        for name, value in state.items():
-            object.__setattr__(made, name, value)
-    elif issubclass(cls, BaseEstimator):
+    if isinstance(made, BaseEstimator):
         made.__setstate__(state)
     else:
         vars(made).update(state)

@@ -142,9 +142,12 @@ class Encoder:
 
 def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
     """What to keep of an object: the fields of a record, else what it would pickle, without progress callbacks."""
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, BaseEstimator):  # its fields, if it has some, are its parameters alone
+        state = value.__getstate__()
+    elif dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
+    else:
+        state = vars(value)
     kept = {key: item for key, item in (state or {}).items() if "callback" not in key and key not in VOLATILE}
     for (owner, key), allowed in ONLY.items():
         if owner == name and allowed is None:

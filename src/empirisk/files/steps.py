@@ -21,6 +21,7 @@ from empirisk.state import (
     number,
     optional,
     part,
+    rule,
     several,
     size,
     text,
@@ -31,33 +32,28 @@ from empirisk.state import (
 MOST_MONOMIALS = 10_000_000
 
 
-def scale() -> Rule:
+@rule
+def scale(value: Any, scope: Scope) -> None:
     """What a column is divided by, which is never zero."""
-
-    def test(value: Any, scope: Scope) -> None:
-        array("f", "columns").test(value, scope)
-        if not np.all(value):
-            raise Mismatch("divides by zero")
-
-    return Rule(test)
+    array("f", "columns").test(value, scope)
+    if not np.all(value):
+        raise Mismatch("divides by zero")
 
 
-def same_width(its: Mapping[str, Any]) -> int:
-    """The columns of a step that gives as many as it takes."""
-    return int(its["n_features_in_"])
+#: A step that gives as many columns as it takes, one that may write into them, and one that divides them.
+KEEPING = State(n_features_in_=size("columns"), sizes={"width": lambda its: int(its["n_features_in_"])})
+COPYING = KEEPING | State(copy=flag())
+SCALING = COPYING | State(n_samples_seen_=number(0), clip=flag(), scale_=scale())
 
 
-def categories() -> Rule:
+@rule
+def categories(value: Any, scope: Scope) -> None:
     """The sorted categories of each column, with a missing one at the end, perhaps."""
-
-    def test(value: Any, scope: Scope) -> None:
-        several(array("biufUO", None, finite=False), "columns").test(value, scope)
-        for found in value:
-            known = found[: len(found) - 1] if found.dtype.kind == "f" and len(found) and np.isnan(found[-1]) else found
-            if found.dtype.kind != "O" and not np.all(known[:-1] < known[1:]):
-                raise Mismatch("is not sorted")
-
-    return Rule(test)
+    several(array("biufUO", None, finite=False), "columns").test(value, scope)
+    for found in value:
+        known = found[: len(found) - 1] if found.dtype.kind == "f" and len(found) and np.isnan(found[-1]) else found
+        if found.dtype.kind != "O" and not np.all(known[:-1] < known[1:]):
+            raise Mismatch("is not sorted")
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -69,16 +65,13 @@ def words_numbered(its: Mapping[str, Any]) -> str | None:
     return None if sorted(places) == list(range(len(places))) else "vocabulary_ is not numbered in a row"
 
 
-def ngrams() -> Rule:
+@rule
+def ngrams(value: Any, scope: Scope) -> None:
     """The lengths of runs of words: more than a few dozen would be hours of work on a long text."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, (tuple, list)) or len(value) != 2:
-            raise Mismatch("is no pair")
-        for length in value:
-            whole(1, 64).test(length, scope)
-
-    return Rule(test)
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise Mismatch("is no pair")
+    for length in value:
+        whole(1, 64).test(length, scope)
 
 
 def pattern() -> Rule:
@@ -86,33 +79,24 @@ def pattern() -> Rule:
     return text(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"\b\w\w+\b", r"\b\w+\b", r"\w+", r"\S+", r"[^\s]+")
 
 
-def nothing() -> Rule:
+@rule
+def nothing(value: Any, scope: Scope) -> None:
     """What no file can hold, such as a function."""
-
-    def test(value: Any, scope: Scope) -> None:
-        raise Mismatch("is something that no file holds")
-
-    return Rule(test)
+    raise Mismatch("is something that no file holds")
 
 
-def numbers_type() -> Rule:
+@rule
+def numbers_type(value: Any, scope: Scope) -> None:
     """A type of numbers that NumPy has."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not (isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "iuf"):
-            raise Mismatch("is no type of numbers")
-
-    return Rule(test)
+    if not (isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "iuf"):
+        raise Mismatch("is no type of numbers")
 
 
-def seed() -> Rule:
+@rule
+def seed(value: Any, scope: Scope) -> None:
     """What scikit-learn takes for a random state."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if value is not None and not isinstance(value, np.random.RandomState):
-            whole(0, 2**32 - 1).test(value, scope)
-
-    return Rule(test)
+    if value is not None and not isinstance(value, np.random.RandomState):
+        whole(0, 2**32 - 1).test(value, scope)
 
 
 VECTORIZER = State(
@@ -170,9 +154,8 @@ def wrong_widths(its: Mapping[str, Any]) -> str | None:
     return None
 
 
-ENCODER = State(
+ENCODER = KEEPING | State(
     wrong_merging,
-    n_features_in_=size("columns"),
     categories_=categories(),
     _infrequent_enabled=flag(),
     _infrequent_indices=optional(several(maybe(array("i", None, low=0)), "columns")),
@@ -188,9 +171,7 @@ ONE_HOT = ENCODER | State(
     sizes={"width": lambda its: sum(its["_n_features_outs"])},
 )
 ORDINAL = ENCODER | State(
-    handle_unknown=text("error", "use_encoded_value"),
-    _missing_indices=mapping(whole(), keys=int),
-    sizes={"width": same_width},
+    handle_unknown=text("error", "use_encoded_value"), _missing_indices=mapping(whole(), keys=int)
 )
 
 
@@ -255,50 +236,34 @@ def rising(name: str) -> Any:
 
 
 NUMBERS = {
-    "StandardScaler": State(
+    "StandardScaler": COPYING
+    | State(
         with_mean=flag(),
         with_std=flag(),
-        copy=flag(),
-        n_features_in_=size("columns"),
         n_samples_seen_=either(number(0), array("iuf", "columns", low=0)),
         mean_=maybe(array("f", "columns")),
         var_=maybe(array("f", "columns", finite=False)),
         scale_=maybe(scale()),
-        sizes={"width": same_width},
     ),
-    "MinMaxScaler": State(
-        n_features_in_=size("columns"),
-        n_samples_seen_=number(0),
-        clip=flag(),
-        copy=flag(),
+    "MinMaxScaler": SCALING
+    | State(
         min_=array("f", "columns"),
-        scale_=scale(),
         data_min_=array("f", "columns"),
         data_max_=array("f", "columns"),
         data_range_=array("f", "columns"),
-        sizes={"width": same_width},
     ),
-    "MaxAbsScaler": State(
-        n_features_in_=size("columns"),
-        n_samples_seen_=number(0),
-        clip=flag(),
-        copy=flag(),
+    "MaxAbsScaler": SCALING
+    | State(
         max_abs_=array("f", "columns"),
-        scale_=scale(),
-        sizes={"width": same_width},
     ),
-    "RobustScaler": State(
-        n_features_in_=size("columns"),
+    "RobustScaler": COPYING
+    | State(
         with_centering=flag(),
         with_scaling=flag(),
-        copy=flag(),
         center_=maybe(array("f", "columns")),
         scale_=maybe(scale()),
-        sizes={"width": same_width},
     ),
-    "Normalizer": State(
-        norm=text("l1", "l2", "max"), copy=flag(), n_features_in_=size("columns"), sizes={"width": same_width}
-    ),
+    "Normalizer": COPYING | State(norm=text("l1", "l2", "max")),
     "VarianceThreshold": State(
         lambda its: None if np.any(its["variances_"] > its["threshold"]) else "variances_ leaves no column",
         threshold=number(0),
@@ -318,25 +283,22 @@ NUMBERS = {
         n_output_features_=size("width"),
         _n_out_full=whole(),
     ),
-    "PowerTransformer": State(
+    "PowerTransformer": COPYING
+    | State(
         lambda its: None if its["standardize"] == ("_scaler" in its) else "_scaler does not go with standardize",
         method=text("box-cox", "yeo-johnson"),
         standardize=flag(),
-        copy=flag(),
-        n_features_in_=size("columns"),
         lambdas_=array("f", "columns"),
         _scaler=optional(part(columns="columns")),
-        sizes={"width": same_width},
     ),
-    "QuantileTransformer": State(
+    "QuantileTransformer": KEEPING
+    | State(
         rising("quantiles_"),
         rising("references_"),
         output_distribution=text("uniform", "normal"),
-        n_features_in_=size("columns"),
         n_quantiles_=size("quantiles"),
         references_=array("f", "quantiles", low=0, high=1),
         quantiles_=array("f", "quantiles", "columns"),
-        sizes={"width": same_width},
     ),
     "KBinsDiscretizer": State(
         wrong_bins,
@@ -452,80 +414,69 @@ def step(columns: str, width: str) -> Rule:
     return either(part(columns=columns, width=width), maybe(text("passthrough", "drop")))
 
 
-def chain() -> Rule:
+def _named(value: Any, parts: int) -> list[Any]:
+    """Steps with their names, and with their columns where they are three parts."""
+    if not isinstance(value, list) or (not value and parts == 2):
+        raise Mismatch("is no list of steps")
+    for named in value:
+        if not isinstance(named, (tuple, list)) or len(named) != parts or not isinstance(named[0], str):
+            raise Mismatch("holds a step without a name" if parts == 2 else "holds a step without a name or columns")
+    return value
+
+
+@rule
+def chain(value: Any, scope: Scope) -> None:
     """Named steps in a row: what one gives, the next takes."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, list) or not value:
-            raise Mismatch("is no list of steps")
-        given: int | None = None
-        for number_, named in enumerate(value):
-            if not isinstance(named, (tuple, list)) or len(named) != 2 or not isinstance(named[0], str):
-                raise Mismatch("holds a step without a name")
-            inner = scope.inner(named[1])
-            if inner is None:
-                maybe(text("passthrough")).test(named[1], scope)
-                continue
-            scope.fitted = inner.fitted if number_ == 0 else scope.fitted and inner.fitted
-            takes = inner.sizes.get("columns")
-            if given is not None and takes is not None and takes != given:
-                raise Mismatch(f"gives {given} columns to a step that takes {takes}")
-            if number_ == 0 and takes is not None:
-                scope.bind("columns", takes)
-            given = inner.sizes.get("width")
-            if "classes" in inner.sizes and number_ == len(value) - 1:
-                scope.bind("classes", inner.sizes["classes"])
-        if given is not None:
-            scope.bind("width", given)
-
-    return Rule(test)
+    given: int | None = None
+    for number_, (_, made) in enumerate(_named(value, 2)):
+        inner = scope.inner(made)
+        if inner is None:
+            maybe(text("passthrough")).test(made, scope)
+            continue
+        scope.fitted = inner.fitted if number_ == 0 else scope.fitted and inner.fitted
+        takes = inner.sizes.get("columns")
+        if given is not None and takes is not None and takes != given:
+            raise Mismatch(f"gives {given} columns to a step that takes {takes}")
+        if number_ == 0 and takes is not None:
+            scope.bind("columns", takes)
+        given = inner.sizes.get("width")
+        if "classes" in inner.sizes and number_ == len(value) - 1:
+            scope.bind("classes", inner.sizes["classes"])
+    if given is not None:
+        scope.bind("width", given)
 
 
-def beside() -> Rule:
+@rule
+def beside(value: Any, scope: Scope) -> None:
     """Named steps side by side: all take the same columns, and what they give is joined."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, list) or not value:
-            raise Mismatch("is no list of steps")
-        widths: list[int | None] = []
-        for named in value:
-            if not isinstance(named, (tuple, list)) or len(named) != 2 or not isinstance(named[0], str):
-                raise Mismatch("holds a step without a name")
-            inner = scope.inner(named[1])
-            if inner is None:
-                text("passthrough", "drop").test(named[1], scope)
-                widths.append(None if named[1] == "passthrough" else 0)
-                continue
-            scope.fitted = scope.fitted and inner.fitted
-            if "columns" in inner.sizes:
-                scope.bind("columns", inner.sizes["columns"])
-            widths.append(inner.sizes.get("width"))
-        if None not in widths:
-            scope.bind("width", sum(width or 0 for width in widths))
-
-    return Rule(test)
+    widths: list[int | None] = []
+    for _, made in _named(value, 2):
+        inner = scope.inner(made)
+        if inner is None:
+            text("passthrough", "drop").test(made, scope)
+            widths.append(None if made == "passthrough" else 0)
+            continue
+        scope.fitted = scope.fitted and inner.fitted
+        if "columns" in inner.sizes:
+            scope.bind("columns", inner.sizes["columns"])
+        widths.append(inner.sizes.get("width"))
+    if None not in widths:
+        scope.bind("width", sum(width or 0 for width in widths))
 
 
-def chosen_columns() -> Rule:
+@rule
+def chosen_columns(value: Any, scope: Scope) -> None:
     """Fitted steps, each with its own columns."""
-
-    def test(value: Any, scope: Scope) -> None:
-        if not isinstance(value, list):
-            raise Mismatch("is no list of steps")
-        for named in value:
-            if not isinstance(named, (tuple, list)) or len(named) != 3 or not isinstance(named[0], str):
-                raise Mismatch("holds a step without a name or columns")
-            inner = scope.inner(named[1])
-            if inner is None:
-                text("passthrough", "drop").test(named[1], scope)
-            elif not inner.fitted and np.size(named[2]):
-                raise Mismatch("holds a step that is not fitted")
-            elif "columns" in inner.sizes and isinstance(named[2], (list, np.ndarray)):
-                scope.bind(len(named[2]), inner.sizes["columns"])
-            for column in named[2] if isinstance(named[2], (list, np.ndarray)) else ():
-                either(whole(below="columns"), text(), flag()).test(column, scope)
-
-    return Rule(test)
+    for _, made, columns in _named(value, 3):
+        inner, listed = scope.inner(made), isinstance(columns, (list, np.ndarray))
+        if inner is None:
+            text("passthrough", "drop").test(made, scope)
+        elif not inner.fitted and np.size(columns):
+            raise Mismatch("holds a step that is not fitted")
+        elif "columns" in inner.sizes and listed:
+            scope.bind(len(columns), inner.sizes["columns"])
+        for column in columns if listed else ():
+            either(whole(below="columns"), text(), flag()).test(column, scope)
 
 
 STEPS = {
@@ -533,12 +484,11 @@ STEPS = {
     **MACHINES,
     "CountVectorizer": VECTORIZER,
     "TfidfVectorizer": VECTORIZER | State(norm=maybe(text("l1", "l2")), _tfidf=part(columns="words")),
-    "TfidfTransformer": State(
+    "TfidfTransformer": KEEPING
+    | State(
         norm=maybe(text("l1", "l2")),
         use_idf=flag(),
-        n_features_in_=size("columns"),
         idf_=optional(array("f", "columns")),
-        sizes={"width": same_width},
     ),
     "OneHotEncoder": ONE_HOT,
     "OrdinalEncoder": ORDINAL,

@@ -130,24 +130,24 @@ class Kernel(Part):
 
     def __add__(self, other: Any) -> "Kernel":
         if isinstance(other, Kernel):
-            return _algebra().Sum(self, other)
+            return _kernels().Sum(self, other)
         return self if is_number(other) and other == 0 else NotImplemented  # sum([k1, k2]) starts at 0
 
     __radd__ = __add__
 
     def __mul__(self, other: Any) -> "Kernel":
         if isinstance(other, Kernel):
-            return _algebra().Product(self, other)
+            return _kernels().Product(self, other)
         if not is_number(other):
             return NotImplemented
-        scaled = _algebra().Scaled(self, other)
+        scaled = _kernels().Scaled(self, other)
         scaled.check()
         return scaled
 
     __rmul__ = __mul__
 
     def __pow__(self, exponent: Any) -> "Kernel":
-        power = _algebra().Power(self, exponent)
+        power = _kernels().Power(self, exponent)
         power.check()
         return power
 
@@ -161,15 +161,15 @@ class Kernel(Part):
 
     def on(self, columns: Any) -> "Kernel":
         """This kernel on some columns: positions, a slice, a mask, or names of columns of a data frame."""
-        return _wrappers().On(self, columns)
+        return _kernels().On(self, columns)
 
     def times(self, function: Any) -> "Kernel":
         """f(x) k(x, z) f(z), where ``function`` takes all items X and gives one number for each."""
-        return _wrappers().Times(self, function)
+        return _kernels().Times(self, function)
 
     def normalised(self) -> "Kernel":
         """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z)."""
-        return _wrappers().Normalised(self)
+        return _kernels().Normalised(self)
 
     # --- text and equality --------------------------------------------------------------------------------------------
 
@@ -186,16 +186,10 @@ class Kernel(Part):
         return True
 
 
-def _algebra():
-    from empirisk.kernels import algebra  # it builds on this module
+def _kernels():
+    from empirisk import kernels  # they build on this module
 
-    return algebra
-
-
-def _wrappers():
-    from empirisk.kernels import wrappers
-
-    return wrappers
+    return kernels
 
 
 def _changed(kernel: Kernel) -> list[str]:

@@ -185,6 +185,7 @@ def _exponential(line):
                 total = TERMS32[0]
                 for term in TERMS32[1:]:
                     total = total * r + term
+                # 2^k: the exponent, 127 more than k, stands above the 23 bits of the fraction.
                 bits = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))
                 value = total * _of_bits(bits)  # type: ignore[call-arg]
                 line[j] = value if x >= LEAST32 else ZERO32
@@ -200,7 +201,7 @@ def _exponential(line):
             total = TERMS64[0]
             for term in TERMS64[1:]:
                 total = total * r + term
-            value = total * _of_bits((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]
+            value = total * _of_bits((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]  # as above, 52 bits
             line[j] = value if x >= LEAST64 else 0.0
 
     return double

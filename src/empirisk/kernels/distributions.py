@@ -12,10 +12,9 @@ from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import Kernel, require_positive
 from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, take
-from empirisk.kernels.tiles import dtype_of, mirror, require_same_columns, result
+from empirisk.kernels.tiles import by_rows, dtype_of, mirror, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
 from empirisk.kernels.wrappers import Cosine
-from empirisk.linalg.threads import in_threads
 
 RANGE = 700.0  # exp of more is no number any more
 POINTS = 4096  # on each side of a block of points
@@ -186,17 +185,11 @@ class ExpectedLikelihood(Cosine):
     def between(self, A, B=None, out=None):
         others = A if B is None else B
         require_same_columns(A.groups[0], others.groups[0])
-        out = result(len(A), len(others), np.float64, out)
 
-        def run(i: int) -> None:
-            start = i if B is None else 0
-            logarithms = self._logarithms(take(A, slice(i, i + 1)), take(others, slice(start, None)))
-            out[i, start:] = np.exp(logarithms)
+        def fill_row(i: int, start: int, line: NDArray) -> None:
+            line[start:] = np.exp(self._logarithms(take(A, slice(i, i + 1)), take(others, slice(start, None))))
 
-        in_threads(run, range(len(A)))
-        if B is None:
-            mirror(out)
-        return out
+        return by_rows(A, B, out, fill_row)
 
     def norms(self, A):
         return np.exp(self._logarithms(A, A))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 from typing import Any
 
@@ -16,9 +17,8 @@ from empirisk.kernels.base import require_positive, require_whole
 from empirisk.kernels.counts import CountKernel, digest
 from empirisk.kernels.graph_arrays import Network, read_all, weights_of
 from empirisk.kernels.items import Objects, as_objects
-from empirisk.kernels.tiles import mirror, result
+from empirisk.kernels.tiles import by_rows, mirror
 from empirisk.kernels.wrappers import Cosine
-from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 
@@ -147,6 +147,7 @@ class WeisfeilerLehman(CountKernel):
         return bag
 
 
+@dataclass(eq=False, repr=False)
 class RandomWalk(Cosine):
     """Shared walks: k(G, H) = sum_l decay^l (pairs of walks of length l in G and H with the same labels on the way).
 
@@ -176,20 +177,12 @@ class RandomWalk(Cosine):
 
     takes = "graphs"
 
-    def __init__(
-        self,
-        decay: float = 0.05,
-        length: int | None = None,
-        *,
-        node_label: str = "label",
-        edge_label: str = "label",
-        normalise: bool = False,
-    ):
-        self.decay = decay
-        self.length = length
-        self.node_label = node_label
-        self.edge_label = edge_label
-        self.normalise = normalise
+    decay: float = 0.05
+    length: int | None = None
+    _: KW_ONLY
+    node_label: str = "label"
+    edge_label: str = "label"
+    normalise: bool = False
 
     def check(self):
         require_positive(self.decay, "decay")
@@ -225,18 +218,14 @@ class RandomWalk(Cosine):
 
     def plain_block(self, A, B, out):
         others = A if B is None else B
-        out = result(len(A), len(others), np.float64, out)
         edges = (max(len(marks) for _, _, marks in side) for side in (A, others) if len(side))
         require(16 * prod(edges), "The product of two graphs", "use smaller graphs, or labels that fewer nodes share")
 
-        def run(i: int) -> None:
-            for j in range(i if B is None else 0, len(others)):
-                out[i, j] = self._value(A.values[i], others.values[j])
+        def fill_row(i: int, start: int, line: NDArray) -> None:
+            for j in range(start, len(others)):
+                line[j] = self._value(A.values[i], others.values[j])
 
-        in_threads(run, range(len(A)))
-        if B is None:
-            mirror(out)
-        return out
+        return by_rows(A, B, out, fill_row)
 
     def plain_norms(self, A):
         return np.array([self._value(graph, graph) for graph in A])

@@ -12,7 +12,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import is_number, require_whole
 from empirisk.kernels.counts import CountKernel, number
 from empirisk.kernels.items import as_objects
-from empirisk.kernels.tiles import mirror, result
+from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.threads import in_threads
 
@@ -139,17 +139,13 @@ class Subsequence(Cosine):
 
     def plain_block(self, A, B, out):
         others = A if B is None else B
-        out = result(len(A), len(others), np.float64, out)
 
-        def run(i: int) -> None:
+        def fill_row(i: int, first: int, line: NDArray) -> None:
             word = A.word(i)
-            for start, stop in _ranges(others.starts, int(self.length) * len(word), i if B is None else 0):
-                self._row(word, others, start, stop, out[i])
+            for start, stop in _ranges(others.starts, int(self.length) * len(word), first):
+                self._row(word, others, start, stop, line)
 
-        in_threads(run, range(len(A)))
-        if B is None:
-            mirror(out)
-        return out
+        return by_rows(A, B, out, fill_row)
 
     def _row(self, word: NDArray, others: Words, start: int, stop: int, line: NDArray) -> None:
         weights = np.ones(int(self.length)) if self.blended else np.append(np.zeros(int(self.length) - 1), 1.0)

@@ -15,15 +15,16 @@ from empirisk.settings import require
 
 TILE_BYTES = 1 << 20  # a tile stays in the second cache between the product and the formula
 ROWS = 256  # a slice for one thread, the same for any number of them
+STRIP = 32  # rows of a transposed copy: they stay in the first cache
 _local = threading.local()
 DENSE_ENOUGH = 0.02  # above this share of non-zeros a dense product is faster than a sparse one
 
 Finish = Callable[[slice, slice, NDArray], None]
 
 
-def slices(length: int, step: int) -> list[slice]:
-    """Slices of one step that cover a length."""
-    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
+def slices(length: int, step: int, begin: int = 0) -> list[slice]:
+    """Slices of one step that cover a length from its begin on."""
+    return [slice(start, min(start + step, length)) for start in range(begin, length, step)]
 
 
 def result(rows: int, columns: int, dtype: Any, out: NDArray | None) -> NDArray:
@@ -44,8 +45,7 @@ def fill(out: NDArray, formula: Finish, symmetric: bool, direct: bool = False) -
     The tiles depend on the shape alone, so the bits do not depend on the number of threads. A tile is a compact array
     of its own, which compiled loops need, or with ``direct`` a view of the result.
     """
-    # A tile of half a megabyte or a megabyte stays in the cache of one core.
-    step = 512 if out.dtype == np.float32 else 256
+    step = 512 if out.dtype == np.float32 else 256  # rows and columns of a tile of at most TILE_BYTES
     rows, columns = slices(len(out), step), slices(out.shape[1], step)
     tiles = [(a, b) for i, a in enumerate(rows) for b in (columns[i:] if symmetric else columns)]
 
@@ -56,7 +56,7 @@ def fill(out: NDArray, formula: Finish, symmetric: bool, direct: bool = False) -
         if symmetric and a == b:
             mirror(work)
         elif symmetric:
-            for some in slices(len(work), 32):  # a transposed copy by strips stays in the first cache
+            for some in slices(len(work), STRIP):
                 out[b, a][:, some] = work[some].T
         if not direct:
             out[a, b] = work
@@ -76,7 +76,7 @@ def workspace(shape: tuple[int, int], dtype: Any) -> NDArray:
 
 def mirror(block: NDArray) -> None:
     """Copy the upper triangle to the lower one."""
-    for rows in slices(len(block), 64):
+    for rows in slices(len(block), STRIP):
         block[rows.stop :, rows] = block[rows, rows.stop :].T
         upper = np.triu(block[rows, rows])
         block[rows, rows] = upper + np.triu(upper, 1).T
@@ -95,7 +95,20 @@ def require_same_columns(A: Any, B: Any) -> None:
         )
 
 
-def products(A: Any, B: Any, out: NDArray | None, finish: Finish) -> NDArray:
+def by_rows(A: Any, B: Any, out: NDArray | None, fill_row: Callable[[int, int, NDArray], None]) -> NDArray:
+    """A block in threads, row by row: fill_row(i, start, line) writes line[start:]; a symmetric block is computed once.
+
+    For items that are compared one by one; B is A if None.
+    """
+    others = A if B is None else B
+    out = result(len(A), len(others), np.float64, out)
+    in_threads(lambda i: fill_row(i, i if B is None else 0, out[i]), range(len(A)))
+    if B is None:
+        mirror(out)
+    return out
+
+
+def products(A: Any, B: Any, out: NDArray | None, finish: Finish = lambda rows, columns, tile: None) -> NDArray:
     """<a_i, b_j> for all rows, then finish(rows, columns, tile) on every tile; B is A if None."""
     symmetric = B is None
     B = A if symmetric else B

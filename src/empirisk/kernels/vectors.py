@@ -31,7 +31,39 @@ SAMPLE = 1000  # rows: half a million distances give the median to a per cent
 FLOORS = {np.float32: 128.0, np.float64: 4096.0}  # norms up to here cost exponents only their last digits
 
 
-class Linear(Kernel):
+class InnerProduct(Kernel):
+    """(<x, z> + constant)^degree, the inner product itself where nothing else is said."""
+
+    sparse = True
+    degree: int = 1
+    constant: float = 0.0
+
+    def check(self):
+        require_whole(self.degree, "degree", 1)
+        require_positive(self.constant, "constant", zero=True)
+
+    def between(self, A, B=None, out=None):
+        formula = self.formula(A, A if B is None else B)
+        return products(A, B, out, self._finish) if formula is None else formula.block(out, B is None)
+
+    def _finish(self, rows: slice, columns: slice, tile: NDArray) -> None:
+        tile += tile.dtype.type(self.constant)
+        integer_power(tile, int(self.degree))
+
+    def formula(self, A, B):
+        if issparse(A) or issparse(B):
+            return None
+        require_same_columns(A, B)
+        return Formula(POLYNOMIAL, A, B, dtype_of(A), degree=int(self.degree), constant=float(self.constant))
+
+    def norms(self, A):
+        return ((squared_norms(A) + self.constant) ** int(self.degree)).astype(dtype_of(A))
+
+    def linear_part(self, A, beta):
+        return A.T @ np.asarray(beta, dtype=np.float64) if self.degree == 1 else None
+
+
+class Linear(InnerProduct):
     """The inner product k(x, z) = <x, z>.
 
     Examples
@@ -41,27 +73,8 @@ class Linear(Kernel):
            [3., 9.]])
     """
 
-    sparse = True
 
-    def between(self, A, B=None, out=None):
-        formula = self.formula(A, A if B is None else B)
-        return products(A, B, out, _as_it_is) if formula is None else formula.block(out, B is None)
-
-    def formula(self, A, B):
-        return _polynomial(A, B, 1, 0.0)
-
-    def norms(self, A):
-        return squared_norms(A).astype(dtype_of(A))
-
-    def linear_part(self, A, beta):
-        return A.T @ np.asarray(beta, dtype=np.float64)
-
-
-def _as_it_is(rows: slice, columns: slice, tile: NDArray) -> None:
-    """Nothing is left to do: the product is the kernel."""
-
-
-class Polynomial(Kernel):
+class Polynomial(InnerProduct):
     """k(x, z) = (<x, z> + constant)^degree: all monomials up to the degree.
 
     Parameters
@@ -79,43 +92,9 @@ class Polynomial(Kernel):
 
     _state = state.State(degree=state.whole(1), constant=state.number(0))
 
-    sparse = True
-
     def __init__(self, degree: int = 2, constant: float = 1.0):
         self.degree = degree
         self.constant = constant
-
-    def check(self):
-        require_whole(self.degree, "degree", 1)
-        require_positive(self.constant, "constant", zero=True)
-
-    def between(self, A, B=None, out=None):
-        formula = self.formula(A, A if B is None else B)
-        if formula is not None:
-            return formula.block(out, B is None)
-
-        def finish(rows: slice, columns: slice, tile: NDArray) -> None:
-            tile += tile.dtype.type(self.constant)
-            integer_power(tile, int(self.degree))
-
-        return products(A, B, out, finish)
-
-    def formula(self, A, B):
-        return _polynomial(A, B, int(self.degree), float(self.constant))
-
-    def norms(self, A):
-        return ((squared_norms(A) + self.constant) ** int(self.degree)).astype(dtype_of(A))
-
-    def linear_part(self, A, beta):
-        return A.T @ np.asarray(beta, dtype=np.float64) if self.degree == 1 else None
-
-
-def _polynomial(A: Any, B: Any, degree: int, constant: float) -> Formula | None:
-    """(<a_i, b_j> + constant)^degree of dense rows."""
-    if issparse(A) or issparse(B):
-        return None
-    require_same_columns(A, B)
-    return Formula(POLYNOMIAL, A, B, dtype_of(A), degree=degree, constant=constant)
 
 
 def _distinct(items: Any) -> NDArray[np.intp]:
@@ -232,7 +211,7 @@ class Gaussian(Stationary):
             return exponents.formula(EXPONENTIAL)
         # An exponent is off by the rounding of the norms of its pair. Where these are large, it is recomputed unless
         # the kernel is so small that the error does not show.
-        share = 8 * float(np.finfo(exponents.dtype).eps)
+        share = 8 * float(np.finfo(exponents.dtype).eps)  # the few roundings of a norm, twice
         return exponents.formula(EXPONENTIAL, floor=floor, bound=float(np.log(floor / largest)), share=share)
 
     def pack(self, A):

@@ -24,12 +24,31 @@ from empirisk.kernels.items import (
     take,
     width_of,
 )
-from empirisk.kernels.tiles import slices
+from empirisk.kernels.tiles import ROWS, slices
 
 CHUNK = 1024  # rows of a block that is only averaged, so that it never stands in memory as a whole
 
 
-class Times(Composed):
+class Changed(Composed):
+    """A kernel whose values change by a number of each of the two items."""
+
+    def change(self, block: NDArray, rows: NDArray, columns: NDArray) -> None:
+        """Change a block in place by the numbers of its rows and columns."""
+        raise NotImplementedError
+
+    def between(self, A, B=None, out=None):
+        items, numbers = A
+        others, columns = (None, numbers) if B is None else B
+        block = self.child("kernel").between(items, others, out)
+        self.change(block, numbers, columns)
+        return block
+
+    def pack(self, A):
+        items, numbers = A
+        return Parts(self.child("kernel").pack(items), numbers)
+
+
+class Times(Changed):
     """f(x) k(x, z) f(z) for a function of one item. Written ``k.times(f)``.
 
     Parameters
@@ -65,16 +84,8 @@ class Times(Composed):
         require_finite(factors, "function(X)")
         return Parts(items, factors)
 
-    def between(self, A, B=None, out=None):
-        items, factors = A
-        others, columns = (None, factors) if B is None else B
-        block = self.child("kernel").between(items, others, out)
-        _multiply(block, factors, columns)
-        return block
-
-    def pack(self, A):
-        items, factors = A
-        return Parts(self.child("kernel").pack(items), factors)
+    def change(self, block, rows, columns):
+        _multiply(block, rows, columns)
 
     def norms(self, A):
         items, factors = A
@@ -87,7 +98,7 @@ class Times(Composed):
 
 def _multiply(block: NDArray, rows: NDArray, columns: NDArray) -> None:
     """diag(rows) block diag(columns), in place; a symmetric block stays so to the last bit."""
-    for some in slices(len(block), 256):
+    for some in slices(len(block), ROWS):
         block[some] *= np.multiply.outer(rows[some], columns).astype(block.dtype)
 
 
@@ -207,7 +218,7 @@ class Cosine(Kernel):
         return (squares > 0).astype(self.plain_norms(take(items, slice(0, 1))).dtype)
 
 
-class Normalised(Cosine, Composed):
+class Normalised(Cosine, Changed):
     """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z). Written ``k.normalised()``.
 
     An item with k(x, x) = 0 has similarity 0 to all.
@@ -231,10 +242,6 @@ class Normalised(Cosine, Composed):
     def plain_norms(self, A):
         return self.child("kernel").norms(A)
 
-    def pack(self, A):
-        items, squares = A
-        return Parts(self.child("kernel").pack(items), squares)
-
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)}.normalised()"
 
@@ -243,7 +250,7 @@ def _inverse_roots(squares: NDArray) -> NDArray:
     return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
 
 
-class Centred(Composed):
+class Centred(Changed):
     """The kernel of phi(x) - mean of phi over the data that it is fitted on.
 
     k(x, z) - m(x) - m(z) + mean of m, where m(x) is the mean of k(x, x_i) over the data: H K H on the data itself, with
@@ -292,17 +299,9 @@ class Centred(Composed):
         items = self.child("kernel").prepare(X)
         return Parts(items, self._means(items) - self.mean_ / 2)
 
-    def between(self, A, B=None, out=None):
-        items, means = A
-        others, columns = (None, means) if B is None else B
-        block = self.child("kernel").between(items, others, out)
-        for rows in slices(len(block), 256):
-            block[rows] -= np.add.outer(means[rows], columns).astype(block.dtype)
-        return block
-
-    def pack(self, A):
-        items, means = A
-        return Parts(self.child("kernel").pack(items), means)
+    def change(self, block, rows, columns):
+        for some in slices(len(block), ROWS):
+            block[some] -= np.add.outer(rows[some], columns).astype(block.dtype)
 
     def norms(self, A):
         items, means = A

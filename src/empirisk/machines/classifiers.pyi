@@ -14,8 +14,6 @@ class SVM(Classifier):
         *,
         features: Any = ...,
         penalty: str | Penalty = ...,
-        multiclass: str = ...,
-        class_weight: dict | str | None = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -25,6 +23,8 @@ class SVM(Classifier):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
     ) -> None: ...
 
 class LogisticRegression(Classifier):
@@ -34,8 +34,6 @@ class LogisticRegression(Classifier):
         *,
         features: Any = ...,
         penalty: str | Penalty = ...,
-        multiclass: str = ...,
-        class_weight: dict | str | None = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -45,6 +43,8 @@ class LogisticRegression(Classifier):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
     ) -> None: ...
 
 class LeastSquaresClassifier(Classifier):
@@ -54,8 +54,6 @@ class LeastSquaresClassifier(Classifier):
         *,
         features: Any = ...,
         penalty: Any = ...,
-        multiclass: str = ...,
-        class_weight: dict | str | None = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -65,4 +63,6 @@ class LeastSquaresClassifier(Classifier):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
     ) -> None: ...

@@ -1,7 +1,7 @@
 """The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,28 @@ def _codes_fit(its: Mapping[str, Any]) -> str | None:
     return None
 
 
-class Classifier(ClassifierMixin, Machine):
+@dataclass(eq=False, repr=False)
+class Equation(Machine):
+    """The parameters that classifiers and regressors share."""
+
+    loss: Any
+    features: Any = None
+    penalty: str | Penalty = "l2"
+    C: float | str = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    solver: Any = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
+    random_state: Any = None
+    rule: str = "best"
+    Cs: int | ArrayLike = 20
+    cv: Any = 5
+
+
+@dataclass(eq=False, repr=False)
+class Classifier(ClassifierMixin, Equation):
     """The equation for classes:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
 
     A y of several columns of 0 and 1 holds labels of which a row may have any number: one function is learned for each,
@@ -130,40 +151,10 @@ class Classifier(ClassifierMixin, Machine):
 
     task = "classification"
 
-    def __init__(
-        self,
-        loss: str | Loss = "hinge",
-        features: Any = None,
-        penalty: str | Penalty = "l2",
-        C: float | str = 1.0,
-        *,
-        multiclass: str = "auto",
-        class_weight: dict | str | None = None,
-        fit_intercept: bool = True,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-        rule: str = "best",
-        Cs: int | ArrayLike = 20,
-        cv: Any = 5,
-    ):
-        self.loss = loss
-        self.features = features
-        self.penalty = penalty
-        self.C = C
-        self.multiclass = multiclass
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.rule = rule
-        self.Cs = Cs
-        self.cv = cv
+    loss: str | Loss = "hinge"
+    _: KW_ONLY
+    multiclass: str = "auto"
+    class_weight: dict | str | None = None
 
     @with_callbacks
     @all_or_nothing
@@ -285,7 +276,8 @@ def _targets_fit(its: Mapping[str, Any]) -> str | None:
     return None if axes == ((0, 1) if its["_single"] else (1, 2)) else "intercept_ has not the targets of the weights"
 
 
-class Regressor(RegressorMixin, MultiOutputMixin, Machine):
+@dataclass(eq=False, repr=False)
+class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     """The equation for numbers:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
 
     Several targets are fitted column by column, on shared features.
@@ -322,36 +314,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Machine):
 
     task = "regression"
 
-    def __init__(
-        self,
-        loss: str | Loss | Sequence[str | Loss] = "squared",
-        features: Any = None,
-        penalty: str | Penalty = "l2",
-        C: float | str = 1.0,
-        *,
-        fit_intercept: bool = True,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-        rule: str = "best",
-        Cs: int | ArrayLike = 20,
-        cv: Any = 5,
-    ):
-        self.loss = loss
-        self.features = features
-        self.penalty = penalty
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.random_state = random_state
-        self.rule = rule
-        self.Cs = Cs
-        self.cv = cv
+    loss: str | Loss | Sequence[str | Loss] = "squared"
 
     @with_callbacks
     @all_or_nothing

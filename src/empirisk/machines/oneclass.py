@@ -1,6 +1,6 @@
 """The one-class machine: where the data are, as a hyperplane that keeps most of them away from the origin."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ class OneClassProblem(Problem):
         return 0.5 * self.tilt**2 * float(self.design.squared_rows().mean()) / self.penalty.l2
 
 
+@dataclass(eq=False, repr=False)
 class OneClassSVM(OutlierMixin, Machine):
     """The one-class support vector machine, which tells rows like the training data from outliers:
 
@@ -90,22 +91,13 @@ class OneClassSVM(OutlierMixin, Machine):
     C = 1.0
     fit_intercept = True
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        features: Any = None,
-        *,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        max_time: float | None = None,
-    ):
-        self.nu = nu
-        self.features = features
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
+    nu: float = 0.5
+    features: Any = None
+    _: KW_ONLY
+    solver: Any = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    max_time: float | None = None
 
     @with_callbacks
     @all_or_nothing

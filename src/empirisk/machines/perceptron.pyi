@@ -9,13 +9,13 @@ class Perceptron(Classifier):
         self,
         *,
         features: Any = ...,
-        multiclass: str = ...,
-        class_weight: dict | str | None = ...,
         fit_intercept: bool = ...,
         tol: float = ...,
         max_iter: int | None = ...,
         max_time: float | None = ...,
         random_state: Any = ...,
+        multiclass: str = ...,
+        class_weight: dict | str | None = ...,
         average: bool = ...,
     ) -> None: ...
     @property

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
@@ -66,10 +66,7 @@ class Polynomial(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names such as ``x0 x1`` and ``x0^2``."""
         check_is_fitted(self)
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is not None and known is not None and not np.array_equal(np.asarray(input_features), known):
-            raise ValueError("input_features is not equal to feature_names_in_")
-        return self.expansion_.get_feature_names_out(known if input_features is None else input_features)
+        return self.expansion_.get_feature_names_out(_check_feature_names_in(self, input_features))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -132,22 +129,11 @@ class Periodic(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names such as ``sin(2 x0)``: the multiple of the base frequency and the column."""
         check_is_fitted(self)
-        names = self._column_names(input_features)
+        names = _check_feature_names_in(self, input_features)
         return np.array(
             [f"{wave}({k} {name})" for name in names for k in range(1, self.harmonics + 1) for wave in ("sin", "cos")],
             dtype=object,
         )
-
-    def _column_names(self, input_features: ArrayLike | None) -> list[str]:
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            return list(known) if known is not None else [f"x{j}" for j in range(self.n_features_in_)]
-        names = [str(name) for name in np.asarray(input_features, dtype=object)]
-        if known is not None and names != list(known):
-            raise ValueError("input_features is not equal to feature_names_in_")
-        if len(names) != self.n_features_in_:
-            raise ValueError("input_features should have length equal to number of features")
-        return names
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")

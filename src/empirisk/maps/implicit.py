@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size, take
+from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
 from empirisk.linalg.threads import in_threads
@@ -52,7 +53,7 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
         at_centres = _compiled_sums(kernel, centres, coefficients, centres) if among else np.zeros_like(coefficients)
         return at_centres, _compiled_sums(kernel, centres, coefficients, others)
     height, width = _block_shape()
-    panels = _slices(0, count, height)
+    panels = slices(count, height)
     tail = coefficients.shape[1:]
 
     def part(first: int) -> tuple[Array, Array]:
@@ -62,11 +63,11 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
             rows, c = take(centres, panel), coefficients[panel]
             if among:
                 at_centres[panel] += kernel.between(rows) @ c
-            for columns in _slices(panel.stop, count if among else 0, width):
+            for columns in slices(count if among else 0, width, panel.stop):
                 block = memory.block(rows, take(centres, columns))
                 at_centres[panel] += block @ coefficients[columns]
                 at_centres[columns] += block.T @ c
-            for columns in _slices(0, rest, width):
+            for columns in slices(rest, width):
                 # New items first: a Gram matrix that the user gives knows them by their products with the centres.
                 at_others[columns] += memory.block(take(others, columns), rows) @ c
         return at_centres, at_others
@@ -80,7 +81,7 @@ def _compiled_sums(kernel: Kernel, centres: Any, coefficients: Array, others: An
     """K(others, centres) c by the kernel's formula."""
     by_sum = coefficients.reshape(len(coefficients), -1)
     totals = np.zeros((size(others), by_sum.shape[1]))
-    for columns, rows in product(_slices(0, size(centres), SLAB), _slices(0, size(others), SLAB)):
+    for columns, rows in product(slices(size(centres), SLAB), slices(size(others), SLAB)):
         formula = kernel.formula(take(others, rows), take(centres, columns))
         assert formula is not None  # it was there for the first item
         totals[rows] += formula.sums(by_sum[columns])
@@ -92,10 +93,6 @@ def _block_shape() -> tuple[int, int]:
     entries = settings().memory // (8 * SHARE)
     height = max(1, min(ROWS, isqrt(entries // 2)))
     return height, max(1, min(COLUMNS, entries // height))
-
-
-def _slices(begin: int, end: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, end)) for start in range(begin, end, step)]
 
 
 class _Memory:

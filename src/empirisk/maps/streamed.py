@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import size, take, validated
+from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads
@@ -224,18 +226,14 @@ def project(raw: NDArray, projection: NDArray) -> NDArray:
     """raw @ projection, over fixed slices of rows in threads: the bits do not depend on the number of threads."""
     out = np.empty((len(raw), projection.shape[1]), raw.dtype)
 
-    def run(start: int) -> None:
-        rows = slice(start, start + ROWS_AT_ONCE)
-        np.matmul(raw[rows], projection, out=out[rows])
-
-    in_threads(run, range(0, len(raw), ROWS_AT_ONCE))
+    in_threads(lambda rows: np.matmul(raw[rows], projection, out=out[rows]), slices(len(raw), ROWS_AT_ONCE))
     return out
 
 
 def row_blocks(rows: int, width: int) -> list[slice]:
     """Slices of rows whose features take 32 megabytes, or a small part of the budget."""
     step = max(64, min(BLOCK_BYTES, settings().memory // 32) // (8 * max(width, 1)))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    return slices(rows, step)
 
 
 WAYS = ("uniform", "kmeans", "leverage")
@@ -246,6 +244,7 @@ UNIFORM = 0.1  # share of the chances that all rows have alike, so that none is 
 BLOCK_ENTRIES = 1 << 22  # numbers of a block of k(x, z): 32 megabytes
 
 
+@dataclass(eq=False, repr=False)
 class Nystrom(StreamedMap):
     """phi(x) = L^-1/2 U' k(x, z) from landmarks z_1..z_m, with k(z_i, z_j) = (U L U')_ij.
 
@@ -287,18 +286,11 @@ class Nystrom(StreamedMap):
         landmarks_=state.items("landmarks", "columns"), projection_=state.array("f", "landmarks", "width")
     )
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        rank: int = 100,
-        landmarks: str | ArrayLike = "uniform",
-        *,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.rank = rank
-        self.landmarks = landmarks
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    rank: int = 100
+    landmarks: str | ArrayLike = "uniform"
+    _: KW_ONLY
+    random_state: Any = None
 
     def fit(self, X: ArrayLike, y: Any = None) -> "Nystrom":
         """Choose the landmarks and factor their Gram matrix."""
@@ -369,9 +361,7 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
         core.flat[:: rank + 1] += ridge * shares
         weight = linalg.solve_triangular(linalg.cholesky(core, lower=True), np.eye(rank), lower=True).T
         scores = norms.copy()
-        step = max(64, BLOCK_ENTRIES // rank)
-        for start in range(0, rows, step):
-            part = slice(start, start + step)
+        for part in slices(rows, max(64, BLOCK_ENTRIES // rank)):
             scores[part] -= np.sum((kernel.between(take(items, part), subset) @ weight) ** 2, axis=1)
         scores = np.clip(scores / ridge, 0.0, 1.0)
         total = float(scores.sum())

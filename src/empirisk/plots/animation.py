@@ -137,11 +137,12 @@ def animate(
     path = None if file is None else Path(file)
     if path is not None and path.suffix.lower() not in SUFFIXES:
         raise EmpiriskError(f"file={str(file)!r} must end in .gif or .html.")
-    film = Film(_scene(_kind(machine, y) if kind == "auto" else kind, machine, X, y, columns, held, int(frames)), fps)
+    chosen = _kind(machine, y) if kind == "auto" else kind
+    film = Film(_scene(chosen, machine, X, y, columns, held, int(frames)), fps)
     if path is None:
         return film
     if path.suffix.lower() == ".gif":
-        film.save(path, writer=PillowWriter(fps=fps), dpi=DPI)
+        film.save(path, writer=PillowWriter(fps), dpi=DPI)
     else:
         page = f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{type(machine).__name__}</title>\n'
         path.write_text(f"{page}{film.to_html()}</html>\n", encoding="utf-8")

@@ -9,13 +9,22 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.planes import HELD, Plane, Surface, border, paint, plane, ring, scatter
+from empirisk.plots.planes import (
+    Plane,
+    border,
+    cells,
+    finished,
+    paint,
+    plane,
+    require_fitted,
+    ring,
+    scatter,
+    two_kinds,
+)
 
 
 def voronoi(
@@ -55,35 +64,24 @@ def voronoi(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['cluster 0 (2)', 'cluster 1 (2)', 'mean']
     """
-    require_fitted(machine, "predict")
+    require(machine, "predict")
     flat = plane(X, columns, held, resolution)
-    labels = np.asarray(machine.predict(X))
-    cells = np.asarray(machine.predict(flat.rows))
-    count = int(max(labels.max(), cells.max())) + 1
-    axes = style.canvas(axes, (6.6, 4.6))
-    paint_cells(axes, flat, cells, count)
+    labels, codes = np.asarray(machine.predict(X)), np.asarray(machine.predict(flat.rows))
+    count = int(max(labels.max(), codes.max())) + 1
+    axes = style.canvas(axes, style.WIDE)
+    paint(axes, flat, cells(codes, count))
     sizes = np.bincount(labels, minlength=count)
     scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
     mark_means(axes, means_of(machine, flat))
-    names = (style.plain(name, 40) for name in flat.names)
-    return style.finished(axes, f"{type(machine).__name__}: cells of {count} clusters", *names, grid=False)
+    return finished(axes, flat, f"{type(machine).__name__}: cells of {count} clusters", held)
 
 
-def require_fitted(machine: Any, method: str) -> None:
+def require(machine: Any, method: str) -> None:
     """Raise a sentence unless the machine is fitted and can answer."""
     name = type(machine).__name__
     if not hasattr(machine, method):
         raise EmpiriskError(f"The {name} has no {method}, which this view asks for; give a machine that has.")
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        raise EmpiriskError(f"The {name} is not fitted; call its fit(X) before drawing it.") from None
-
-
-def paint_cells(axes: Axes, flat: Plane, cells: NDArray, count: int) -> None:
-    """The cells in pale colours, and the lines between them."""
-    inside = np.where(cells == np.arange(count)[:, None], 0.5, -0.5)
-    paint(axes, flat, Surface(cells, inside))
+    require_fitted(machine, "fit(X)")
 
 
 def means_of(machine: Any, flat: Plane) -> NDArray | None:
@@ -97,21 +95,15 @@ def means_of(machine: Any, flat: Plane) -> NDArray | None:
 def mark_means(axes: Axes, means: NDArray | None) -> None:
     """Crosses at the means."""
     if means is not None:
-        axes.scatter(
-            *means.T, s=110, marker="X", color="white", edgecolors=style.INK, linewidths=1.2, zorder=4, label="mean"
-        )
+        look: dict[str, Any] = {"s": 110, "marker": "X", "color": "white", "edgecolors": style.INK, "zorder": 4}
+        axes.scatter(*means.T, linewidths=1.2, label="mean", **look)
 
 
 NAMED = 60  # leaves whose names can be read below the axes
 
 
 def dendrogram(
-    machine: Any,
-    *,
-    n_clusters: int | None = None,
-    leaves: int = 40,
-    names: Any = None,
-    axes: Axes | None = None,
+    machine: Any, *, n_clusters: int | None = None, leaves: int = 40, names: Any = None, axes: Axes | None = None
 ) -> Figure:
     """Draw the merges of a `Hierarchical` by their height, and where the tree is cut.
 
@@ -139,7 +131,7 @@ def dendrogram(
     >>> sorted(text.get_text() for text in figure.axes[0].get_xticklabels())
     ['0', '1', '2', '3']
     """
-    require_fitted(machine, "cut")
+    require(machine, "cut")
     check_count("leaves", leaves, low=2)
     merges = machine.linkage_
     count = machine.n_clusters_ if n_clusters is None else int(check_count("n_clusters", n_clusters) or 1)
@@ -155,7 +147,7 @@ def dendrogram(
     _branches(axes, shown, height)
     if count > 1:
         axes.axhline(height, color=style.INK, linestyle="--", linewidth=1.0, label=f"cut into {count} clusters")
-        axes.legend(loc="upper right", fontsize=style.SMALL, framealpha=0.9, edgecolor=style.FAINT)
+        style.inside(axes, "upper right")
     style.dress(axes, f"{machine.linkage.capitalize()} linkage of {len(merges) + 1} leaves", "leaves", "distance")
     axes.grid(False, axis="x")
     places = 5 + 10 * np.arange(len(shown["ivl"]))  # where SciPy puts the leaves
@@ -167,7 +159,7 @@ def dendrogram(
 
 def _between(heights: NDArray, count: int) -> float:
     """A height that cuts into so many clusters: halfway between two merges."""
-    padded = np.concatenate([[0.0], heights, [1.1 * heights[-1]]])
+    padded = np.concatenate([[0.0], heights, [1.1 * heights[-1]]])  # above the last merge all are one
     return float(padded[len(heights) + 1 - count : len(heights) + 3 - count].mean())
 
 
@@ -193,6 +185,7 @@ def _extent(across: Any, up: Any, brackets: list) -> tuple[float, float]:
     return low, high
 
 
+#: From where no data are to where they are dense: never so dark that points are lost on it.
 SHADES = LinearSegmentedColormap.from_list("density", ["white", style.pale(style.PALETTE[0], 0.75)])
 #: Lines are drawn where these shares of the rows are less likely.
 SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
@@ -235,11 +228,11 @@ def density(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['rows (55)', 'anomalies (5)', 'threshold']
     """
-    require_fitted(machine, "score_samples")
+    require(machine, "score_samples")
     flat = plane(X, columns, held, resolution)
     own = np.asarray(machine.score_samples(X), dtype=np.float64)
     values = np.asarray(machine.score_samples(flat.rows), dtype=np.float64)
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     levels = np.unique(np.quantile(own, SHARES))
     picture = flat.shaped(values)
     if len(levels) > 1:
@@ -247,19 +240,13 @@ def density(
     axes.contour(flat.across, flat.up, picture, levels=levels, colors="0.6", linestyles="-", linewidths=0.7, zorder=1)
     offset = getattr(machine, "offset_", None)
     strange = own < (-np.inf if offset is None else offset)
-    for k, (label, rows) in enumerate((("rows", ~strange), ("anomalies", strange))):
-        if rows.any():
-            look: dict[str, Any] = {"color": style.colour(5 * k), "marker": style.marker(k), "zorder": 2}
-            axes.scatter(*flat.points[rows].T, s=20, label=f"{label} ({rows.sum()})", linewidths=0.4, **look)
+    two_kinds(axes, flat, strange, "rows", "anomalies")
     if offset is not None and border(axes, flat, values, float(offset), "-", 1.6) is not None:
         axes.plot([], [], "-", color=style.INK, linewidth=1.6, label="threshold")
     mark_means(axes, means_of(machine, flat))
-    axes.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
-    names = (style.plain(name, 40) for name in flat.names)
-    return style.finished(axes, f"{type(machine).__name__}: log-density", *names, grid=False)
+    return finished(axes, flat, f"{type(machine).__name__}: log-density", held)
 
 
-INSIDE = LinearSegmentedColormap.from_list("inside", ["white", style.pale(style.PALETTE[0], 0.7)])
 LEVELS = 7  # contours that can be told apart by their shade
 
 
@@ -304,31 +291,20 @@ def outliers(
     name = type(machine).__name__
     if not (hasattr(machine, "decision_function") and hasattr(machine, "predict")) or hasattr(machine, "classes_"):
         raise EmpiriskError(f"The {name} does not tell outliers; give a fitted machine such as er.OneClassSVM.")
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        raise EmpiriskError(f"The {name} is not fitted; call its fit(X) before drawing it.") from None
+    require_fitted(machine, "fit(X)")
     flat = plane(X, columns, held, resolution)
     values = np.asarray(machine.decision_function(flat.rows), dtype=np.float64).ravel()
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     if values.max() > 0:
         levels = np.linspace(0.0, float(values.max()), LEVELS)
         picture = flat.shaped(values)
-        axes.contourf(flat.across, flat.up, picture, levels=levels, cmap=INSIDE, zorder=0, extend="max")
+        axes.contourf(flat.across, flat.up, picture, levels=levels, cmap=SHADES, zorder=0, extend="max")
         axes.contour(flat.across, flat.up, picture, levels=levels[1:], colors=style.FAINT, linewidths=0.7, zorder=1)
     line = border(axes, flat, values, 0.0, "-", 1.4)
-    inside = np.asarray(machine.predict(X)) > 0
-    for k, (label, rows) in enumerate((("inside", inside), ("outside", ~inside))):
-        number = 5 * k  # two colours far apart
-        look = {"color": style.colour(number), "marker": style.marker(k), "zorder": 2}
-        label = f"{label} ({np.count_nonzero(rows)})"
-        axes.scatter(*flat.points[rows].T, s=24, edgecolors=style.INK, linewidths=0.4, label=label, **look)
+    two_kinds(axes, flat, np.asarray(machine.predict(X)) <= 0, "inside", "outside")
     if line is not None:
         axes.plot([], [], color=style.INK, lw=1.4, label="boundary")
     support = np.asarray(getattr(machine, "support_", []), dtype=int)
     if len(support) and support.max() < len(flat.points):
         ring(axes, flat.points[support])
-    axes.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
-    first, second = (style.plain(column, 40) for column in flat.names)
-    title = f"{name}: where the data are"
-    return style.finished(axes, f"{title}\n{HELD}" if flat.held and not held else title, first, second, grid=False)
+    return finished(axes, flat, f"{name}: where the data are", held)

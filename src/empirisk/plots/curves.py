@@ -29,17 +29,7 @@ def folds(argument: str, scores: Any, points: int) -> Array:
 def band(axes: Axes, across: Array, scores: Array, number: int, label: str) -> None:
     """Draw the mean over folds, and its spread where there are several."""
     mean = over_folds(np.nanmean, scores)
-    axes.plot(
-        across,
-        mean,
-        color=style.colour(number),
-        linestyle=style.dashes(number),
-        marker=style.marker(number),
-        ms=4.5,
-        lw=1.7,
-        label=label,
-        zorder=3,
-    )
+    axes.plot(across, mean, label=label, zorder=3, **style.look(number, marker=style.marker(number), ms=4.5))
     if scores.shape[1] > 1:
         spread = over_folds(np.nanstd, scores)
         axes.fill_between(across, mean - spread, mean + spread, color=style.colour(number), alpha=0.18, linewidth=0)
@@ -95,7 +85,7 @@ def learning_curve(
     axes = style.canvas(axes)
     band(axes, counts, learned, 1, "training")
     band(axes, counts, judged, 0, "validation")
-    if len(counts) > 1 and counts.max() > 30 * counts.min():
+    if len(counts) > 1 and counts.max() > 30 * counts.min():  # else the smallest sizes lie on each other
         axes.set_xscale("log")
     judgement = judge(learned, judged) if diagnosis is None else diagnosis
     return style.finished(axes, f"Learning curve\n{style.sentence(judgement)}", "training rows", style.plain(metric))
@@ -105,6 +95,7 @@ def judge(learned: np.ndarray, judged: np.ndarray) -> str:
     """Over- or underfitting, by the scores at the last point and their spread over folds."""
     high, low = float(np.nanmean(learned[-1])), float(np.nanmean(judged[-1]))
     gap, spread = high - low, float(np.nanstd(judged[-1]))
+    # More than two deviations, which folds alone would seldom give, and more than the fiftieth that matters.
     if gap > max(2 * spread, 0.02 * max(abs(high), abs(low))):
         return f"Overfitting: training scores {gap:.2g} higher; more rows may help."
     return "No overfitting: both scores are alike; if they are low, it underfits, and a richer machine may help."
@@ -155,7 +146,7 @@ def validation_curve(
     if not tried:
         raise EmpiriskError("values is empty; give the values of the parameter, or a ValidationCurve.")
     learned, judged = folds("train", train, len(tried)), folds("validation", validation, len(tried))
-    axes = style.canvas(axes, (6.4, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     places = _places(axes, tried)
     band(axes, places, learned, 1, "training")
     band(axes, places, judged, 0, "validation")
@@ -164,10 +155,8 @@ def validation_curve(
     axes.axvline(places[top], color=style.INK, lw=1.1, linestyle="--", label=f"best: {_short(tried[top])}")
     title = f"Validation curve\n{style.sentence(diagnosis)}" if diagnosis else "Validation curve"
     names_of_sides = 20.0  # the room that they need, in points
-    style.dress(axes, title, style.plain(parameter, 40), style.plain(metric), room=names_of_sides)
     _name_sides(axes, places, top, learned, judged)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, title, style.plain(parameter, 40), style.plain(metric), room=names_of_sides)
 
 
 def _places(axes: Axes, tried: list[Any]) -> Array:
@@ -177,11 +166,11 @@ def _places(axes: Axes, tried: list[Any]) -> Array:
     if not numeric:
         places = np.arange(len(tried), dtype=np.float64)
         axes.set_xticks(places, [style.plain(value, 14) for value in tried])
-        if sum(min(len(str(value)), 14) for value in tried) > 50:
+        if sum(min(len(str(value)), 14) for value in tried) > 50:  # letters that fit below the axes
             axes.tick_params(axis="x", rotation=45)
         return places
     places = np.asarray(tried, dtype=np.float64)
-    if places.min() > 0 and places.max() >= 50 * places.min():
+    if places.min() > 0 and places.max() >= 50 * places.min():  # nearly two decades
         axes.set_xscale("log")
     return places
 
@@ -203,20 +192,11 @@ def _name_sides(axes: Axes, places: Array, top: int, learned: Array, judged: Arr
     order = np.argsort(places)
     for end, side in ((order[0], "left"), (order[-1], "right")):
         lost = sign * (means[top] - means[end])
-        if not lost > slack:
+        if not lost > slack:  # also where it is not known
             continue
         name = "underfitting" if sign * (training[top] - training[end]) > lost / 2 else "overfitting"
-        axes.text(
-            0.0 if side == "left" else 1.0,
-            1.01,
-            name,
-            transform=axes.transAxes,
-            ha=side,
-            va="bottom",
-            fontsize=style.SMALL,
-            style="italic",
-            color=style.SOFT,
-        )
+        look: dict[str, Any] = {"fontsize": style.SMALL, "style": "italic", "color": style.SOFT}
+        axes.text(float(side == "right"), 1.01, name, transform=axes.transAxes, ha=side, va="bottom", **look)
 
 
 #: Bars beyond this number are drawn as one shape.
@@ -250,7 +230,7 @@ def luck(errors: int, n: int, rate: float = 0.5, *, axes: Axes | None = None) ->
     ['observed: 2', 'expected: 5', '2 or fewer: 0.0547', 'more errors']
     """
     found = luck_of(errors, n, rate)
-    low, high = binom.ppf([1e-6, 1 - 1e-6], n, rate)
+    low, high = binom.ppf([1e-6, 1 - 1e-6], n, rate)  # beyond these counts no bar is seen
     counts = np.arange(max(0, low - 1), min(n, high + 1) + 1).astype(int)
     heights = binom.pmf(counts, n, rate)
     axes = style.canvas(axes)

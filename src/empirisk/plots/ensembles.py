@@ -13,12 +13,13 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
+from sklearn.metrics import root_mean_squared_error, zero_one_loss
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.planes import classes_of, numbered
+from empirisk.plots.planes import classes_of, leads, numbered
 from empirisk.plots.style import colour, plain
 from empirisk.trees.text import Labels
 
@@ -85,7 +86,7 @@ def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
         axes.text(*place, box.text, fontsize=FONT, ha="left", va="center", bbox=_frame(colours[box.node]))
     for box in boxes:
         for after, answer in zip(box.after or (), ("yes", "no"), strict=False):
-            bend = left[after.depth] - 0.65 * GAP
+            bend = left[after.depth] - 0.65 * GAP  # with room for the answer behind it
             _join(axes, (left[box.depth] + box.width, bend, left[after.depth]), (box.row, after.row), answer)
     return figure
 
@@ -116,14 +117,10 @@ def _arranged(labels: Labels, max_depth: int | None) -> tuple[list[_Box], int]:
 
 
 def _leaves_below(labels: Labels, node: int) -> int:
-    waiting, count = [node], 0
-    while waiting:
-        node = waiting.pop()
-        if labels.nodes.feature[node] < 0:
-            count += 1
-        else:
-            waiting += [int(labels.nodes.left[node]), int(labels.nodes.left[node]) + 1]
-    return count
+    if labels.nodes.feature[node] < 0:
+        return 1
+    child = int(labels.nodes.left[node])
+    return _leaves_below(labels, child) + _leaves_below(labels, child + 1)
 
 
 def _column_widths(figure: Figure, boxes: list[_Box]) -> list[float]:
@@ -145,15 +142,17 @@ def _colours(labels: Labels) -> np.ndarray:
     if labels.classes is None:
         low, high = value[:, 0].min(), value[:, 0].max()
         share = (value[:, 0] - low) / max(high - low, np.finfo(float).tiny)
-        return 0.45 * colormaps["cividis"](share)[:, :3] + 0.55
+        return 0.45 * colormaps["cividis"](share)[:, :3] + 0.55  # more than half white
     best = value.argmax(axis=1)
     base = np.array([to_rgb(colour(k)) for k in best])
     chance = 1 / value.shape[1]
+    # From a hint of the colour where the classes are alike to three quarters of it where one is alone.
     sure = 0.15 + 0.6 * np.clip((value.max(axis=1) - chance) / max(1 - chance, 1e-9), 0, 1)
     return 1 - sure[:, None] * (1 - base)
 
 
 def _frame(colour: np.ndarray) -> dict:
+    # Half the margin on each side, in units of the font; an inch has 72 points.
     return {"boxstyle": f"round,pad={PAD * 72 / 2 / FONT}", "facecolor": tuple(colour), "edgecolor": "0.35", "lw": 0.6}
 
 
@@ -200,17 +199,9 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
         raise EmpiriskError(f"The {type(machine).__name__} keeps no errors; give X and y to measure them on.")
     axes = style.canvas(axes)
     for number, (name, values) in enumerate(curves.items()):
-        axes.plot(
-            np.arange(1, len(values) + 1),
-            values,
-            color=style.colour(number),
-            linestyle=style.dashes(number),
-            lw=1.7,
-            label=name,
-            marker="o" if len(values) <= 25 else None,
-            ms=3.5,
-        )
+        axes.plot(np.arange(1, len(values) + 1), values, label=name, **style.look(number, len(values)))
     longest = max(map(len, curves.values()))
+    # A little room, so that no curve is cut in half at the sides.
     axes.set_xlim(*((0.5, 1.5) if longest == 1 else (1 - 0.01 * longest, 1.01 * longest)))
     axes.set_ylim(0 - 0.02 * max(map(np.max, curves.values())), None)
     style.whole_numbers(axes)
@@ -224,10 +215,8 @@ def staged_errors(machine: Any, X: Any, y: ArrayLike | None) -> np.ndarray:
         raise EmpiriskError(f"The {type(machine).__name__} has no staged_predict; give a machine that boosts.")
     if y is None:
         raise EmpiriskError("y is missing; give the targets of X to measure errors.")
-    known = np.asarray(y)
-    if is_classifier(machine):
-        return np.array([np.mean(np.asarray(said) != known) for said in machine.staged_predict(X)])
-    return np.array([np.sqrt(np.mean((np.asarray(said) - known) ** 2)) for said in machine.staged_predict(X)])
+    error = zero_one_loss if is_classifier(machine) else root_mean_squared_error
+    return np.array([error(np.asarray(y), said) for said in machine.staged_predict(X)])
 
 
 Array = NDArray[np.float64]
@@ -273,7 +262,8 @@ def margins(
         for count in _chosen(rounds, len(machine.alphas_)):
             curves[f"{count} rounds" if count != 1 else "1 round"] = _after(machine, count).margins(X, y)
     elif hasattr(machine, "decision_function"):
-        curves["all"] = _leads(np.asarray(machine.decision_function(X), dtype=np.float64), numbered(y, classes))
+        scores, codes = np.asarray(machine.decision_function(X), dtype=np.float64), numbered(y, classes)
+        curves["all"] = leads(scores)[codes, np.arange(len(codes))]
     else:
         raise EmpiriskError(f"The {type(machine).__name__} has no decision_function, so that it has no margins.")
     axes = style.canvas(axes)
@@ -281,27 +271,21 @@ def margins(
     limits = (-1.03, 1.03) if votes else style.padded(np.append(everything, 0.0))
     for number, (name, values) in enumerate(curves.items()):
         ordered = np.sort(values)
-        shares = np.arange(len(ordered) + 1) / len(ordered)
-        axes.step(
-            np.concatenate([limits[:1], ordered, limits[1:]]),
-            np.append(shares, 1.0),
-            where="post",
-            color=style.colour(number),
-            lw=1.7,
-            linestyle=style.dashes(number),
-            label=f"{name}: error {np.mean(values < 0):.3g}",
-        )
+        across, shares = np.concatenate([limits[:1], ordered, limits[1:]]), np.arange(len(ordered) + 1) / len(ordered)
+        label = f"{name}: error {np.mean(values < 0):.3g}"
+        axes.step(across, np.append(shares, 1.0), where="post", label=label, **style.look(number))
     axes.axvline(0, color=style.INK, lw=0.9)
     axes.set(xlim=limits, ylim=(-0.02, 1.02))
     across = "margin  y f(x) / sum of alphas" if votes else "margin  y f(x)"
-    return style.finished(
-        axes, f"{type(machine).__name__}: margins of {len(values)} rows", across, "share with no larger margin"
-    )
+    title = f"{type(machine).__name__}: margins of {len(values)} rows"
+    return style.finished(axes, title, across, "share with no larger margin")
 
 
 def _chosen(rounds: Sequence[int] | None, total: int) -> list[int]:
     if rounds is None:
-        return sorted({count for count in (1, 5, 25, 100) if count < total} | {total})
+        return sorted(
+            {count for count in (1, 5, 25, 100) if count < total} | {total}
+        )  # about equally far in logarithms
     strange = [count for count in rounds if not 1 <= count <= total]
     if strange or not len(rounds):
         raise EmpiriskError(f"rounds={list(rounds)!r} must be numbers from 1 to the {total} rounds of the machine.")
@@ -313,13 +297,3 @@ def _after(machine: Any, count: int) -> Any:
     earlier = copy(machine)
     earlier.estimators_, earlier.alphas_ = machine.estimators_[:count], machine.alphas_[:count]
     return earlier
-
-
-def _leads(scores: Array, codes: NDArray[np.intp]) -> Array:
-    """Score of the right class minus the best other one."""
-    if scores.ndim == 1:
-        return np.where(codes == 1, scores, -scores)
-    rows = np.arange(len(scores))
-    others = scores.copy()
-    others[rows, codes] = -np.inf
-    return scores[rows, codes] - others.max(axis=1)

@@ -63,17 +63,18 @@ def history(
         for problem in np.unique(problems):
             rows = problems == problem
             label = name.replace("_", " ") if len(curves) > 1 else _problem(fit, int(problem), problems)
-            _curve(drawn[0], places[rows], values[rows], number + int(problem), label)
+            drawn[0].plot(places[rows], values[rows], label=label, **style.look(number + int(problem), rows.sum()))
     values = np.concatenate(list(curves.values()))
     if log is None:
-        log = bool(values.min() > 0 and values.max() > 100 * values.min())
+        log = bool(values.min() > 0 and values.max() > 100 * values.min())  # two decades
     drawn[0].set_yscale("log" if log else "linear")
     title = f"{type(fit).__name__}: {next(iter(curves))} over the fit" if not isinstance(fit, Mapping) else "The fit"
     style.dress(drawn[0], title, LABELS[against], "objective" if "objective" in curves else "loss")
     if not single and gaps is not None:
         for problem in np.unique(problems):
             rows = problems == problem
-            _curve(drawn[1], places[rows], gaps[rows], int(problem), _problem(fit, int(problem), problems))
+            label = _problem(fit, int(problem), problems)
+            drawn[1].plot(places[rows], gaps[rows], label=label, **style.look(int(problem), rows.sum()))
         drawn[1].set_yscale("log")
         style.dress(drawn[1], "", LABELS[against], "objective - bound")
         drawn[0].set_xlabel("")
@@ -133,20 +134,6 @@ def _gaps(fit: Any, kept: Mapping[str, Any], curves: dict[str, Array], problems:
         return np.maximum(objective - certificate.dual, max(certificate.gap, np.finfo(float).tiny))
     gaps = np.asarray(kept.get("gap", ()), dtype=np.float64)
     return np.maximum(gaps, np.finfo(float).tiny) if len(gaps) == len(objective) and (gaps > 0).any() else None
-
-
-def _curve(axes: Axes, across: Array, values: Array, number: int, label: str) -> None:
-    dots = "o" if len(values) <= 40 else None
-    axes.plot(
-        across,
-        values,
-        color=style.colour(number),
-        linestyle=style.dashes(number),
-        marker=dots,
-        markersize=3.5,
-        lw=1.6,
-        label=label,
-    )
 
 
 @dataclass(frozen=True)
@@ -261,17 +248,13 @@ def valley(played: Replay, weights: tuple[int, int], tracks: list[Array]) -> Val
     # Far enough around that the floor of the valley is seen from all sides.
     across, up = (np.linspace(*style.padded(seen[:, k], 0.25), GRID) for k in (0, 1))
     base = problem.predict(end)
-    columns = []
-    for weight in weights:
-        unit = np.zeros_like(end.w)
-        unit[weight] = 1.0
-        columns.append(problem.design.dot(unit))
+    units = np.zeros((len(end.w), 2))
+    units[list(weights), (0, 1)] = 1.0
+    columns = problem.design.dot(units)
     values = np.empty((GRID, GRID))
     for i, j in np.ndindex(GRID, GRID):
-        w = end.w.copy()
-        w[list(weights)] = across[j], up[i]
-        move = w[weights[0]] - end.w[weights[0]], w[weights[1]] - end.w[weights[1]]
-        values[i, j] = problem.primal(replace(end, w=w), base + move[0] * columns[0] + move[1] * columns[1])
+        move = np.array([across[j], up[i]]) - end.w[list(weights)]
+        values[i, j] = problem.primal(replace(end, w=end.w + units @ move), base + columns @ move)
     return Valley(across, up, values)
 
 
@@ -281,25 +264,15 @@ def contours(axes: Axes, floor: Valley, lowest: float) -> None:
     span = float(finite.max()) - lowest if len(finite) else 0.0
     if span <= 0:
         return
-    levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)
+    levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)  # the innermost is seen, and not a dot
     levels = levels[(levels > finite.min()) & (levels < finite.max())]
     if len(levels):
         axes.contour(floor.across, floor.up, floor.values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
     axes.set(xlim=(floor.across[0], floor.across[-1]), ylim=(floor.up[0], floor.up[-1]))
 
 
-def objective(played: Replay, point: Point) -> float:
-    """The objective at a point."""
-    return played.problem.primal(point)
-
-
 def descent(
-    machines: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    weights: Sequence[int] = (0, 1),
-    axes: Axes | None = None,
+    machines: Any, X: Any, y: ArrayLike, *, weights: Sequence[int] = (0, 1), axes: Axes | None = None
 ) -> Figure:
     """Draw how solvers move two weights over the contours of the objective.
 
@@ -330,46 +303,30 @@ def descent(
     >>> [text.get_text().split(":")[0] for text in figure.axes[0].get_legend().get_texts()]
     ['gradient', 'Newton', 'start', 'end']
     """
-    named = _named(machines)
+    named = style.named(machines, _solver_of)
+    if not named:
+        raise EmpiriskError("machines is empty; give at least one machine.")
     played = {name: replay(machine, X, y) for name, machine in named.items()}
     pair = tuple(int(weight) for weight in weights)
     if len(pair) != 2:
         raise EmpiriskError(f"weights={weights!r} must name exactly two weights.")
     tracks = {name: track(one, pair) for name, one in played.items()}
     first = next(iter(played.values()))
-    axes = style.canvas(axes, (6.6, 4.6))
-    lowest = min(objective(one, one.points[-1]) for one in played.values())
+    axes = style.canvas(axes, style.WIDE)
+    lowest = min(one.problem.primal(one.points[-1]) for one in played.values())
     contours(axes, valley(first, pair, list(tracks.values())), lowest)
     for number, (name, way) in enumerate(tracks.items()):
-        small = 3.5 if len(way) <= 60 else 1.5
-        axes.plot(
-            *way.T,
-            color=style.colour(number),
-            linestyle=style.dashes(number),
-            marker=style.marker(number),
-            ms=small,
-            lw=1.5,
-            zorder=2 + number,
-            label=f"{style.plain(name)}: {len(way) - 2} iterations",
-        )
+        look = style.look(number, marker=style.marker(number), ms=3.5 if len(way) <= style.FEW else 1.5)
+        axes.plot(*way.T, zorder=2 + number, label=f"{style.plain(name)}: {len(way) - 2} iterations", **look)
     ways = list(tracks.values())
     axes.plot(*ways[0][0], "o", color="white", markeredgecolor=style.INK, ms=8, zorder=20, label="start", linestyle="")
     axes.plot(*ways[0][-1], "*", color=style.INK, ms=11, zorder=20, label="end", linestyle="")
     return style.finished(axes, "Descent over the objective", f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
 
 
-def _named(machines: Any) -> dict[str, Any]:
-    """The machines by name; without one they are called after their solvers."""
-    if isinstance(machines, Mapping):
-        named = {str(name): machine for name, machine in machines.items()}
-    else:
-        listed = list(machines) if isinstance(machines, Sequence) else [machines]
-        named = {}
-        for machine in listed:
-            solver = getattr(machine, "solver", None)
-            name = str(solver if isinstance(solver, str) and solver != "auto" else type(solver).__name__)
-            name = type(machine).__name__ if name in ("str", "NoneType") else name.replace("_", " ")
-            named[name if name not in named else f"{name} {len(named) + 1}"] = machine
-    if not named:
-        raise EmpiriskError("machines is empty; give at least one machine.")
-    return named
+def _solver_of(machine: Any) -> str:
+    """What a machine is called beside others: by its solver, or by its kind if that was left open."""
+    solver = getattr(machine, "solver", None)
+    if solver is None or solver == "auto":
+        return type(machine).__name__
+    return (solver if isinstance(solver, str) else type(solver).__name__).replace("_", " ")

@@ -1,6 +1,6 @@
 """Machines of one column: regressions, and the dual coefficients of a classifier as stems."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.planes import classes_of, numbered
-from empirisk.plots.style import padded
+from empirisk.plots.planes import classes_of, numbered, points
 
 Array = NDArray[np.float64]
 
@@ -31,19 +30,19 @@ def line(X: Any, resolution: int, extent: tuple[float, float] | None = None) -> 
     if values.ndim != 2 or values.shape[1] != 1 or not len(values):
         raise EmpiriskError(f"X has shape {values.shape}; a picture in one dimension needs rows with one column.")
     try:
-        points = values[:, 0].astype(np.float64)
+        values = values[:, 0].astype(np.float64)
     except (TypeError, ValueError):
         raise EmpiriskError("X holds what are not numbers; give a numeric column.") from None
-    if not np.isfinite(points).all():
+    if not np.isfinite(values).all():
         raise EmpiriskError("X holds missing or infinite values; leave these rows out.")
-    low, high = padded(points) if extent is None else extent
+    low, high = style.padded(values) if extent is None else extent
     if not low < high:
         raise EmpiriskError(f"extent={extent!r} must be two numbers, the smaller one first.")
     places = np.linspace(low, high, int(resolution))
     if frame is None:
-        return points, places, places[:, None]
+        return values, places, places[:, None]
     series = nw.new_series(frame.columns[0], places, nw.Float64(), backend=frame.implementation)
-    return points, places, series.to_frame().to_native()
+    return values, places, series.to_frame().to_native()
 
 
 def regression(
@@ -91,24 +90,23 @@ def regression(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['data', 'truth', 'C = 0.01', 'C = 1', 'C = 100']
     """
-    points, places, rows = line(X, resolution, extent)
+    known, places, rows = line(X, resolution, extent)
     targets = np.asarray(y, dtype=np.float64)
-    if targets.shape != points.shape:
-        raise EmpiriskError(f"y has shape {targets.shape}, but X has {len(points)} rows; give one number for each.")
-    table = points[:, None] if np.ndim(X) == 1 else X
+    if targets.shape != known.shape:
+        raise EmpiriskError(f"y has shape {targets.shape}, but X has {len(known)} rows; give one number for each.")
+    table = known[:, None] if np.ndim(X) == 1 else X
     curves = {
-        name: np.asarray(_fitted(machine, table, targets).predict(rows), dtype=np.float64)
+        name: np.asarray(fitted(machine, table, targets).predict(rows), dtype=np.float64)
         for name, machine in _named(machines, C).items()
     }
-    axes = style.canvas(axes, (7.0, 4.4))
-    axes.scatter(points, targets, s=18, color=style.SOFT, edgecolors="white", linewidths=0.4, label="data", zorder=2)
+    axes = style.canvas(axes, style.WIDE)
+    axes.scatter(known, targets, s=18, color=style.SOFT, edgecolors="white", linewidths=0.4, label="data", zorder=2)
     if truth is not None:
         axes.plot(places, _truth(truth, places), color=style.INK, lw=1.2, linestyle=":", label="truth", zorder=3)
     for number, (name, values) in enumerate(curves.items()):
         if values.shape != places.shape:
             raise EmpiriskError(f"{name} predicts {values.shape[1:]} numbers for a row; a picture shows one.")
-        look = {"color": style.colour(number), "linestyle": style.dashes(number)}
-        axes.plot(places, values, lw=1.8, label=style.plain(name), zorder=4, **look)
+        axes.plot(places, values, label=style.plain(name), zorder=4, **style.look(number))
     axes.set_xlim(places[0], places[-1])
     axes.set_ylim(*style.padded(np.concatenate([targets, *curves.values()])))
     return style.finished(axes, "Regression", "x", "y")
@@ -116,16 +114,7 @@ def regression(
 
 def _named(machines: Any, C: Sequence[float] | None) -> dict[str, Any]:
     """The machines by the names of their curves."""
-    if isinstance(machines, Mapping):
-        named = {str(name): machine for name, machine in machines.items()}
-    elif isinstance(machines, (list, tuple)):
-        kinds = [type(machine).__name__ for machine in machines]
-        named = {
-            kind if kinds.count(kind) == 1 else f"{kind} {kinds[: place + 1].count(kind)}": machine
-            for place, (kind, machine) in enumerate(zip(kinds, machines, strict=True))
-        }
-    else:
-        named = {type(machines).__name__: machines}
+    named = style.named(machines, lambda machine: type(machine).__name__)
     if not named or not all(hasattr(machine, "predict") for machine in named.values()):
         raise EmpiriskError("machines must be a regressor, or a list or dictionary of regressors.")
     if C is None:
@@ -136,7 +125,7 @@ def _named(machines: Any, C: Sequence[float] | None) -> dict[str, Any]:
     return {f"C = {value:g}": clone(machine).set_params(C=value) for value in C}
 
 
-def _fitted(machine: Any, X: Any, y: Any) -> Any:
+def fitted(machine: Any, X: Any, y: Any) -> Any:
     """The machine itself if it is fitted, else a fitted copy."""
     try:
         check_is_fitted(machine)
@@ -186,7 +175,7 @@ def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, a
     >>> figure.axes[0].get_legend().get_texts()[-1].get_text()
     'dual coefficient'
     """
-    points, places, rows = line(X, resolution)
+    known, places, rows = line(X, resolution)
     classes = classes_of(machine)
     if len(classes) != 2 or not (hasattr(machine, "dual_coef_") and hasattr(machine, "support_")):
         raise EmpiriskError(
@@ -195,19 +184,19 @@ def stems(machine: Any, X: Any, y: ArrayLike, *, resolution: int = RESOLUTION, a
         )
     codes = numbered(y, classes)
     support = np.asarray(machine.support_)
-    if len(codes) != len(points) or support.max(initial=-1) >= len(points):
+    if len(codes) != len(known) or support.max(initial=-1) >= len(known):
         raise EmpiriskError("X and y must be the rows that the machine was fitted to.")
-    heights = np.zeros(len(points))
+    heights = np.zeros(len(known))
     heights[support] = np.ravel(machine.dual_coef_)
-    axes = style.canvas(axes, (7.0, 4.4))
+    axes = style.canvas(axes, style.WIDE)
     values = np.asarray(machine.decision_function(rows), dtype=np.float64)
-    draw_stems(axes, (places, values), points, heights, (codes, classes))
-    title = f"{type(machine).__name__}: {np.count_nonzero(heights)} of {len(points)} rows count"
+    draw_stems(axes, (places, values), known, heights, (codes, classes))
+    title = f"{type(machine).__name__}: {np.count_nonzero(heights)} of {len(known)} rows count"
     return style.finished(axes, title, "x", "f(x) and dual coefficients")
 
 
 def draw_stems(
-    axes: Axes, curve: tuple[Array, Array], points: Array, heights: Array, labels: tuple[NDArray, NDArray]
+    axes: Axes, curve: tuple[Array, Array], known: Array, heights: Array, labels: tuple[NDArray, NDArray]
 ) -> None:
     """The function, its level 0 and its margin, the rows by class, and a stem for each."""
     codes, classes = labels
@@ -215,11 +204,9 @@ def draw_stems(
     axes.plot(places, values, color=style.INK, lw=1.6, label="f(x)", zorder=3)
     for level, dash in ((0.0, "-"), (1.0, "--"), (-1.0, "--")):
         axes.axhline(level, color=style.SOFT, lw=0.8, linestyle=dash, zorder=1)
-    axes.vlines(points, 0, heights, color=style.SOFT, lw=1.2, zorder=2)
+    axes.vlines(known, 0, heights, color=style.SOFT, lw=1.2, zorder=2)
     for k in np.unique(codes):
         own = codes == k
-        look = {"color": style.colour(k), "marker": style.marker(k), "zorder": 4}
-        axes.scatter(points[own], heights[own], s=24, edgecolors=style.INK, linewidths=0.4, **look)
-        axes.plot([], [], linestyle="", color=style.colour(k), marker=style.marker(k), label=style.plain(classes[k]))
+        points(axes, (known[own], heights[own]), k, style.plain(classes[k]), zorder=4)
     axes.plot([], [], color=style.SOFT, lw=1.2, label="dual coefficient")
     axes.set_xlim(places[0], places[-1])

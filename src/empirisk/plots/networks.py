@@ -14,6 +14,7 @@ from empirisk.nets.layers import ACTIVATIONS, activation
 from empirisk.nets.network import Network
 from empirisk.nets.tangent import Tangent
 from empirisk.plots import style
+from empirisk.plots.planes import points
 
 #: Small pictures beyond this number would be too small to see.
 MOST = 64
@@ -46,8 +47,8 @@ def activations(which: Sequence[str] = tuple(ACTIVATIONS), *, reach: float = 3.0
     z = np.linspace(-reach, reach, 601, dtype=np.float32)
     for number, name in enumerate(which):
         values = np.asarray(activation(name)(z))
-        axes.plot(z, values, color=style.colour(number), linestyle=style.dashes(number), lw=1.8, label=name)
-    axes.set(xlim=(-reach, reach), ylim=(-1.3, 1.05 * reach))
+        axes.plot(z, values, label=name, **style.look(number))
+    axes.set(xlim=(-reach, reach), ylim=(-1.3, 1.05 * reach))  # tanh ends at -1, relu rises like its input
     return style.finished(axes, "Activations", "input", "output")
 
 
@@ -139,16 +140,12 @@ def hidden_units(
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     answers = network.layer_outputs(grid)[layer]
     pictures = np.moveaxis(answers.reshape(RESOLUTION, RESOLUTION, -1), -1, 0)
-    figure = _pictures(
-        pictures, f"Layer {layer}: the answer of every unit", axes, extent=(*limits[0], *limits[1]), origin="lower"
-    )
+    placed = {"extent": (*limits[0], *limits[1]), "origin": "lower"}
+    figure = _pictures(pictures, f"Layer {layer}: the answer of every unit", axes, **placed)
     codes = np.zeros(len(rows), int) if y is None else np.unique(np.asarray(y), return_inverse=True)[1]
     for drawn in figure.axes[: len(pictures)]:
         for code in np.unique(codes):
-            points = rows[codes == code]
-            drawn.scatter(
-                *points.T, s=22, color=style.colour(code), marker=style.marker(code), edgecolor="white", lw=0.6
-            )
+            points(drawn, rows[codes == code].T, code, edgecolors="white", linewidths=0.6)
     return figure
 
 
@@ -230,9 +227,7 @@ def tangent(kernel: Tangent, X: ArrayLike, *, axes: Sequence[Axes] | None = None
     below.set_yscale("log")
     style.whole_numbers(below)
     title = f"Of {rows} patterns on {rows} rows the network is blind to {rows - seen}"
-    style.dress(below, title, "pattern on the rows, best seen first", "eigenvalue")
-    style.legend(below)
-    return style.root(above)
+    return style.finished(below, title, "pattern on the rows, best seen first", "eigenvalue")
 
 
 def tickets(found: Tickets, *, axes: Axes | None = None) -> Figure:
@@ -252,13 +247,12 @@ def tickets(found: Tickets, *, axes: Axes | None = None) -> Figure:
     'share of the weights left'
     """
     axes = style.canvas(axes)
-    _line(axes, found.kept, found.scores, 0, "score")
+    _line(axes, found.kept, found.scores, 0)
     axes.set_xscale("log")
     axes.invert_xaxis()
     best = int(np.argmax(found.scores))
     title = f"The best ticket keeps {found.kept[best]:.3g} of the weights and scores {found.scores[best]:.3g}"
-    style.dress(axes, title, "share of the weights left", "score on held-out rows")
-    return style.root(axes)
+    return style.finished(axes, title, "share of the weights left", "score on held-out rows")
 
 
 def widths(curve: WidthCurve, *, axes: Axes | None = None) -> Figure:
@@ -295,9 +289,8 @@ def _network(machine: Any) -> Network:
     return network
 
 
-def _line(axes: Axes, across: NDArray, values: NDArray, number: int, label: str) -> None:
-    look = {"color": style.colour(number), "linestyle": style.dashes(number), "lw": 1.6, "label": label}
-    axes.plot(across, values, marker="o" if len(across) <= 40 else None, markersize=3.5, **look)
+def _line(axes: Axes, across: NDArray, values: NDArray, number: int, label: str | None = None) -> None:
+    axes.plot(across, values, label=label, **style.look(number, len(across)))
 
 
 def _pictures(
@@ -305,20 +298,15 @@ def _pictures(
 ) -> Figure:
     """Small pictures on one scale of grey, or of blue and red around zero."""
     pictures = pictures[:MOST]
-    if axes is None:
-        columns = int(np.ceil(np.sqrt(len(pictures))))
-        rows = -(-len(pictures) // columns)
-        figure = style.root(style.canvas(None, (1.3 * columns + 0.6, 1.3 * rows + 0.7)))
-        figure.clear()
-        drawn = [figure.add_subplot(rows, columns, number + 1) for number in range(len(pictures))]
-    else:
-        drawn = style.panels(axes, len(pictures), (6.0, 6.0))
-        figure = style.root(drawn[0])
+    count = len(pictures)
+    new = axes is None
+    drawn = style.tiles(count, int(np.ceil(np.sqrt(count))), 1.5, 1.5) if new else style.panels(axes, count, style.SIZE)
     high = float(np.abs(pictures).max()) or 1.0
     low = -high if around_zero or pictures.min() < 0 else 0.0
     for one, picture in zip(drawn, pictures, strict=True):
         one.imshow(picture, cmap="RdBu_r" if low < 0 else "Greys", vmin=low, vmax=high, aspect="auto", **placed)
         one.set(xticks=[], yticks=[])
-    if axes is None:
+    figure = style.root(drawn[0])
+    if new:
         figure.suptitle(style.wrapped(title, 40), fontsize=style.TITLE, x=0.02, ha="left")
     return figure

@@ -57,14 +57,14 @@ def losses(
         raise EmpiriskError(f"reach={reach!r} must be a positive number.")
     found = [(name, parts.find(name)) for name in asked]
     against = _axis(found, style.checked_choice("against", against, ("auto", *TASKS)))
-    z = np.linspace(-reach, reach, 1201)
+    z = np.linspace(-reach, reach, 1201)  # closer than pixels, and zero among them
     axes = style.canvas(axes)
     highest = 0.0
     for number, (name, loss) in enumerate(found):
-        values = loss.value(np.ones_like(z), z) if against == "margin" else loss.value(np.zeros_like(z), z)
+        values = loss.value(np.full_like(z, against == "margin"), z)
         highest = max(highest, float(values[np.isfinite(values)].max()))
         label = name if isinstance(name, str) else style.plain(repr(name), 40)
-        axes.plot(z, _broken(values), color=style.colour(number), linestyle=style.dashes(number), lw=1.8, label=label)
+        axes.plot(z, _broken(values), label=label, **style.look(number))
     top = min(highest, reach + 1.0)  # one steep loss does not flatten the others
     axes.set(xlim=(-reach, reach), ylim=(-0.03 * top, 1.05 * top))
     return style.finished(axes, f"Losses of the {against}", LABELS[against], "loss")
@@ -76,10 +76,8 @@ def _axis(found: list[tuple[Any, Loss]], against: str) -> str:
         if loss.joint:
             raise EmpiriskError(f"loss={name!r} is a function of several scores; draw a loss of one number instead.")
     suitable = [axis for axis, task in TASKS.items() if all(task in loss.tasks for _, loss in found)]
-    if against == "auto" and suitable:
-        return suitable[0]
-    if against in suitable:
-        return against
+    if suitable and against in ("auto", *suitable):
+        return suitable[0] if against == "auto" else against
     if against == "auto":
         raise EmpiriskError("which mixes losses for classes and for numbers; draw them in two figures.")
     strange = next(name for name, loss in found if TASKS[against] not in loss.tasks)
@@ -88,7 +86,7 @@ def _axis(found: list[tuple[Any, Loss]], against: str) -> str:
 
 def _broken(values: np.ndarray) -> np.ndarray:
     """The curve with a gap where it jumps."""
-    jumps = np.abs(np.diff(values, append=values[-1])) > 0.5
+    jumps = np.abs(np.diff(values, append=values[-1])) > 0.5  # of a loss of 0 or 1
     return np.where(jumps & (np.ptp(values) <= 1.0), np.nan, values)
 
 
@@ -143,15 +141,7 @@ def coefficients(
     for column in order[most:]:
         axes.plot(Cs, weights[:, column], color="0.75", lw=0.8, zorder=1)
     for rank, column in enumerate(order[:most]):
-        axes.plot(
-            Cs,
-            weights[:, column],
-            color=style.colour(rank),
-            linestyle=style.dashes(rank),
-            lw=1.7,
-            zorder=2,
-            label=style.plain(named[column]),
-        )
+        axes.plot(Cs, weights[:, column], zorder=2, label=style.plain(named[column]), **style.look(rank))
     if columns > most:
         axes.plot([], [], color="0.75", lw=0.8, label=f"{columns - most} others")
     axes.axhline(0, color=style.SOFT, lw=0.8, zorder=0)
@@ -221,13 +211,11 @@ def gram(kernel: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axes |
         K = K[np.ix_(order, order)]
     low, high = float(K.min()), float(K.max())
     # A scale with a middle where similarities have a sign, else one from dark to bright.
-    signed = low < -1e-9 * max(abs(high), 1e-300)
+    signed = low < -1e-9 * max(abs(high), 1e-300)  # beyond rounding
     limit = max(abs(low), abs(high))
     span = {"cmap": "PuOr", "vmin": -limit, "vmax": limit} if signed else {"cmap": "cividis", "vmin": low, "vmax": high}
     picture = axes.imshow(K, interpolation="nearest", aspect="equal", **span)
-    bar = axes.figure.colorbar(picture, ax=axes, shrink=0.85)
-    bar.set_label("k(x, x')", fontsize=style.LABEL)
-    bar.ax.tick_params(labelsize=style.SMALL)
+    style.scale(axes, picture, "k(x, x')")
     style.dress(axes, f"Gram matrix of {len(K)} rows", "row", "row", grid=False)
     if y is not None:
         _blocks(axes, labels[order])

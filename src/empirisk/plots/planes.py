@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk import losses
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.style import INK, colour, marker, padded, pale, plain
+from empirisk.plots.style import INK, colour, marker, pale, plain
 
 Array = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def plane(X: Any, columns: Sequence[int | str], held: Mapping[Any, Any] | None, 
     seen = points[np.isfinite(points).all(axis=1)]
     if not len(seen):
         raise EmpiriskError(f"columns={columns!r} hold no row with both values; choose other columns.")
-    across, up = (np.linspace(*padded(seen[:, k], 0.08), resolution) for k in (0, 1))
+    across, up = (np.linspace(*style.padded(seen[:, k], 0.08), resolution) for k in (0, 1))
     varied = {first: np.tile(across, resolution), second: np.repeat(up, resolution)}
     rows = table.rows(varied, {k: fixed.get(k) for k in range(len(table.names)) if k not in varied})
     names = str(table.names[first]), str(table.names[second])
@@ -107,11 +107,10 @@ class _Matrix:
 
     def rows(self, varied: dict[int, Array], held: dict[int, Any]) -> NDArray:
         dtype = self._values.dtype if self._values.dtype.kind in "fO" else np.float64
+        fixed = {k: _median(self.numbers(k)) if value is None else value for k, value in held.items()}
         rows = np.empty((len(next(iter(varied.values()))), len(self.names)), dtype=dtype)
-        for column, values in varied.items():
+        for column, values in {**varied, **fixed}.items():
             rows[:, column] = values
-        for column, value in held.items():
-            rows[:, column] = _median(self.numbers(column)) if value is None else value
         return rows
 
 
@@ -181,18 +180,22 @@ class Surface:
     leads: Array
 
 
-def classes_of(machine: Any) -> NDArray:
-    """The classes of a fitted classifier, or a sentence that says what is wrong with it."""
-    name = type(machine).__name__
+def require_fitted(machine: Any, call: str) -> None:
+    """Raise a sentence that names the ``call`` unless the machine is fitted."""
     try:
         check_is_fitted(machine)
     except NotFittedError:
-        raise EmpiriskError(f"The {name} is not fitted; call its fit(X, y) before drawing it.") from None
-    except TypeError:
-        raise EmpiriskError(f"machine={machine!r} is not a classifier; give a fitted one.") from None
+        raise EmpiriskError(f"The {type(machine).__name__} is not fitted; call its {call} before drawing it.") from None
+
+
+def classes_of(machine: Any) -> NDArray:
+    """The classes of a fitted classifier, or a sentence that says what is wrong with it."""
+    if not hasattr(machine, "fit"):
+        raise EmpiriskError(f"machine={machine!r} is not a classifier; give a fitted one.")
+    require_fitted(machine, "fit(X, y)")
     classes = getattr(machine, "classes_", None)
     if classes is None or not hasattr(machine, "predict"):
-        raise EmpiriskError(f"The {name} predicts no classes; give a fitted classifier.")
+        raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; give a fitted classifier.")
     return np.asarray(classes)
 
 
@@ -218,11 +221,16 @@ def surface(predicted: NDArray, scores: Array | None, classes: NDArray) -> Surfa
     """The regions of predicted classes; their borders from the scores, where these say the same."""
     codes = numbered(predicted, classes)
     shapes = {(len(codes),), (len(codes), len(classes))}
-    leads = None if scores is None or scores.shape not in shapes else _leads(scores)
-    # A machine may decide by other means than its scores, such as a tuned threshold.
-    if leads is None or np.mean(leads.argmax(axis=0) == codes) < 0.99:
-        leads = np.where(codes == np.arange(len(classes))[:, None], 0.5, -0.5)
-    return Surface(codes, leads)
+    found = None if scores is None or scores.shape not in shapes else leads(scores)
+    # A machine may decide by other means than its scores, such as a tuned threshold; a few ties may go either way.
+    if found is None or np.mean(found.argmax(axis=0) == codes) < 0.99:
+        return cells(codes, len(classes))
+    return Surface(codes, found)
+
+
+def cells(codes: NDArray[np.intp], count: int) -> Surface:
+    """Regions whose borders run along the grid."""
+    return Surface(codes, np.where(codes == np.arange(count)[:, None], 0.5, -0.5))
 
 
 def surface_of(machine: Any, rows: Any, classes: NDArray) -> Surface:
@@ -230,7 +238,8 @@ def surface_of(machine: Any, rows: Any, classes: NDArray) -> Surface:
     return surface(np.asarray(machine.predict(rows)), scores_of(machine, rows), classes)
 
 
-def _leads(scores: Array) -> Array:
+def leads(scores: Array) -> Array:
+    """Decision values or probabilities as the lead of each class over the best other one, classes x rows."""
     if scores.ndim == 1:
         return np.stack([-scores, scores])
     if scores.shape[1] == 1:
@@ -244,17 +253,9 @@ def paint(axes: Axes, plane: Plane, drawn: Surface) -> list[Any]:
     """The regions in pale colours, and the lines between them; returns what was drawn."""
     count = len(drawn.leads)
     shades = ListedColormap([pale(colour(k)) for k in range(count)])
-    picture = axes.imshow(
-        plane.shaped(drawn.codes),
-        cmap=shades,
-        vmin=-0.5,
-        vmax=count - 0.5,
-        extent=plane.extent,
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        zorder=0,
-    )
+    place: dict[str, Any] = {"extent": plane.extent, "origin": "lower", "aspect": "auto", "zorder": 0}
+    limits: dict[str, Any] = {"vmin": -0.5, "vmax": count - 0.5, "interpolation": "nearest"}
+    picture = axes.imshow(plane.shaped(drawn.codes), cmap=shades, **limits, **place)
     lines = [line for lead in drawn.leads[1:] if (line := border(axes, plane, lead, 0.0, "-", 1.4)) is not None]
     # The axes show the plane and nothing else, also where a line touches the edge.
     axes.set(xlim=plane.extent[:2], ylim=plane.extent[2:])
@@ -265,39 +266,41 @@ def border(axes: Axes, plane: Plane, values: Array, level: float, style: str, wi
     """The line on which the values have a level; None where there is none."""
     if not values.min() < level < values.max():
         return None
-    return axes.contour(
-        plane.across,
-        plane.up,
-        plane.shaped(values),
-        levels=[level],
-        colors=INK,
-        linestyles=style,
-        linewidths=width,
-        zorder=1,
-    )
+    look: dict[str, Any] = {"colors": INK, "linestyles": style, "linewidths": width, "zorder": 1}
+    return axes.contour(plane.across, plane.up, plane.shaped(values), levels=[level], **look)
 
 
 def scatter(axes: Axes, plane: Plane, codes: NDArray[np.intp], classes: NDArray, sizes: Any = 26.0) -> list[Any]:
     """The data, each class with its colour and marker; returns one collection for each class that occurs."""
     sizes = np.broadcast_to(np.asarray(sizes, dtype=np.float64), len(codes))
     return [
-        axes.scatter(
-            *plane.points[codes == k].T,
-            s=sizes[codes == k],
-            color=colour(k),
-            marker=marker(k),
-            edgecolors=INK,
-            linewidths=0.4,
-            label=plain(classes[k]),
-            zorder=2,
-        )
-        for k in np.unique(codes)
+        points(axes, plane.points[codes == k].T, k, plain(classes[k]), s=sizes[codes == k]) for k in np.unique(codes)
     ]
+
+
+def points(axes: Axes, places: Any, number: int, label: str | None = None, **look: Any) -> Any:
+    """Points with the colour and marker of their number and a dark rim."""
+    usual = {"color": colour(number), "marker": marker(number), "s": 24, "edgecolors": INK, "linewidths": 0.4}
+    return axes.scatter(*places, label=label, **{**usual, "zorder": 2, **look})
+
+
+def two_kinds(axes: Axes, plane: Plane, strange: NDArray[np.bool_], usual: str, unusual: str) -> None:
+    """Rows of the usual kind and the strange ones, with how many there are of each."""
+    for k, (label, rows) in enumerate(((usual, ~strange), (unusual, strange))):
+        if rows.any():
+            far_apart = colour(5 * k)
+            points(axes, plane.points[rows].T, k, f"{label} ({np.count_nonzero(rows)})", color=far_apart)
+
+
+def finished(axes: Axes, plane: Plane, title: str, held: Mapping[Any, Any] | None) -> Figure:
+    """The whole figure: the plane and nothing else, the names of its columns, and what is said of the others."""
+    axes.set(xlim=plane.extent[:2], ylim=plane.extent[2:])
+    title = f"{title}\nother columns held at their medians" if plane.held and not held else title
+    return style.finished(axes, title, *(plain(name, 40) for name in plane.names), grid=False)
 
 
 #: scikit-learn's support vectors lie on the margin to about this much.
 ON_MARGIN = 1e-3
-HELD = "other columns held at their medians"
 
 
 def regions(
@@ -353,7 +356,7 @@ def regions(
         raise EmpiriskError(f"y holds {len(codes)} labels for the {len(flat.points)} rows of X; give one for each.")
     if margins and not (len(classes) == 2 and hasattr(machine, "decision_function")):
         raise EmpiriskError("margins=True needs a machine of two classes with a decision_function; use margins=None.")
-    axes = style.canvas(axes, (6.6, 4.6))
+    axes = style.canvas(axes, style.WIDE)
     paint(axes, flat, surface_of(machine, flat.rows, classes))
     scatter(axes, flat, codes, classes)
     if has_margin(machine, classes) if margins is None else margins:
@@ -362,9 +365,7 @@ def regions(
         if any(line is not None for line in lines):
             axes.plot([], [], "--", color=style.INK, linewidth=1.0, label="margin, f = ±1")
         ring(axes, flat.points[supporting(machine, X, codes)])
-    first, second = (style.plain(name, 40) for name in flat.names)
-    title = f"{type(machine).__name__}: decision regions"
-    return style.finished(axes, f"{title}\n{HELD}" if flat.held and not held else title, first, second, grid=False)
+    return finished(axes, flat, f"{type(machine).__name__}: decision regions", held)
 
 
 def has_margin(machine: Any, classes: NDArray) -> bool:
@@ -391,12 +392,5 @@ def supporting(machine: Any, X: Any, codes: NDArray[np.intp]) -> NDArray[np.intp
 
 def ring(axes: Axes, points: NDArray) -> None:
     """Circles around support vectors, and their number."""
-    axes.scatter(
-        *points.T,
-        s=90,
-        facecolors="none",
-        edgecolors=style.INK,
-        linewidths=1.0,
-        zorder=3,
-        label=f"support vector ({len(points)})",
-    )
+    look: dict[str, Any] = {"s": 90, "facecolors": "none", "edgecolors": INK, "linewidths": 1.0, "zorder": 3}
+    axes.scatter(*points.T, label=f"support vector ({len(points)})", **look)

@@ -112,17 +112,14 @@ def _shape(shape: Any, length: int) -> tuple[int, int]:
 
 def _grid(pictures: list[tuple[NDArray, str, tuple[float, float], Any]], slant: float, parts: bool) -> Figure:
     """The images in rows of about equal length; the two parts of one stand beside each other."""
-    across = min(len(pictures), max(1, ceil(sqrt(len(pictures) * 1.6))))
+    across = min(len(pictures), ceil(sqrt(len(pictures) * 1.6)))  # a page is wider than high
     across += across % 2 if parts else 0
-    down = -(-len(pictures) // across)
-    panels = style.grid(down, across, (INCHES * across, (INCHES * min(max(slant, 0.4), 2.5) + 0.25) * down))
-    for axes, (picture, title, (low, high), shades) in zip(panels, pictures, strict=False):
+    height = INCHES * min(max(slant, 0.4), 2.5) + 0.25  # with room for the title, and neither too flat nor too high
+    panels = style.tiles(len(pictures), across, INCHES, height)
+    for axes, (picture, title, (low, high), shades) in zip(panels, pictures, strict=True):
         axes.imshow(picture, cmap=shades, vmin=low, vmax=high, interpolation="nearest")
         axes.set_title(title, fontsize=style.SMALL, pad=2)
-        axes.set(xticks=[], yticks=[])
         axes.spines[:].set_color(style.FAINT)
-    for axes in panels[len(pictures) :]:
-        axes.remove()
     return style.root(panels[0])
 
 
@@ -158,13 +155,11 @@ def scree(pca: Any, *, share: float | None = None, axes: Axes | None = None) -> 
     numbers, together = np.arange(1, len(shares) + 1), np.cumsum(shares)
     axes = style.canvas(axes)
     axes.bar(numbers, shares, color=style.colour(0), width=0.8, label="each direction", zorder=2)
-    axes.plot(numbers, together, "-o", color=style.colour(5), ms=3, lw=1.6, label="together", zorder=3)
+    axes.plot(numbers, together, label="together", zorder=3, **style.look(5, marker="o", ms=3, linestyle="-"))
     axes.set(xlim=(0.4, len(shares) + 0.6), ylim=(0, max(1.0, float(together[-1])) * 1.03))
     if share is not None:
         enough = np.flatnonzero(together >= share * (1 - 1e-12))
         text = f"{enough[0] + 1} directions reach {share:.0%}" if len(enough) else f"{share:.0%} is not reached"
         axes.axhline(share, color=style.INK, lw=1.0, linestyle=":", label=text.replace("%", " %"))
-    style.dress(axes, "Variance of the principal directions", "direction", "share of the variance")
     style.whole_numbers(axes)
-    style.legend(axes)
-    return style.root(axes)
+    return style.finished(axes, "Variance of the principal directions", "direction", "share of the variance")

@@ -2,7 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.plots import style
-from empirisk.plots.clusters import mark_means, paint_cells
-from empirisk.plots.fits import Replay, contours, is_replayable, objective, replay, track, valley
-from empirisk.plots.lines import draw_stems, line
-from empirisk.plots.planes import Plane, Surface, border, numbered, paint, plane, scatter, surface, surface_of
+from empirisk.plots.clusters import mark_means
+from empirisk.plots.fits import Replay, contours, is_replayable, replay, track, valley
+from empirisk.plots.lines import draw_stems, fitted, line
+from empirisk.plots.planes import Plane, Surface, border, cells, numbered, paint, plane, scatter, surface, surface_of
 from empirisk.solvers import DualAscent, find
 
 Pick = Callable[[int], NDArray[np.intp]]
@@ -44,7 +45,7 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
     if not is_classifier(machine):
         raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; kind='regions' needs a classifier.")
     if hasattr(type(machine), "staged_predict"):
-        return _rounds(_fitted(machine, X, y), X, rows, pick), "round"
+        return _rounds(fitted(machine, X, y), X, rows, pick), "round"
     if is_replayable(machine):
         return _points(machine, X, y, rows, pick), "iteration"
     if "max_iter" in machine.get_params():
@@ -54,42 +55,31 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
     )
 
 
-def _fitted(machine: Any, X: Any, y: ArrayLike) -> Any:
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        return clone(machine).fit(X, y)
-    return machine
-
-
 def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
     """What an ensemble said after some of its rounds."""
-    said = [numbered(labels, machine.classes_) for labels in machine.staged_predict(X)]
+    classes = machine.classes_
+    said = [numbered(labels, classes) for labels in machine.staged_predict(X)]
     wanted = set(pick(len(said)).tolist())
-    scores = _staged_scores(machine, rows)
-    found = []
-    for k, labels in enumerate(machine.staged_predict(rows)):
-        values = None if scores is None else np.array(next(scores), dtype=np.float64)
-        if k in wanted:
-            found.append(Stage(k + 1, surface(labels, values, machine.classes_), said[k], machine.classes_))
-    return found
-
-
-def _staged_scores(machine: Any, rows: Any) -> Any:
-    for method in ("staged_decision_function", "staged_predict_proba"):
-        if hasattr(machine, method):
-            return iter(getattr(machine, method)(rows))
-    return None
+    methods = [name for name in ("staged_decision_function", "staged_predict_proba") if hasattr(machine, name)]
+    scores = getattr(machine, methods[0])(rows) if methods else repeat(None)
+    return [
+        Stage(
+            k + 1, surface(labels, None if values is None else np.array(values, np.float64), classes), said[k], classes
+        )
+        for k, (labels, values) in enumerate(zip(machine.staged_predict(rows), scores, strict=False))
+        if k in wanted
+    ]
 
 
 def _points(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
     """What a machine would have said at the points on its way."""
     played = replay(machine, X, y, several=True)
-    found = []
-    for k in pick(len(played.states)):
-        at, classes = played.at(int(k)), played.machine.classes_
-        found.append(Stage(int(k), surface_of(at, rows, classes), numbered(at.predict(X), classes), classes))
-    return found
+    return [_stage(int(k), played.at(int(k)), X, rows) for k in pick(len(played.states))]
+
+
+def _stage(number: int, machine: Any, X: Any, rows: Any) -> Stage:
+    classes = machine.classes_
+    return Stage(number, surface_of(machine, rows, classes), numbered(machine.predict(X), classes), classes)
 
 
 def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
@@ -101,8 +91,7 @@ def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[S
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to end early
             early.fit(X, y)
-        classes = early.classes_
-        found.append(Stage(int(k) + 1, surface_of(early, rows, classes), numbered(early.predict(X), classes), classes))
+        found.append(_stage(int(k) + 1, early, X, rows))
     return found
 
 
@@ -118,6 +107,30 @@ class Scene:
     figure: Figure
     frames: int
     draw: Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What runs beside the picture: curves over the states that are shown, and the names of their axes."""
+
+    across: NDArray
+    values: dict[str, Array]
+    label: str
+    up: str
+
+
+def scene(paint_frame: Callable[[Axes, int], None], beside: Curves, codes: Any = None, classes: Any = None) -> Scene:
+    """A picture that is painted anew for each frame, curves beside it, and the classes below both."""
+    left, right = style.panels(None, 2, SIZE)
+    if codes is not None:
+        key(style.root(left), codes, classes)
+
+    def draw(frame: int) -> None:
+        left.clear()
+        paint_frame(left, frame)
+        curves(right, beside, frame)
+
+    return Scene(style.root(left), len(beside.across), draw)
 
 
 def spread(count: int, most: int) -> NDArray[np.intp]:
@@ -136,20 +149,17 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], mo
     way = track(played, pair)
     floor = valley(played, pair, [way])
     shown = spread(len(way), most)
-    values = np.array([objective(played, played.points[k]) for k in shown])
-    left, right = style.panels(None, 2, SIZE)
+    values = np.array([played.problem.primal(played.points[k]) for k in shown])
 
-    def draw(frame: int) -> None:
-        left.clear()
+    def paint_frame(left: Axes, frame: int) -> None:
         contours(left, floor, float(values.min()))
         so_far = way[: shown[frame] + 1]
-        left.plot(*so_far.T, "-o", color=style.PALETTE[0], ms=3, lw=1.4, zorder=2)
+        left.plot(*so_far.T, zorder=2, **style.look(0, marker="o", ms=3))
         left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
         title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
         style.dress(left, title, f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
-        curves(right, shown, {"objective": values}, frame, "iteration", "objective")
 
-    return Scene(style.root(left), len(shown), draw)
+    return scene(paint_frame, Curves(shown, {"objective": values}, "iteration", "objective"))
 
 
 def dual_scene(
@@ -161,19 +171,14 @@ def dual_scene(
         raise EmpiriskError("kind='dual' shows classifiers of two classes; use kind='descent' for numbers.")
     codes = numbered(y, played.machine.classes_)
     shown = spread(len(played.points), most)
-    points = [played.points[k] for k in shown]
-    amounts = [_amounts(played, point, len(codes)) for point in points]
+    amounts = [_amounts(played, played.points[k], len(codes)) for k in shown]
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return _stems_scene(played, X, codes, shown, amounts)
     flat = plane(X, columns, held, GRID)
     classes = played.machine.classes_
-    values = _bounds(played, points)
     largest = max(float(amount.max()) for amount in amounts) or 1.0
-    left, right = style.panels(None, 2, SIZE)
-    key(style.root(left), codes, classes)
 
-    def draw(frame: int) -> None:
-        left.clear()
+    def paint_frame(left: Axes, frame: int) -> None:
         at = played.at(int(shown[frame]))
         paint(left, flat, surface_of(at, flat.rows, classes))
         f = np.asarray(at.decision_function(flat.rows), dtype=np.float64)
@@ -181,10 +186,9 @@ def dual_scene(
             border(left, flat, f, level, "--", 1.0)
         scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
-        style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
-        curves(right, shown, values, frame, "iteration", "objective")
+        _title(left, flat, title)
 
-    return Scene(style.root(left), len(shown), draw)
+    return scene(paint_frame, _bounds(played, shown), codes, classes)
 
 
 def _stems_scene(
@@ -194,28 +198,24 @@ def _stems_scene(
     places, across, rows = line(X, GRID)
     classes = played.machine.classes_
     sides = np.where(codes == 1, 1.0, -1.0)
-    values = _bounds(played, [played.points[k] for k in shown])
     functions = [np.asarray(played.at(int(k)).decision_function(rows), dtype=np.float64) for k in shown]
     room = style.padded(np.concatenate([*functions, *(sides * amount for amount in amounts), [-1.0, 1.0]]))
-    left, right = style.panels(None, 2, SIZE)
-    key(style.root(left), codes, classes)
 
-    def draw(frame: int) -> None:
-        left.clear()
+    def paint_frame(left: Axes, frame: int) -> None:
         draw_stems(left, (across, functions[frame]), places, sides * amounts[frame], (codes, classes))
         left.set_ylim(*room)
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}"
         style.dress(left, title, "x", "f(x) and dual coefficients", grid=False)
-        curves(right, shown, values, frame, "iteration", "objective")
 
-    return Scene(style.root(left), len(shown), draw)
+    return scene(paint_frame, _bounds(played, shown), codes, classes)
 
 
-def _bounds(played: Replay, points: list[Any]) -> dict[str, Array]:
+def _bounds(played: Replay, shown: NDArray[np.intp]) -> Curves:
     """Primal objective and best dual one so far."""
-    proofs = [verify(played.problem, point) for point in points]
-    duals = np.array([proof.dual for proof in proofs])
-    return {"primal": np.array([proof.primal for proof in proofs]), "dual": np.maximum.accumulate(duals)}
+    proofs = [verify(played.problem, played.points[k]) for k in shown]
+    duals = np.maximum.accumulate([proof.dual for proof in proofs])
+    values = {"primal": np.array([proof.primal for proof in proofs]), "dual": duals}
+    return Curves(shown, values, "iteration", "objective")
 
 
 def regions_scene(
@@ -228,18 +228,13 @@ def regions_scene(
     codes = numbered(y, classes)
     shown = np.array([stage.number for stage in found])
     errors = np.array([np.mean(stage.codes != codes) for stage in found])
-    left, right = style.panels(None, 2, SIZE)
-    key(style.root(left), codes, classes)
 
-    def draw(frame: int) -> None:
-        left.clear()
+    def paint_frame(left: Axes, frame: int) -> None:
         paint(left, flat, found[frame].surface)
         scatter(left, flat, codes, classes)
-        title = f"{type(machine).__name__}: {what} {shown[frame]}"
-        style.dress(left, title, *(style.plain(name, 30) for name in flat.names), grid=False)
-        curves(right, shown, {"error": errors}, frame, what, "error on these rows")
+        _title(left, flat, f"{type(machine).__name__}: {what} {shown[frame]}")
 
-    return Scene(style.root(left), len(shown), draw)
+    return scene(paint_frame, Curves(shown, {"error": errors}, what, "error on these rows"), codes, classes)
 
 
 def key(figure: Figure, codes: NDArray[np.intp], classes: NDArray) -> None:
@@ -258,10 +253,8 @@ def _in_the_dual(machine: Any, X: Any, y: ArrayLike) -> Replay:
     """The fit by dual ascent, pass by pass, where that can do it and nothing else was asked for."""
     solver = getattr(machine, "solver", None)
     if isinstance(solver, str) and solver in ("auto", "dual_ascent"):
-        try:
+        with suppress(Unsuitable):
             return replay(machine, X, y, solver=DualAscent(passes=1))
-        except Unsuitable:
-            return replay(machine, X, y)
     return replay(machine, X, y)
 
 
@@ -279,25 +272,16 @@ def _words(played: Replay) -> str:
     return find(played.solver).name().replace("_", " ").capitalize()
 
 
-def curves(axes: Axes, across: NDArray, curves: dict[str, Array], frame: int, label: str, up: str) -> None:
+def curves(axes: Axes, beside: Curves, frame: int) -> None:
     """Curves up to a frame, on axes that have room for all of them."""
     axes.clear()
-    for number, (name, values) in enumerate(curves.items()):
-        axes.plot(
-            across[: frame + 1],
-            values[: frame + 1],
-            color=style.colour(number),
-            linestyle=style.dashes(number),
-            lw=1.7,
-            marker="o",
-            ms=3,
-            label=name,
-        )
-    everything = np.concatenate(list(curves.values()))
-    axes.set(xlim=style.padded(across, 0.03), ylim=style.padded(everything[np.isfinite(everything)]))
-    style.dress(axes, "", label, up)
+    for number, (name, values) in enumerate(beside.values.items()):
+        axes.plot(beside.across[: frame + 1], values[: frame + 1], label=name, **style.look(number, marker="o", ms=3))
+    everything = np.concatenate(list(beside.values.values()))
+    axes.set(xlim=style.padded(beside.across, 0.03), ylim=style.padded(everything[np.isfinite(everything)]))
+    style.dress(axes, "", beside.label, beside.up)
     style.whole_numbers(axes)
-    if len(curves) > 1:
+    if len(beside.values) > 1:
         style.inside(axes, "upper right")  # where curves that close in leave room
 
 
@@ -311,21 +295,18 @@ def means_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any,
     shown = spread(len(steps), most)
     inertia = np.array([steps[k].inertia for k in shown])
     grid = np.asarray(flat.rows, dtype=np.float64)
-    left, right = style.panels(None, 2, SIZE)
-    key(style.root(left), steps[-1].labels, _names(len(steps[-1].means)))
 
-    def draw(frame: int) -> None:
+    def paint_frame(left: Axes, frame: int) -> None:
         step = steps[shown[frame]]
-        left.clear()
         count = len(step.means)
         squares = ((grid[:, None] - step.means) ** 2).sum(axis=2)
-        paint_cells(left, flat, squares.argmin(axis=1), count)
+        paint(left, flat, cells(squares.argmin(axis=1), count))
         scatter(left, flat, step.labels, np.arange(count))
         mark_means(left, step.means[:, list(flat.places)])
         _title(left, flat, f"k-means: round {shown[frame] // 2 + 1}\n{step.what}")
-        curves(right, shown / 2 + 1, {"sum of squares": inertia}, frame, "round", "sum of squared distances")
 
-    return Scene(style.root(left), len(shown), draw)
+    beside = Curves(shown / 2 + 1, {"sum of squares": inertia}, "round", "sum of squared distances")
+    return scene(paint_frame, beside, steps[-1].labels, _names(len(steps[-1].means)))
 
 
 def mixture_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any, Any] | None, most: int) -> Scene:
@@ -338,11 +319,8 @@ def mixture_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[An
         rounds = spread(whole.fit(X).n_iter_, most)
         stages = [clone(whole).set_params(max_iter=int(round) + 1).fit(X) for round in rounds]
     likelihood = whole.history_["log_likelihood"][rounds]
-    left, right = style.panels(None, 2, SIZE)
-    key(style.root(left), whole.predict(X), _names(len(whole.weights_)))
 
-    def draw(frame: int) -> None:
-        left.clear()
+    def paint_frame(left: Axes, frame: int) -> None:
         stage = stages[frame]
         scatter(left, flat, stage.predict(X), np.arange(len(stage.weights_)))
         mark_means(left, stage.means_[:, list(flat.places)])
@@ -350,9 +328,9 @@ def mixture_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[An
             _ellipses(left, mean[list(flat.places)], covariance[np.ix_(flat.places, flat.places)], style.colour(k))
         left.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
         _title(left, flat, f"Mixture: round {rounds[frame] + 1}\nellipses at 1 and 2 standard deviations")
-        curves(right, rounds + 1, {"log-likelihood": likelihood}, frame, "round", "mean log-likelihood")
 
-    return Scene(style.root(left), len(rounds), draw)
+    beside = Curves(rounds + 1, {"log-likelihood": likelihood}, "round", "mean log-likelihood")
+    return scene(paint_frame, beside, whole.predict(X), _names(len(whole.weights_)))
 
 
 def _ellipses(axes: Any, mean: NDArray, covariance: NDArray, shade: str) -> None:

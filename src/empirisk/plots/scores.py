@@ -79,11 +79,6 @@ class Scored:
     scores: Array
     weights: Array
 
-    @property
-    def rate(self) -> float:
-        """The share of rows that belong to the class."""
-        return self.share(self.belongs)
-
     def share(self, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> float:
         """The share of the weight among some rows that the chosen ones have."""
         weights = self.weights if among is None else self.weights * among
@@ -183,20 +178,29 @@ def roc(
     """
     threshold = getattr(threshold, "threshold", threshold)
     curves = scored(truth, scores, positive, sample_weight)
-    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
+    axes = _rates(axes, curves)
     for number, one in enumerate(curves):
         false, true, _ = roc_curve(one.belongs, one.scores, sample_weight=one.weights)
-        line = {"color": style.colour(number), "linestyle": style.dashes(number), "lw": 1.8}
-        axes.plot(false, true, label=f"{style.plain(one.name)}: area {auc(false, true):.3f}", **line)
+        axes.plot(false, true, label=f"{style.plain(one.name)}: area {auc(false, true):.3f}", **style.look(number))
         if threshold is not None:
             said = one.scores >= threshold
             place = one.share(said, ~one.belongs), one.share(said, one.belongs)
-            label = f"threshold {threshold:.3g}" if number == len(curves) - 1 else None
-            axes.plot(*place, "o", color=style.colour(number), markeredgecolor=style.INK, ms=8, zorder=4, label=label)
+            _mark(axes, place, threshold, number, curves)
     axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="chance: area 0.5")
-    # Curves along the sides are not cut in half.
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return style.finished(axes, "ROC", "false positive rate", "true positive rate")
+
+
+def _rates(axes: Axes | None, curves: list[Scored]) -> Axes:
+    """Axes for two rates, with room for the names of the curves; those along the sides are not cut in half."""
+    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    return axes
+
+
+def _mark(axes: Axes, place: tuple[float, float], threshold: Any, number: int, curves: list[Scored]) -> None:
+    """Where a threshold is on a curve; it is named once."""
+    label = f"threshold {threshold:.3g}" if number == len(curves) - 1 else None
+    axes.plot(*place, "o", color=style.colour(number), markeredgecolor=style.INK, ms=8, zorder=4, label=label)
 
 
 def precision_recall(
@@ -239,24 +243,22 @@ def precision_recall(
     """
     threshold = getattr(threshold, "threshold", threshold)
     curves = scored(truth, scores, positive, sample_weight)
-    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.4))
+    axes = _rates(axes, curves)
     for number, one in enumerate(curves):
         precision, recall, _ = precision_recall_curve(one.belongs, one.scores, sample_weight=one.weights)
         precision[-1] = precision[-2]  # the curve is said to begin at a precision of 1, which no threshold gives
         average = average_precision_score(one.belongs, one.scores, sample_weight=one.weights)
-        line = {"color": style.colour(number), "linestyle": style.dashes(number), "lw": 1.8}
+        label = f"{style.plain(one.name)}: average {average:.3f}"
         # Precision holds until the next threshold: steps, not slopes, which would promise what no threshold gives.
-        axes.step(recall, precision, where="post", label=f"{style.plain(one.name)}: average {average:.3f}", **line)
+        axes.step(recall, precision, where="post", label=label, **style.look(number))
         said = np.zeros(len(one.scores), dtype=bool) if threshold is None else one.scores >= threshold
         if (said & (one.weights > 0)).any():  # a threshold above every score has no precision
             place = one.share(said, one.belongs), one.share(one.belongs, said)
-            label = f"threshold {threshold:.3g}" if number == len(curves) - 1 else None
-            axes.plot(*place, "o", color=style.colour(number), markeredgecolor=style.INK, ms=8, zorder=4, label=label)
+            _mark(axes, place, threshold, number, curves)
     for number, one in enumerate(curves):
-        label = f"chance: {one.rate:.3f}" if len(curves) == 1 else "chance: the class's rate" if not number else None
-        shade = style.SOFT if len(curves) == 1 else style.colour(number)
-        axes.plot([0, 1], [one.rate] * 2, ":", color=shade, lw=1.2, label=label)
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
+        rate, single = one.share(one.belongs), len(curves) == 1
+        label = f"chance: {rate:.3f}" if single else "chance: the class's rate" if not number else None
+        axes.plot([0, 1], [rate] * 2, ":", color=style.SOFT if single else style.colour(number), lw=1.2, label=label)
     return style.finished(axes, "Precision and recall", "recall", "precision")
 
 
@@ -310,12 +312,10 @@ def confusion(
     np.add.at(counts, tuple([places[name] for name in side.tolist()] for side in (known, said)), weights)
     totals = counts.sum(axis=1, keepdims=True)
     shares = counts / np.where(totals > 0, totals, 1.0)
-    side = 2.4 + 0.46 * min(len(names), MOST)
+    side = 2.4 + 0.46 * min(len(names), MOST)  # inches: room for the names, and a number in each cell
     axes = style.canvas(axes, (side + 1.0, side))
     picture = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-    bar = axes.figure.colorbar(picture, ax=axes, shrink=0.85)
-    bar.set_label("share of the true class", fontsize=style.LABEL)
-    bar.ax.tick_params(labelsize=style.SMALL)
+    style.scale(axes, picture, "share of the true class")
     right, total = float(np.trace(counts)), float(counts.sum())
     title = f"Accuracy {right / total:.1%}\n{right:.6g} of {total:.6g} right"
     style.dress(axes, title, "predicted class", "true class", grid=False)
@@ -334,18 +334,12 @@ def _label(axes: Axes, counts: np.ndarray, shares: np.ndarray, names: list[str])
             tick.set_rotation_mode("anchor")
     axes.set_yticks(places, names)
     axes.tick_params(length=0)
+    # About 26 points are a cell's width: its number has to fit.
     size = min(style.LABEL, 26 / max(max(len(f"{count:.4g}") for count in counts.flat), 2))
     shades = colormaps["Blues"](shares)
     for i, j in np.ndindex(*counts.shape):
-        axes.text(
-            j,
-            i,
-            f"{counts[i, j]:.4g}",
-            ha="center",
-            va="center",
-            fontsize=size,
-            color=style.readable_on(shades[i, j][:3]),
-        )
+        look: dict[str, Any] = {"ha": "center", "va": "center", "color": style.readable_on(shades[i, j][:3])}
+        axes.text(j, i, f"{counts[i, j]:.4g}", fontsize=size, **look)
 
 
 CUTS = ("uniform", "quantile")
@@ -401,26 +395,18 @@ def calibration(
         raise EmpiriskError(f"bins={bins!r} must be a whole number, at least 1.")
     if any(one.scores.min() < 0 or one.scores.max() > 1 for one in curves):
         raise EmpiriskError("probabilities must lie between 0 and 1; use er.plots.roc for scores of another kind.")
-    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
+    axes = _rates(axes, curves)
     for number, one in enumerate(curves):
         said, came, low, high, rows = binned(one, bins, cut)
         if len(curves) == 1:
             _count(axes, said, rows)
         error = float(np.average((one.scores - one.belongs) ** 2, weights=one.weights))
-        axes.plot(
-            said,
-            came,
-            color=style.colour(number),
-            linestyle=style.dashes(number),
-            marker=style.marker(number),
-            ms=5,
-            lw=1.6,
-            label=f"{style.plain(one.name)}: Brier score {error:.3f}",
-        )
-        shade, reach = style.colour(number), [came - low, high - came]
-        axes.errorbar(said, came, yerr=reach, fmt="none", ecolor=shade, elinewidth=0.9, capsize=2.5)
+        look = style.look(number, marker=style.marker(number), ms=5)
+        label = f"{style.plain(one.name)}: Brier score {error:.3f}"
+        axes.plot(said, came, label=label, **look)
+        reach: dict[str, Any] = {"yerr": [came - low, high - came], "ecolor": style.colour(number)}
+        axes.errorbar(said, came, fmt="none", elinewidth=0.9, capsize=2.5, **reach)
     axes.plot([0, 1], [0, 1], ":", color=style.SOFT, lw=1.2, label="perfect")
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return style.finished(axes, "Calibration", "predicted probability", "share that came true", room=16.0)
 
 
@@ -446,6 +432,10 @@ def binned(one: Scored, bins: int, cut: str) -> tuple[Array, Array, Array, Array
     rows = counts[used].astype(np.float64)
     low, high = np.transpose([clopper_pearson(hit, row, 0.95) for hit, row in zip(hits, rows, strict=True)])
     return said, hits / rows, low, high, rows
+
+
+#: Bins of a histogram that can be told apart.
+MOST_BINS = 70
 
 
 def residuals(
@@ -484,15 +474,16 @@ def residuals(
     shown = style.padded(np.concatenate([known, said]), 0.05)
     some = style.some(len(known))
     look: dict[str, Any] = {"color": style.PALETTE[0], "alpha": 0.65, "linewidths": 0, "zorder": 2}
-    first.scatter(known[some], said[some], s=_size(len(some)), **look)
+    size = float(np.clip(2000 / len(some), 4, 28))  # smaller points for more rows, but never lost nor clumsy
+    first.scatter(known[some], said[some], s=size, **look)
     first.plot(shown, shown, "-", color=style.INK, lw=1.0, zorder=3)
     first.set(xlim=shown, ylim=shown, aspect="equal")
     error = float(np.sqrt(np.average(left**2, weights=weights)))
     title = f"Root mean squared error {error:.4g}\nline: prediction = truth"
     style.dress(first, title, "true value", "predicted value")
-    bins = np.histogram_bin_edges(left, "auto" if len(left) < 5000 else 70)
-    if len(bins) > 71:  # a few far residuals would ask for thousands of bins
-        bins = np.linspace(bins[0], bins[-1], 71)
+    # A few far residuals, or very many, would ask for thousands of bins.
+    few = len(left) < 5000 and len(np.histogram_bin_edges(left, "auto")) <= MOST_BINS + 1
+    bins = np.histogram_bin_edges(left, "auto" if few else MOST_BINS)
     second.hist(left, bins=list(bins), weights=weights, color=style.PALETTE[4], edgecolor="white", linewidth=0.5)
     second.axvline(0, color=style.INK, lw=1.0)
     mean = float(np.average(left, weights=weights))
@@ -500,8 +491,3 @@ def residuals(
     second.axvline(mean, color=style.PALETTE[5], lw=1.6, linestyle="--")
     style.dress(second, f"Residuals\ndashed: mean {mean:.3g}", "residual (true - predicted)", "rows")
     return style.root(first)
-
-
-def _size(count: int) -> float:
-    """Smaller points for more rows."""
-    return float(np.clip(2000 / max(count, 1), 4, 28))

@@ -4,7 +4,7 @@ import re
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from io import StringIO
@@ -44,9 +44,13 @@ DASHES: tuple[Any, ...] = (
     (0, (8, 2)),
     (0, (3, 1, 1, 1, 1, 1)),
 )
+#: Greys: of what is read, of what stands behind it, and of the grid.
 INK, SOFT, FAINT = "0.2", "0.45", "0.88"
 SIZE = (6.4, 4.4)  # inches: two stand side by side on a page
-TITLE, LABEL, SMALL = 11, 10, 8.5
+WIDE = (6.8, 4.6)  # inches, for views whose legends are long
+TITLE, LABEL, SMALL = 11, 10, 8.5  # points: all are read in print, and titles stand out
+WIDTH = 1.7  # points, of a curve: seen from afar, and curves that cross stay apart
+FEW = 40  # points of a curve that has a dot at each
 #: Points of a cloud: more of them only hide each other.
 MOST_POINTS = 3000
 
@@ -66,6 +70,12 @@ def dashes(number: int) -> Any:
     return DASHES[number % len(DASHES)]
 
 
+def look(number: int, points: int | None = None, **more: Any) -> dict[str, Any]:
+    """How a curve is drawn, by its number: colour, dashes and width, and dots where it has few ``points``."""
+    dots = {"marker": "o", "ms": 3.5} if points is not None and points <= FEW else {}
+    return {"color": colour(number), "linestyle": dashes(number), "lw": WIDTH, **dots, **more}
+
+
 def pale(shade: str, share: float = 0.28) -> tuple[float, float, float]:
     """A colour mixed with white."""
     red, green, blue = (1 - share * (1 - part) for part in to_rgb(shade))
@@ -74,7 +84,8 @@ def pale(shade: str, share: float = 0.28) -> tuple[float, float, float]:
 
 def readable_on(shade: Any) -> str:
     """Black or white, whichever is read more easily on the colour."""
-    return "black" if np.dot(to_rgb(shade), (0.299, 0.587, 0.114)) > 0.55 else "white"
+    brightness = np.dot(to_rgb(shade), (0.299, 0.587, 0.114))  # as television weighs red, green and blue
+    return "black" if brightness > 0.55 else "white"  # the eye needs a little more than half for black
 
 
 def plain(name: Any, most: int = 24) -> str:
@@ -143,6 +154,17 @@ def grid(down: int, across: int, size: tuple[float, float]) -> list[Axes]:
     return list(figure.subplots(down, across, squeeze=False).flat)
 
 
+def tiles(count: int, across: int, width: float, height: float) -> list[Axes]:
+    """The axes of a new figure for so many small pictures, each with a width and a height in inches."""
+    down = -(-count // across)
+    drawn = grid(down, across, (width * across, height * down))
+    for axes in drawn[count:]:
+        axes.remove()
+    for axes in drawn[:count]:
+        axes.set(xticks=[], yticks=[])
+    return drawn[:count]
+
+
 def root(axes: Axes) -> Figure:
     """The whole figure that the axes stand in, also within a subfigure."""
     return axes.figure.canvas.figure
@@ -160,24 +182,14 @@ def dress(axes: Axes, title: str, across: str, up: str, *, grid: bool = True, ro
         axes.set_axisbelow(True)
 
 
-def legend(axes: Axes, title: str | None = None) -> None:
+def legend(axes: Axes) -> None:
     """A legend beside the axes, where it hides nothing; in several columns if it is long."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-    drawn = axes.legend(
-        handles,
-        labels,
-        title=title,
-        fontsize=SMALL,
-        title_fontsize=SMALL,
-        ncols=1 + (len(labels) - 1) // 18,
-        frameon=False,
-        alignment="left",
-        **place,
-    )
-    drawn.set_zorder(5)
+    columns = 1 + (len(labels) - 1) // 18  # as many lines as the axes are high
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "ncols": columns}
+    axes.legend(handles, labels, fontsize=SMALL, frameon=False, alignment="left", **place).set_zorder(5)
 
 
 def finished(axes: Axes, title: str, across: str, up: str, **options: Any) -> Figure:
@@ -192,6 +204,13 @@ def inside(axes: Axes, place: Any) -> None:
     axes.legend(loc=place, fontsize=SMALL, framealpha=0.9, edgecolor=FAINT)
 
 
+def scale(axes: Axes, picture: Any, label: str) -> None:
+    """The scale of the colours of a picture, beside it."""
+    bar = axes.figure.colorbar(picture, ax=axes, shrink=0.85)
+    bar.set_label(label, fontsize=LABEL)
+    bar.ax.tick_params(labelsize=SMALL)
+
+
 def padded(values: np.ndarray, share: float = 0.06) -> tuple[float, float]:
     """Limits that leave room around the values, also if they are all the same."""
     low, high = float(np.min(values)), float(np.max(values))
@@ -202,6 +221,17 @@ def padded(values: np.ndarray, share: float = 0.06) -> tuple[float, float]:
 def whole_numbers(axes: Axes) -> None:
     """Ticks at whole numbers only, on the axis that counts."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins="auto", steps=[1, 2, 5, 10]))
+
+
+def named(machines: Any, name_of: Callable[[Any], str]) -> dict[str, Any]:
+    """Machines by name: those of a dictionary, or those of one or several, numbered where they are alike."""
+    if isinstance(machines, Mapping):
+        return {str(name): machine for name, machine in machines.items()}
+    listed = list(machines) if isinstance(machines, (list, tuple)) else [machines]
+    names = [name_of(machine) for machine in listed]
+    numbered = [f"{name} {names[: place + 1].count(name)}" for place, name in enumerate(names)]
+    unique = [name if names.count(name) == 1 else other for name, other in zip(names, numbered, strict=True)]
+    return dict(zip(unique, listed, strict=True))
 
 
 def checked_choice(argument: str, value: Any, choices: Iterable[str]) -> str:

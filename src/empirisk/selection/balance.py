@@ -1,6 +1,6 @@
 """Rare classes: rows drawn or weighted so that classes count alike, and probabilities put right again."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -30,6 +30,7 @@ def _keeps_decisions(around: Any) -> bool:
     return hasattr(machine, "decision_function") and not hasattr(machine, "predict_proba")
 
 
+@dataclass(eq=False, repr=False)
 class Balanced(Whole, ClassifierMixin, Around):
     """A classifier that learns from classes of equal weight, and answers for classes as they are.
 
@@ -79,20 +80,12 @@ class Balanced(Whole, ClassifierMixin, Around):
         trained_prior_=state.array("f8", "classes", low=0),
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        how: str = "upsample",
-        jitter: float = 0.0,
-        correct: bool = True,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.how = how
-        self.jitter = jitter
-        self.correct = correct
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    how: str = "upsample"
+    jitter: float = 0.0
+    correct: bool = True
+    random_state: Any = None
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Balanced":
@@ -122,16 +115,14 @@ class Balanced(Whole, ClassifierMixin, Around):
         if self.how == "subsample":
             least = min(one.count for one in sizes)
             kept = np.concatenate([one.thinned(least, random) for one in sizes])
-            part = data.rows(kept)
-            return Data(part.X, part.y, None if data.weights is None else np.ones(len(kept)), None, data.classes)
+            return replace(data.rows(kept), weights=None if data.weights is None else np.ones(len(kept)))
         most = max(one.count for one in sizes)
         drawn = np.concatenate([one.repeated(most - one.count, random) for one in sizes])
         more = data.rows(drawn)
         extra = _shaken(table, drawn, sizes, self.jitter, random) if self.jitter > 0 else more.X
         counts = None if data.weights is None else np.concatenate([data.weights, np.ones(len(drawn))])
-        targets = np.concatenate([data.y, more.y])
         whole = data.X if self.jitter == 0 or issparse(data.X) else np.asarray(data.X, dtype=np.float64)
-        return Data(_stacked(whole, extra), targets, counts, None, data.classes)
+        return replace(data, X=_stacked(whole, extra), y=np.concatenate([data.y, more.y]), weights=counts)
 
     def predict(self, X: Any) -> NDArray:
         """The most probable class; what the machine says where it knows no probabilities."""
@@ -193,7 +184,7 @@ def _masses(data: Data, classes: NDArray) -> Array:
 def _weighted(data: Data, classes: NDArray, masses: Array) -> Data:
     factors = masses.sum() / (len(classes) * masses)
     weights = np.ones(len(data)) if data.weights is None else data.weights
-    return Data(data.X, data.y, weights * factors[np.searchsorted(classes, data.y)], None, data.classes)
+    return replace(data, weights=weights * factors[np.searchsorted(classes, data.y)])
 
 
 def _as_table(X: Any) -> Any:

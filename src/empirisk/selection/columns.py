@@ -1,6 +1,6 @@
 """Which columns to use: greedily by cross-validated error, or by l1 with a check of how stable the choice is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import Data, fit, read_data, seeded
 from empirisk.evaluation.metrics import Metric, find_metrics
-from empirisk.evaluation.splits import Split, make_splits
+from empirisk.evaluation.splits import Split
 from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import Lasso
 from empirisk.runs.parallel import spread
@@ -57,7 +57,25 @@ class Step:
     kept: bool
 
 
-class GreedySelection(SelectorMixin, Delegating):
+class Columns(SelectorMixin):
+    """Some of the columns: those of ``support_``."""
+
+    support_: NDArray[np.bool_]
+
+    @property
+    def chosen_(self) -> dict[str, Any]:
+        """The columns chosen, by name where they have names."""
+        columns = np.flatnonzero(self.support_)
+        names = getattr(self, "feature_names_in_", None)
+        return {"columns": (columns if names is None else names[columns]).tolist()}
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        return self.support_
+
+
+@dataclass(eq=False, repr=False)
+class GreedySelection(Columns, Delegating):
     """Columns added or dropped one by one, each time the one that leaves the least cross-validated error.
 
     The choice ends when the error rises. The machine is then fitted to the chosen columns: use it as a machine, or as a
@@ -104,24 +122,14 @@ class GreedySelection(SelectorMixin, Delegating):
         sizes={"inner": lambda its: int(its["support_"].sum())},
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        direction: str = "forward",
-        most: int | None = None,
-        least: int = 1,
-        cv: Any = 5,
-        scoring: Any = None,
-        random_state: Any = 0,
-    ):
-        self.estimator = estimator
-        self.direction = direction
-        self.most = most
-        self.least = least
-        self.cv = cv
-        self.scoring = scoring
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    direction: str = "forward"
+    most: int | None = None
+    least: int = 1
+    cv: Any = 5
+    scoring: Any = None
+    random_state: Any = 0
 
     @all_or_nothing
     def fit(
@@ -136,57 +144,32 @@ class GreedySelection(SelectorMixin, Delegating):
             raise EmpiriskError(f"least={self.least!r} and most={self.most!r} must satisfy 1 <= least <= most.")
         scoring = self.scoring or ("mse" if data.classes is None else "error_rate")
         metric = find_metrics(scoring, data.classes, self.estimator)[0]
-        splits = make_splits(
-            self.cv, data.y, classes=data.classes is not None, groups=data.groups, random_state=self.random_state
-        )
-        trial = _Trial(seeded(self.estimator, 0), data, metric, splits)
-        walk = self._forward if self.direction == "forward" else self._backward
-        self.path_ = walk(trial, most)
+        trial = _Trial(seeded(self.estimator, 0), data, metric, data.splits(self.cv, random_state=self.random_state))
+        self.path_ = self._walk(trial, most)
         chosen = [step for step in self.path_ if step.kept][-1].columns
         self.support_ = np.isin(np.arange(self.n_features_in_), chosen)
-        self.estimator_ = fit(seeded(self.estimator, 0), trial.only(np.flatnonzero(self.support_)))
+        self.estimator_ = fit(seeded(self.estimator, 0), data.only(np.flatnonzero(self.support_)))
         return self
 
-    @property
-    def chosen_(self) -> dict[str, Any]:
-        """The columns chosen, by name where they have names."""
-        columns = np.flatnonzero(self.support_)
-        names = getattr(self, "feature_names_in_", None)
-        return {"columns": (columns if names is None else names[columns]).tolist()}
-
-    def _forward(self, trial: "_Trial", most: int) -> list[Step]:
-        path: list[Step] = []
-        columns: tuple[int, ...] = ()
-        error = np.inf
-        while len(columns) < min(most, self.n_features_in_):
-            options = [(*columns, new) for new in range(self.n_features_in_) if new not in columns]
+    def _walk(self, trial: "_Trial", most: int) -> list[Step]:
+        """Columns are added to none, or dropped from all, until the error would rise."""
+        every, forward = range(self.n_features_in_), self.direction == "forward"
+        columns = () if forward else tuple(every)
+        error = np.inf if forward else trial.errors([columns])[0]
+        path = [] if forward else [Step(-1, columns, float(error), True)]
+        while len(columns) < min(most, len(every)) if forward else len(columns) > self.least:
+            moved = [one for one in every if (one in columns) != forward]
+            options = [(*columns, one) if forward else tuple(k for k in columns if k != one) for one in moved]
             errors = trial.errors(options)
             best = int(np.argmin(errors))
-            kept = errors[best] < error or len(columns) < self.least
-            path.append(Step(options[best][-1], options[best], float(errors[best]), kept))
+            # An equal error is good enough to drop a column, not to add one.
+            better = errors[best] < error if forward else errors[best] <= error
+            kept = bool(better) or (len(columns) < self.least if forward else len(columns) > most)
+            path.append(Step(moved[best], options[best], float(errors[best]), kept))
             if not kept:
                 break
             columns, error = options[best], errors[best]
         return path
-
-    def _backward(self, trial: "_Trial", most: int) -> list[Step]:
-        columns = tuple(range(self.n_features_in_))
-        error = trial.errors([columns])[0]
-        path = [Step(-1, columns, float(error), True)]
-        while len(columns) > self.least:
-            options = [tuple(one for one in columns if one != gone) for gone in columns]
-            errors = trial.errors(options)
-            best = int(np.argmin(errors))
-            kept = errors[best] <= error or len(columns) > most
-            path.append(Step(columns[best], options[best], float(errors[best]), kept))
-            if not kept:
-                break
-            columns, error = options[best], errors[best]
-        return path
-
-    def _get_support_mask(self) -> NDArray[np.bool_]:
-        check_is_fitted(self)
-        return self.support_
 
     def _table(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -209,27 +192,20 @@ class _Trial:
     metric: Metric
     splits: list[Split]
 
-    def only(self, columns: ArrayLike) -> Data:
-        """The data with some of the columns."""
-        data = self.data
-        return Data(_safe_indexing(data.X, columns, axis=1), data.y, data.weights, data.groups, data.classes)
-
     def errors(self, options: list[tuple[int, ...]]) -> Array:
         """The cross-validated error of each set of columns."""
         tasks = [(option, split) for option in options for split in self.splits]
 
         def work(task: tuple) -> float:
             columns, (train, test) = task
-            part = self.only(np.sort(columns))
-            outside = part.rows(test)
+            part = self.data.only(np.sort(columns))
             fitted = fit(clone(self.estimator), part.rows(train))
-            extra = {} if outside.weights is None else {"sample_weight": outside.weights}
-            return -float(self.metric.scorer(fitted, outside.X, outside.y, **extra))
+            return -float(part.rows(test).score(fitted, self.metric.scorer))
 
         return np.array(spread(work, tasks)).reshape(len(options), -1).mean(axis=1)
 
 
-class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+class L1Selection(Columns, MetaEstimatorMixin, BaseEstimator):
     """Columns that a machine with the l1 penalty keeps, again and again, on random halves of the rows.
 
     C is chosen once on all rows where the machine is asked to; a column is selected where its weight is not zero in at
@@ -313,17 +289,6 @@ class L1Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         if y is not None and type_of_target(y) in ("binary", "multiclass"):
             return LogisticRegression(penalty="l1", C="cv")
         return Lasso(C="cv")
-
-    @property
-    def chosen_(self) -> dict[str, Any]:
-        """The columns selected, by name where they have names."""
-        columns = np.flatnonzero(self.support_)
-        names = getattr(self, "feature_names_in_", None)
-        return {"columns": (columns if names is None else names[columns]).tolist()}
-
-    def _get_support_mask(self) -> NDArray[np.bool_]:
-        check_is_fitted(self)
-        return self.support_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

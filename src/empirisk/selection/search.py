@@ -1,6 +1,6 @@
 """Search over parts: losses, kernels, widths, C, whatever ``set_params`` reaches."""
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.evaluation.data import Data, fit, read_data, seeded
 from empirisk.evaluation.metrics import Metric, find_metrics
-from empirisk.evaluation.splits import Split, make_splits
+from empirisk.evaluation.splits import Split
 from empirisk.runs.journal import Journal, fingerprint
 from empirisk.runs.parallel import spread
 from empirisk.selection.path import machines_along
@@ -23,6 +23,7 @@ from empirisk.selection.path import machines_along
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class Search(Whole, Delegating):
     """The best of many settings of a machine, by cross-validation.
 
@@ -79,26 +80,15 @@ class Search(Whole, Delegating):
         cv_results_=state.anything(),
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        space: Any,
-        *,
-        cv: Any = 5,
-        time: bool = False,
-        scoring: Any = None,
-        candidates: int | None = None,
-        random_state: Any = 0,
-        journal: Any = None,
-    ):
-        self.estimator = estimator
-        self.space = space
-        self.cv = cv
-        self.time = time
-        self.scoring = scoring
-        self.candidates = candidates
-        self.random_state = random_state
-        self.journal = journal
+    estimator: Any
+    space: Any
+    _: KW_ONLY
+    cv: Any = 5
+    time: bool = False
+    scoring: Any = None
+    candidates: int | None = None
+    random_state: Any = 0
+    journal: Any = None
 
     @all_or_nothing
     def fit(
@@ -108,14 +98,7 @@ class Search(Whole, Delegating):
         data = read_data(self.estimator, X, y, sample_weight, groups)
         metric = find_metrics(self.scoring, data.classes, self.estimator)[0]
         settings = self._settings()
-        splits = make_splits(
-            self.cv,
-            data.y,
-            classes=data.classes is not None,
-            groups=data.groups,
-            time=self.time,
-            random_state=self.random_state,
-        )
+        splits = data.splits(self.cv, time=self.time, random_state=self.random_state)
         table = self._table_of_scores(data, metric, settings, splits)
         self._keep(settings, table)
         fresh = self._with(settings[self.best_index_])
@@ -218,26 +201,18 @@ class Run:
 
     def scores(self, machine: Any, train: Data, test: Data, metric: Metric) -> list[float]:
         """Fit to the training rows and score the test rows, larger is better."""
-        extra = {} if test.weights is None else {"sample_weight": test.weights}
         if not self.Cs:
-            fit(machine, train)
-            return [float(metric.scorer(machine, test.X, test.y, **extra))]
-        inside, outside = train.X, test.X
+            return [float(test.score(fit(machine, train), metric.scorer))]
         if hasattr(machine, "steps") and len(machine.steps) > 1:
             before = machine[:-1]
-            inside, outside = before.fit_transform(train.X, train.y), before.transform(test.X)
+            train = replace(train, X=before.fit_transform(train.X, train.y))
+            test = replace(test, X=before.transform(test.X))
         last = machine.steps[-1][1] if hasattr(machine, "steps") else machine
-        if _has_path(last):
-            fitted = machines_along(last, inside, train.y, self.Cs, train.weights)
+        if hasattr(last.features, "learn_with"):  # the features change along C
+            fitted = (fit(clone(last).set_params(C=C), train) for C in self.Cs)
         else:
-            part = replace(train, X=inside)
-            fitted = (fit(clone(last).set_params(C=C), part) for C in self.Cs)
-        return [float(metric.scorer(one, outside, test.y, **extra)) for one in fitted]
-
-
-def _has_path(machine: Any) -> bool:
-    """Whether the features stay the same along C: they do, unless they are weighed together with it."""
-    return not hasattr(machine.features, "learn_with")
+            fitted = machines_along(last, train.X, train.y, self.Cs, train.weights)
+        return [float(test.score(one, metric.scorer)) for one in fitted]
 
 
 def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:

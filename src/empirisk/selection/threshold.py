@@ -1,6 +1,6 @@
 """Where to draw the line: tau in sign(f - tau), by cost or by a score on rows held out."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -16,7 +16,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import Answers, answers_of
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
-from empirisk.evaluation.splits import Rows, Split, make_splits
+from empirisk.evaluation.splits import Rows, Split
 from empirisk.runs.parallel import spread
 
 
@@ -129,8 +129,8 @@ def choose_threshold(
     best = np.flatnonzero(found >= found.max() - 1e-12 * max(1.0, abs(found.max())))
     index = int(best[np.argmin(np.abs(cuts[best] - near))])
     shown = -found if by == "cost" else found
-    with np.errstate(invalid="ignore"):
-        precision = np.where(hits + alarms > 0, hits / np.maximum(hits + alarms, 1e-300), 1.0)
+    called = hits + alarms
+    precision = np.divide(hits, called, out=np.ones_like(hits), where=called > 0)
     rates = (hits / hits[0], alarms / alarms[0], precision)
     return ThresholdChoice(float(cuts[index]), float(shown[index]), cuts, shown, *rates, index, by)
 
@@ -155,6 +155,7 @@ def _results(by: str, cost: tuple[float, float] | None, hits: Array, alarms: Arr
     raise EmpiriskError(f"by={by!r} is not known; use one of {WAYS}.")
 
 
+@dataclass(eq=False, repr=False)
 class Threshold(Whole, ClassifierMixin, Around):
     """A classifier for two classes with its threshold chosen: the second class where  score(x) >= tau.
 
@@ -204,22 +205,13 @@ class Threshold(Whole, ClassifierMixin, Around):
         sizes={"two": lambda its: 2},
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        by: str = "balanced_accuracy",
-        cost: tuple[float, float] | None = None,
-        threshold: float | None = None,
-        cv: Any = 5,
-        random_state: Any = 0,
-    ):
-        self.estimator = estimator
-        self.by = by
-        self.cost = cost
-        self.threshold = threshold
-        self.cv = cv
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    by: str = "balanced_accuracy"
+    cost: tuple[float, float] | None = None
+    threshold: float | None = None
+    cv: Any = 5
+    random_state: Any = 0
 
     @all_or_nothing
     def fit(
@@ -237,7 +229,7 @@ class Threshold(Whole, ClassifierMixin, Around):
                 raise EmpiriskError(f"threshold={self.threshold!r} must be a number, or None to choose it.")
             self.threshold_ = float(self.threshold)
         else:
-            splits = make_splits(self.cv, data.y, classes=True, groups=data.groups, random_state=self.random_state)
+            splits = data.splits(self.cv, random_state=self.random_state)
             rows, answers = held_out(self.estimator, data, splits, self.random_state)
             scores, near = _scores(answers)
             weights = None if data.weights is None else data.weights[rows]

@@ -1,5 +1,6 @@
 """Nearest neighbours: classification and regression by the rows most alike."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ WEIGHTS = ("uniform", "distance")
 LARGEST = 1e305
 
 
+@dataclass(eq=False, repr=False)
 class Neighbors(MapsFeatures, BaseEstimator):
     """What the two machines share: the rows kept, the search, and the choice of k."""
 
@@ -44,10 +46,12 @@ class Neighbors(MapsFeatures, BaseEstimator):
         choice_=state.optional(state.part(Choice)),
     )
 
-    k: Any
-    weights: str
-    ks: Any
-    rule: str
+    k: int | str = 5
+    features: Any = None
+    _: KW_ONLY
+    weights: str = "uniform"
+    ks: int | ArrayLike = 30
+    rule: str = "best"
 
     def _check_size(self, name: str, values: Any) -> None:
         """Nearly any numbers will do: the search has a unit of its own."""
@@ -112,7 +116,8 @@ class Neighbors(MapsFeatures, BaseEstimator):
         if len(self.weights_) < 2:
             raise EmpiriskError("k='loo' leaves a row out and needs more than one sample; give a number as k.")
         most = max(int(self.weights_.sum()) - 1, 1)
-        values = np.arange(1, min(self.ks, most) + 1) if np.ndim(self.ks) == 0 else np.unique(np.asarray(self.ks))
+        ks: Any = self.ks
+        values: Any = np.arange(1, min(ks, most) + 1) if np.ndim(ks) == 0 else np.unique(ks)
         if len(values) == 0 or values[0] < 1 or not np.array_equal(values, values.astype(int)):
             raise EmpiriskError(f"ks={self.ks!r} must be whole numbers of at least 1, or the largest to try.")
         found = self._search(rows, self._length(values[-1]) + 1, self.weights == "distance")
@@ -158,6 +163,7 @@ def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
     return np.lexsort((*targets.T, keys_of_rows(table[rows])))
 
 
+@dataclass(eq=False, repr=False)
 class KNNClassifier(ClassifierMixin, Neighbors):
     """Each row to the class that most of its k nearest rows have.
 
@@ -206,22 +212,8 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         class_factors_=state.array("f8", "classes", low=0),
     )
 
-    def __init__(
-        self,
-        k: int | str = 5,
-        features: Any = None,
-        *,
-        weights: str = "uniform",
-        class_weight: dict | str | None = None,
-        ks: int | ArrayLike = 30,
-        rule: str = "best",
-    ):
-        self.k = k
-        self.features = features
-        self.weights = weights
-        self.class_weight = class_weight
-        self.ks = ks
-        self.rule = rule
+    _: KW_ONLY
+    class_weight: dict | str | None = None
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNClassifier":
@@ -276,21 +268,6 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
     """
 
     _state = state.State(targets_=state.either(state.array("f8", "kept"), state.array("f8", "kept", "outputs")))
-
-    def __init__(
-        self,
-        k: int | str = 5,
-        features: Any = None,
-        *,
-        weights: str = "uniform",
-        ks: int | ArrayLike = 30,
-        rule: str = "best",
-    ):
-        self.k = k
-        self.features = features
-        self.weights = weights
-        self.ks = ks
-        self.rule = rule
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNRegressor":
