@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import empirisk as er
-from empirisk.errors import EmpiriskError
-from empirisk.trees.nodes import Nodes
+from empirisk.trees.columns import read_new
 
 pytestmark = pytest.mark.row("T1")
 
@@ -29,10 +28,6 @@ def grown(X, rng, several, weights=None):
     if several:
         return er.TreeClassifier(categorical_features=[3]).fit(X, np.digitize(y, [-0.5, 0.5]), weights).nodes_
     return er.TreeRegressor(categorical_features=[3], max_leaves=100).fit(X, y, weights).nodes_
-
-
-def two_trees(table, rng, several):
-    return [grown(table, rng, several, rng.integers(0, 3, size=len(table))) for _ in range(2)]
 
 
 def walk(nodes, row, root=0):
@@ -63,31 +58,22 @@ def test_a_row_goes_where_the_arrays_say(table, rng, several):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_the_compact_form_predicts_the_same_bits(table, rng, several):
-    trees = two_trees(table, rng, several)
-    forest = Nodes.join(trees)
-    back = Nodes.unpack(forest.pack())
-    assert np.array_equal(forest.predict_leaf(table), back.predict_leaf(table))
-    assert np.array_equal(forest.predict(table), back.predict(table))
-    assert np.array_equal(forest.predict(table), (trees[0].predict(table) + trees[1].predict(table)) / 2)
+def test_packed_trees_unpack_and_come_apart_with_the_same_bits(table, rng, several):
+    y = np.nan_to_num(table)[:, 0] + 0.1 * rng.normal(size=len(table))
+    forest = er.ForestClassifier(3, categorical_features=[3]) if several else er.ForestRegressor(3)
+    forest.fit(table, np.digitize(y, [-0.5, 0.5]) if several else y)
+    nodes, codes = forest.nodes_, read_new(forest, table)
+    assert (nodes.category_start >= 0).any() == several
+    for number, (_, answers) in enumerate(forest._each_answer(table)):
+        one = nodes.tree(number)
+        assert np.array_equal(one.predict(codes), answers)
+        assert one.predict_leaf(codes)[:, 0].tolist() == [walk(one, row) for row in codes]
+    assert number == 2
 
 
-def test_a_tree_of_one_output_takes_less_than_24_bytes_a_node(rng):
-    X = rng.normal(size=(3000, 10))
-    nodes = er.TreeRegressor().fit(X, rng.normal(size=3000)).nodes_
-    assert len(nodes) == 5999
-    assert sum(array.nbytes for array in nodes.pack().values()) / len(nodes) <= 16
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_joined_trees_come_apart_again(table, rng, several):
-    trees = two_trees(table, rng, several)
-    forest = Nodes.join(trees)
-    for number, tree in enumerate(trees):
-        one = forest.tree(number)
-        assert np.array_equal(one.predict(table), tree.predict(table))
-        assert one.left.dtype == np.int32
-        assert np.array_equal(one.left, tree.left)
+def test_a_tree_of_one_output_takes_at_most_16_bytes_a_node(rng):
+    forest = er.ForestRegressor(1).fit(rng.normal(size=(3000, 10)), rng.normal(size=3000))
+    assert sum(array.nbytes for array in forest.packed_.values()) / len(forest.nodes_) <= 16
 
 
 def test_cutting_leaves_a_valid_smaller_tree(table, rng):
@@ -110,9 +96,3 @@ def test_cutting_leaves_a_valid_smaller_tree(table, rng):
         np.arange(1, len(smaller)),
     )
     assert len(smaller.category_bits) == 2 * (smaller.category_start >= 0).sum()
-
-
-def test_trees_on_other_columns_are_not_joined(table, rng):
-    one, two = (er.TreeRegressor(categorical_features=c).fit(table, np.arange(400.0)).nodes_ for c in ([3], None))
-    with pytest.raises(EmpiriskError, match="same columns"):
-        Nodes.join([one, two])

@@ -1,10 +1,14 @@
 """How loops are compiled: once, kept on disk, without Python's lock; x / 0 is infinite, as in NumPy.
 
-Nothing calls them from C, so no wrapper is made for that: it would cost a fifth of the time to compile.
+Nothing calls them from C, so no wrapper is made for that: it would cost a fifth of the time to compile. Compile time is
+what a user waits for at the first fit ever: records cost a third of what wide tuples cost, another type of argument is
+another copy of every function that it reaches, and so is a number written out as an argument (those handed on are
+NumPy's).
 """
 
 from typing import Any
 
+import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 from numba.np.linalg import dot_3_mm, ensure_blas
@@ -39,3 +43,14 @@ def multiply(typing_context, left, right, out):
         return context.get_dummy_value()
 
     return types.none(left, right, out), code
+
+
+@plain
+def draw(seed, below):
+    """A random whole number below ``below`` (splitmix64); ``seed`` is an array of one uint64, its state."""
+    seed[0] += np.uint64(0x9E3779B97F4A7C15)
+    bits = seed[0]
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits = (bits ^ (bits >> np.uint64(31))) >> np.uint64(32)
+    return np.int64((bits * np.uint64(below)) >> np.uint64(32))

@@ -31,13 +31,13 @@ from empirisk.fits.fit import interruptible
 from empirisk.losses.base import Loss
 from empirisk.machines.multiclass import winners
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
-from empirisk.trees.binned.finish import no_trees
 from empirisk.trees.binned.splits import NODE
 from empirisk.trees.columns import Columns, read_new, read_training
+from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import Objective, classes_objective, numbers_objective, probabilities
-from empirisk.trees.predict.ensemble import PackedTrees, wrong_outputs
+from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.resample import equal_rows, split_groups
-from empirisk.trees.rounds import Plan, Rounds, add_trees, pack_trees
+from empirisk.trees.rounds import Plan, Rounds, add_trees
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class Boosted:
         """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
         trees = [tree for trees in self.rounds for tree in trees]
         return {
-            "packed_": pack_trees(trees, self.binning) if trees else no_trees(self.binning),
+            "packed_": pack_trees(trees, self.binning),
             "baseline_": self.baseline,
             "n_estimators_": len(self.rounds),
             "history_": {name: np.array(values) for name, values in self.history.items()},
@@ -82,7 +82,7 @@ class Boosted:
 
     def importances(self, trees: list[NDArray[np.void]]) -> Array:
         """Share of each column in the gain of all splits; zero where there is none."""
-        nodes = np.concatenate(trees, dtype=NODE) if trees else np.zeros(0, dtype=NODE)
+        nodes = np.concatenate([np.zeros(0, NODE), *trees], dtype=NODE)
         split = nodes["left"] >= 0
         gains = np.bincount(nodes["feature"][split], nodes["gain"][split], minlength=len(self.binning.counts))
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)

@@ -23,11 +23,11 @@ from empirisk.linalg.threads import in_order
 from empirisk.machines.multiclass import elected, untied
 from empirisk.trees.binned.alone import Grown, SampleGrower, Target
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
-from empirisk.trees.binned.finish import Packed, join
 from empirisk.trees.binned.splits import RULES
 from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import criteria
-from empirisk.trees.predict.ensemble import PackedTrees, wrong_outputs
+from empirisk.trees.nodes import Packed, join
+from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
 from empirisk.trees.votes import ClassMembers, Members
 
@@ -74,6 +74,7 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         rules["max_leaves"] = check_count("max_leaves", self.max_leaves, 2, optional=True) or 0
         rules["columns"] = count_features(self.max_features, n_features)
         rules["entropy"] = entropy
+        rules["gradient_unit"] = rules["curvature_unit"] = rules["rate"] = 1.0
         return rules
 
     def _check(self) -> float:
@@ -94,8 +95,7 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         part, random = self._check(), generator(self.random_state)
         some = slice(None) if (weights > 0).all() else weights > 0
         binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
-        columns = binning.codes(X, by_row=False).by_column
-        grower = SampleGrower(binning, columns, target, groups, weights, rules, self.bootstrap, part)
+        grower = SampleGrower(X, binning, target, groups, weights, rules, self.bootstrap, part)
         seeds = (int(random.integers(2**63)) for _ in range(self.n_estimators))  # drawn as trees need them
         total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
         trees, rises = list[Packed](), list[Array]()

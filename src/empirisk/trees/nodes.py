@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
-from empirisk.trees.predict.walk import Flat, flat_nodes, walk
+from empirisk.trees.binned.bins import MISSING, Binning
+from empirisk.trees.binned.splits import NODE
+from empirisk.trees.walk import Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
+Packed = dict[str, NDArray]
 
 WORD = 64  # categories in one word of a category set
+NO_TABLE = np.zeros((0, 1))
 
 
 def wrong_trees(roots, feature, left, category_start, category_counts, words: int) -> str | None:
@@ -173,7 +176,7 @@ class Nodes:
             np.array(self.category_counts),
             np.zeros((0, 1)),
         )
-        walk(flat, X, np.zeros((0, 1)), leaves, 0, self.n_trees)
+        walk(flat, X, leaves=leaves)
         return leaves
 
     def predict(self, X: Array) -> Array:
@@ -229,59 +232,15 @@ class Nodes:
             }
         )
 
-    @staticmethod
-    def join(trees: "Sequence[Nodes]") -> "Nodes":
-        """Many trees end to end, in the order given; all must come from the same columns."""
-        if any(not np.array_equal(tree.category_counts, trees[0].category_counts) for tree in trees):
-            raise EmpiriskError("Trees that are joined must come from the same columns; these have other categories.")
-        sizes = np.array([len(tree) for tree in trees])
-        words = np.array([len(tree.category_bits) for tree in trees])
-        shift, word_shift = np.cumsum(sizes) - sizes, np.cumsum(words) - words
-        arrays = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _BY_NODE}
-        arrays["category_bits"] = np.concatenate([tree.category_bits for tree in trees])
-        arrays["roots"] = np.concatenate([tree.roots + step for tree, step in zip(trees, shift, strict=True)])
-        arrays["left"] += np.where(arrays["left"] < 0, 0, np.repeat(shift, sizes)).astype(np.int32)
-        starts = arrays["category_start"]
-        starts += np.where(starts < 0, 0, np.repeat(word_shift, sizes)).astype(np.int32)
-        arrays["category_counts"] = trees[0].category_counts
-        return Nodes(**{name: _typed(name, array) for name, array in arrays.items()})
-
-    def pack(self) -> dict[str, NDArray]:
-        """What predictions need, in about 15 bytes a node where trees have one output; see `unpack`.
-
-        A leaf has no threshold and a split's own value is never predicted, so one float64 ``slot`` serves both:
-        thresholds and leaf values keep every bit. With several outputs the slot of a leaf is its row in a table.
-        """
-        leaf, categorical = self.is_leaf, self.category_start >= 0
-        slot = np.where(categorical, self.category_start, self.threshold)
-        several = self.value.shape[1] > 1
-        table, slot[leaf] = _leaf_table(self.value[leaf]) if several else (np.zeros((0, 1)), self.value[leaf, 0])
-        narrow = np.int16 if len(self.category_counts) <= np.iinfo(np.int16).max else np.int32
-        packed = {
-            "roots": self.roots,
-            "feature": self.feature.astype(narrow),
-            "left": self.left,
-            "slot": slot,
-            "missing_left": np.packbits(self.missing_left),
-            "category_bits": self.category_bits,
-            "category_counts": self.category_counts,
-            "leaf_values": table,
-        }
-        if categorical.any():
-            packed["categorical"] = np.packbits(categorical)
-        return packed
-
     @classmethod
-    def unpack(cls, packed: Mapping[str, NDArray]) -> "Nodes":
-        """The nodes that `pack` wrote: every prediction is the same to the last bit.
+    def unpack(cls, packed: Packed) -> "Nodes":
+        """The nodes of packed trees (see `pack_trees`): every prediction is the same to the last bit.
 
         The values of splits are NaN, and ``weight``, ``impurity`` and ``gain`` are empty: they were not kept.
         """
         feature, slot, table = packed["feature"], packed["slot"], packed["leaf_values"]
         count, leaf = len(feature), feature < 0
-        categorical = (
-            unpacked_bits(packed["categorical"], count) if "categorical" in packed else np.zeros(count, dtype=bool)
-        )
+        categorical = _marks(packed, "categorical")
         value = np.full((count, table.shape[1]), np.nan)
         value[leaf] = table[slot[leaf].astype(np.intp)] if len(table) else slot[leaf, None]
         arrays = {
@@ -328,11 +287,76 @@ def gather_sets(
 
 
 def unpacked_bits(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
-    """So many marks from the bits that `Nodes.pack` made of them."""
+    """So many marks from the bits that `pack_trees` made of them."""
     return np.unpackbits(packed, count=count).astype(bool)
 
 
-def _leaf_table(values: Array) -> tuple[Array, Array]:
-    """The distinct rows of ``values`` (pure leaves repeat) and the place of each row among them."""
-    table, place = np.unique(values, axis=0, return_inverse=True)
-    return table, place.ravel().astype(np.float64)
+# --- packed trees -----------------------------------------------------------------------------------------------------
+
+
+def pack_trees(trees: Sequence[NDArray[np.void]], binning: Binning, table: Array = NO_TABLE) -> Packed:
+    """Trees grown in bins (see `empirisk.trees.binned.splits`), end to end in about 15 bytes a node.
+
+    A leaf has no threshold and a split's own value is never predicted, so one float64 ``slot`` serves both. Where there
+    is a ``table``, as for several outputs, the slot of a leaf is its row in it.
+    """
+    sizes = np.array([len(tree) for tree in trees], dtype=np.int64)
+    roots = np.cumsum(sizes) - sizes
+    nodes = np.concatenate([np.zeros(0, NODE), *trees], dtype=NODE)  # without the type NumPy would look at every field
+    leaf, feature = nodes["left"] < 0, nodes["feature"]
+    categorical = ~leaf & binning.categorical[feature]
+    numeric = np.flatnonzero(~leaf & ~categorical)
+    slot = np.where(leaf, nodes["value"], 0.0)
+    slot[numeric] = binning.edges[feature[numeric], nodes["bin"][numeric]]
+    marks = np.ascontiguousarray(nodes["marks"])
+    missing_left = marks[:, MISSING >> 6] < 0  # its bit is the one of the sign
+    narrow = np.int16 if len(binning.counts) <= np.iinfo(np.int16).max else np.int32
+    packed = {
+        "roots": roots.astype(np.int32),
+        "feature": np.where(leaf, -1, feature).astype(narrow),
+        "left": (nodes["left"] + np.where(leaf, 0, np.repeat(roots, sizes))).astype(np.int32),
+        "slot": slot,
+        "missing_left": np.packbits(missing_left & ~leaf),
+        "category_bits": np.zeros(0, dtype=np.uint64),
+        "category_counts": binning.category_counts,
+        "leaf_values": table,
+    }
+    if categorical.any():
+        left = np.unpackbits(marks.view(np.uint8), axis=1, bitorder="little").astype(bool)
+        places = np.flatnonzero(categorical)
+        sets = [binning.category_set(int(feature[node]), left[node]) for node in places]
+        slot[places] = np.cumsum([0, *map(len, sets[:-1])])
+        packed |= {"category_bits": np.concatenate(sets), "categorical": np.packbits(categorical)}
+    return packed
+
+
+def join(parts: Sequence[Packed]) -> Packed:
+    """Packed trees end to end, in the order given."""
+    sizes = np.array([len(part["left"]) for part in parts])
+    shift = np.cumsum(sizes) - sizes
+    leaf = np.concatenate([part["feature"] for part in parts]) < 0
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in ("feature", "left", "slot")}
+    joined["left"] += np.where(leaf, 0, np.repeat(shift, sizes)).astype(np.int32)
+    joined["roots"] = np.concatenate([part["roots"] + step for part, step in zip(parts, shift, strict=True)])
+    joined["roots"] = joined["roots"].astype(np.int32)
+    joined["category_counts"] = parts[0]["category_counts"]
+    joined["missing_left"] = np.packbits(np.concatenate([_marks(part, "missing_left") for part in parts]))
+    # Sets of categories and rows of the table of leaf values come behind those of the trees before.
+    categorical = np.concatenate([_marks(part, "categorical") for part in parts])
+    for name, mine in (("category_bits", categorical), ("leaf_values", leaf)):
+        joined[name] = np.concatenate([part[name] for part in parts])
+        lengths = np.array([len(part[name]) for part in parts])
+        joined["slot"] += np.where(mine, np.repeat(np.cumsum(lengths) - lengths, sizes), 0.0)
+    if categorical.any():
+        joined["categorical"] = np.packbits(categorical)
+    return joined
+
+
+def _bits(part: Packed, name: str) -> NDArray[np.uint8]:
+    count = len(part["left"])
+    return np.unpackbits(part[name], count=count) if name in part else np.zeros(count, dtype=np.uint8)
+
+
+def _marks(part: Packed, name: str) -> NDArray[np.bool_]:
+    count = len(part["left"])
+    return unpacked_bits(part[name], count) if name in part else np.zeros(count, dtype=bool)

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.threads import in_threads, workers
 from empirisk.trees.binned.bins import Binning
-from empirisk.trees.binned.finish import Packed, finish
-from empirisk.trees.binned.small import SmallGrower
-from empirisk.trees.binned.splits import NODE, RULES, unit
+from empirisk.trees.binned.splits import RULES, unit
 from empirisk.trees.binned.together import SCORE, TARGET, TIMES, WEIGHT, TeamGrower
+from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import Objective, Renewal
-from empirisk.trees.predict.ensemble import Ensemble
+from empirisk.trees.predict import Ensemble
 from empirisk.trees.resample import draw_groups
 
 Array = NDArray[np.float64]
@@ -87,18 +86,12 @@ class Rounds:
         self._count = int(times.sum()) if len(times) else self.n_rows
         leaf = plan.min_samples_leaf
         self._leaf = min(LEAF_ROWS, max(1.0, LEAF_SHARE * self._count)) if leaf is None else leaf
-        threads, width, leaves = workers(), plan.max_features, self._most_leaves()
+        threads, table = workers(), binning.codes(X)
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
         self._apart = self.n_outputs >= threads > 1
-        team = TeamGrower.shares(self.n_rows, width) > 1
-        table = binning.codes(X, by_row=team)
-
-        def grower() -> SmallGrower | TeamGrower:
-            if not team:
-                return SmallGrower(binning, table.by_column, monotone, leaves, stop)
-            return TeamGrower(binning, table, monotone, width, leaves, 1 if self._apart else threads, stop)
-
-        self._growers = [grower() for _ in range(threads if self._apart else 1)]
+        each, growers = (1, threads) if self._apart else (threads, 1)
+        limits = plan.max_features, self._most_leaves(), each
+        self._growers = [TeamGrower(binning, table, monotone, *limits, stop) for _ in range(growers)]
 
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""
@@ -123,9 +116,8 @@ class Rounds:
 
     def _differentiate(self) -> Array:
         """Gradient and curvature of every row; returns the sums of |gradient| and curvature by output."""
-        first = self._growers[0]
-        if self.objective.logistic and isinstance(first, TeamGrower):
-            return np.array(first.differentiate(self._data[0]))[:, None]
+        if self.objective.logistic:
+            return np.array(self._growers[0].differentiate(self._data[0]))[:, None]
 
         def block(start: int) -> Array:
             rows = slice(start, start + BLOCK)
@@ -151,7 +143,7 @@ class Rounds:
 
     def _tree(
         self,
-        grower: SmallGrower | TeamGrower,
+        grower: TeamGrower,
         output: int,
         rows: NDArray[np.int32] | None,
         features: NDArray[np.int32],
@@ -171,9 +163,7 @@ class Rounds:
             add_trees([tree], self.binning, self.X, self.scores[output][None])
         return tree
 
-    def _renewed(
-        self, grower: SmallGrower | TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal
-    ) -> Array:
+    def _renewed(self, grower: TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
         """The best constants of the loss in the leaves.
 
         Under constraints, children stay on both sides of the mean of their own best constants, as they did while the
@@ -221,15 +211,6 @@ class Rounds:
         rules["max_depth"] = np.inf if plan.max_depth is None else plan.max_depth
         rules["max_leaves"] = self._most_leaves()
         return rules
-
-
-def pack_trees(trees: list[NDArray[np.void]], binning: Binning) -> Packed:
-    """The trees, end to end."""
-    sizes = np.array([len(tree) for tree in trees], dtype=np.int64)
-    shift = np.cumsum(sizes) - sizes
-    nodes = np.concatenate(trees, dtype=NODE)  # without the type NumPy would look at every field
-    nodes["left"] += np.where(nodes["left"] < 0, 0, np.repeat(shift, sizes))
-    return finish(nodes, shift, np.zeros((0, 1)), binning)
 
 
 def add_trees(trees: list[NDArray[np.void]], binning: Binning, X: Array, scores: Array) -> None:

@@ -13,8 +13,8 @@ values of a leaf with m columns take m^2 steps (the path-dependent TreeSHAP of L
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import loop
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.compiled import loop
 from empirisk.trees.nodes import Nodes
 
 Array = NDArray[np.float64]

@@ -1,5 +1,5 @@
-"""Trees grown by one thread: those of forests, each on a bootstrap sample, where a node looks at a few columns drawn at
-random; and those of boosting on small tables."""
+"""Trees grown by one thread each: those of forests, on bootstrap samples, where a node looks at a few columns drawn at
+random and sums one after the other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,28 +8,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import draw, plain, plain_loop
 from empirisk.trees.binned.bins import MISSING, WIDTH, Binning
 from empirisk.trees.binned.classes import Several, class_score, try_classes
-from empirisk.trees.binned.finish import Packed, finish
 from empirisk.trees.binned.splits import (
     HALF,
     LOW,
     NODE,
     RULE_NAMES,
+    STATE,
+    clear,
     count_left,
     describe_columns,
+    leaf_value,
     least_weight,
     list_bins,
     move_rows,
     open_children,
     open_root,
     score_of,
+    score_to_beat,
     take_next,
     try_column,
     unit,
 )
-from empirisk.trees.compiled import draw, plain, plain_loop
+from empirisk.trees.nodes import Packed, pack_trees
+from empirisk.trees.predict import flatten
 from empirisk.trees.resample import Groups
+from empirisk.trees.walk import COLUMN, CROWD, NO_LEAVES, TASK, Flat, walk, walk_swapped
 
 Array = NDArray[np.float64]
 
@@ -39,11 +45,6 @@ MOST_ROWS = 1 << 28  # rows that whole numbers of draws may count
 SMALL, SPARSE = 16, 128  # rows up to which sorting beats counting, and listing bins beats looking at all of them
 JUDGED = 256  # rows outside its sample on which a tree judges its columns
 
-#: The rules of growth, whether rows are counted (else their weight is), and how far a tree has grown: nodes so far,
-#: those that wait for a split, those searched for one.
-STATE = np.dtype(
-    [(name, np.float64) for name in RULE_NAMES] + [(name, np.int64) for name in ("by_rows", "nodes", "open", "looked")]
-)
 #: Lines of the room to work in: all bins; some bins, and their sums; a histogram that is all zero between two columns.
 EVERY, BINS, SUMS, HISTOGRAM = range(4)
 
@@ -52,8 +53,7 @@ class Growth(NamedTuple):
     """All that the growth of a tree works on, for compiled code.
 
     ``columns`` are the bins by column; ``rows`` and ``packed`` two buffers each. ``order`` holds the columns to look
-    at, ``seed`` the state of the random numbers. ``times`` says for how many rows each stands; it is empty in boosting
-    where each stands for itself, and in forests, which count by weight.
+    at, ``seed`` the state of the random numbers.
     """
 
     state: NDArray[np.void]
@@ -65,23 +65,6 @@ class Growth(NamedTuple):
     room: NDArray[np.int64]
     order: NDArray[np.int64]
     seed: NDArray[np.uint64]
-    times: NDArray[np.int64]
-
-
-def room_for(columns: NDArray[np.uint8], looked: NDArray[np.void], rows: int, nodes: int) -> Growth:
-    """Room for trees of so many nodes on so many rows."""
-    return Growth(
-        state=np.zeros(1, dtype=STATE),
-        columns=columns,
-        looked=looked,
-        rows=np.empty((2, rows), dtype=np.int32),
-        packed=np.empty((2, rows), dtype=np.int64),
-        nodes=np.empty(nodes, dtype=NODE),
-        room=np.vstack([np.arange(WIDTH), np.zeros((3, WIDTH), dtype=np.int64)]),
-        order=np.arange(len(looked)),
-        seed=np.zeros(1, dtype=np.uint64),
-        times=np.zeros(0, dtype=np.int64),
-    )
 
 
 @plain
@@ -107,7 +90,7 @@ def list_few(column, rows, packed, start, stop, bins, sums):
 @plain
 def look_at(state, column, codes, rows, packed, node, room, bar):
     """Look for a split of a node in one column; the score to beat from now on, NaN where the column is constant."""
-    bins, sums, count, missing = room[BINS], room[SUMS], np.int64(MISSING), np.int64(0)
+    bins, sums, count, missing = room[BINS], room[SUMS], column.bins, np.int64(0)
     histogram, categorical, size = room[HISTOGRAM], column.categorical != 0, node.stop - node.start
     if size <= SMALL:
         count = list_few(codes, rows, packed, node.start, node.stop, bins, sums)
@@ -115,7 +98,7 @@ def look_at(state, column, codes, rows, packed, node, room, bar):
         for k in range(node.start, node.stop):
             histogram[codes[np.uint64(rows[k])]] += packed[k]
         if size <= SPARSE or categorical:
-            count = list_bins(histogram, bins, sums)
+            count = list_bins(column, histogram, bins, sums)
         else:
             bins, sums, missing = room[EVERY], histogram, histogram[MISSING]
     constant = count == 1
@@ -126,8 +109,8 @@ def look_at(state, column, codes, rows, packed, node, room, bar):
         missing = sums[count]
     if not constant:
         bar = try_column(column, bins, sums, count, missing, state, node, bar)
-    for b in range(WIDTH if size > SMALL else 0):
-        histogram[b] = 0
+    if size > SMALL:
+        clear(column, histogram)
     return np.nan if constant else bar
 
 
@@ -140,17 +123,17 @@ def look(growth, several, node):
     weight, pure = node.sum & LOW, True
     if several is not None:
         own, weight, pure = class_score(state, several, packed, node)
-        node.count = weight
     else:
         own, _ = score_of(node.sum, state, node.lowest, node.highest)
         first, times = float(packed[node.start] >> HALF), packed[node.start] & LOW
         for k in range(node.start + 1, node.stop):
             often = packed[k] & LOW
             pure &= 2.0 * abs((packed[k] >> HALF) * float(times) - first * often) < times + often
-    if pure or node.depth >= state.max_depth or weight < 2 or node.count < 2 * state.least:
+    if pure or node.depth >= state.max_depth or weight < 2 or weight < 2 * state.least:
         return
-    node.least, noise = least_weight(state, node), state.noise * abs(own)
-    best, looked, place = own + (noise if noise > state.least_gain else state.least_gain), 0, 0
+    node.count = weight
+    node.least = least_weight(state, node)
+    best, looked, place = score_to_beat(state, own), 0, 0
     while looked < state.columns and place < len(order):
         number = order[place]
         if state.columns < len(order):
@@ -170,16 +153,6 @@ def look(growth, several, node):
     node.gain = best - own if best > own else 0.0
 
 
-@plain
-def count_rows(growth, node):
-    """Note for how many rows a node stands."""
-    node.count = node.sum & LOW
-    if growth.state[0].by_rows != 0:
-        node.count = node.stop - node.start
-        for k in range(node.start, node.stop if len(growth.times) > 0 else node.start):
-            node.count += growth.times[growth.rows[node.depth & 1, k]] - 1
-
-
 @plain_loop
 def grow_alone(growth, several, work):
     """Grow for about ``work`` steps; whether the tree is complete. The next call goes on where this one stood.
@@ -192,7 +165,6 @@ def grow_alone(growth, several, work):
         for k in range(growth.rows.shape[1]):
             total += growth.packed[0, k]
         open_root(nodes, growth.rows.shape[1], total)
-        count_rows(growth, nodes[0])
         state.nodes = 1
     while True:
         while state.looked < state.nodes:
@@ -213,36 +185,22 @@ def grow_alone(growth, several, work):
         middle = start + count_left(column, node.marks, growth.rows[here], start, stop)
         move_rows(column, node.marks, growth.rows, growth.packed, here, start, stop, start, middle)
         open_children(nodes, number, state.nodes, middle, state)
-        count_rows(growth, nodes[state.nodes])
-        nodes[state.nodes + 1].count = node.count - nodes[state.nodes].count
         state.nodes += 2
 
 
 @plain_loop
-def value_leaves(nodes, count, rows, packed, y):
-    """The mean of the target in each leaf."""
-    for number in range(count):
-        node = nodes[number]
+def value_leaves(growth, y):
+    """The mean of the target in each leaf: a Newton step from zero on the squared error."""
+    state = growth.state[0]
+    for number in range(state.nodes):
+        node = growth.nodes[number]
         if node.left < 0:
             here, total, weight = node.depth & 1, 0.0, 0.0
             for k in range(node.start, node.stop):
-                times = packed[here, k] & LOW
-                total += times * y[rows[here, k]]
+                times = growth.packed[here, k] & LOW
+                total += times * y[growth.rows[here, k]]
                 weight += times
-            node.value = total / weight
-
-
-@plain_loop
-def find_leaves(columns, nodes, rows, swapped, others, leaves):
-    """Write the leaf that each row reaches; in line k with the values of other rows in the column swapped[k]."""
-    for line in range(len(swapped)):
-        for k in range(len(rows)):
-            node, number = nodes[0], np.int64(0)
-            while node.left >= 0:
-                code = columns[node.feature, others[line, k] if node.feature == swapped[line] else rows[k]]
-                number = node.left + 1 - ((node.marks[code >> 6] >> (code & 63)) & 1)
-                node = nodes[number]
-            leaves[line, k] = number
+            node.value = leaf_value(state, node, -total, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +267,8 @@ class SampleGrower:
 
     Parameters
     ----------
-    binning, columns : Binning, (n_features, n_rows) uint8
-        The table in bins.
+    X, binning : array, Binning
+        The table, and how its values become bins.
     target : Target
         What to learn.
     groups : Groups
@@ -327,8 +285,8 @@ class SampleGrower:
 
     def __init__(
         self,
+        X: Array,
         binning: Binning,
-        columns: NDArray[np.uint8],
         target: Target,
         groups: Groups,
         weights: Array,
@@ -336,7 +294,8 @@ class SampleGrower:
         bootstrap: bool,
         part: float,
     ):
-        self.binning, self.columns, self.target, self.groups, self.rules = binning, columns, target, groups, rules
+        self.X, self.binning, self.target, self.groups, self.rules = X, binning, target, groups, rules
+        self.columns = binning.codes(X, by_row=False).by_column
         self.weights, self.bootstrap, self.part = weights, bootstrap, part
         few = groups.size <= DRAWS * len(groups.share)
         self._uniform = few and bool((groups.share == groups.share[0]).all())
@@ -358,13 +317,15 @@ class SampleGrower:
         if classes:
             nodes["value"], table = _class_shares(nodes, growth.packed, classes)
         else:
-            value_leaves(nodes, len(nodes), growth.rows, growth.packed, self._y)
-        packed = finish(nodes, np.zeros(1, dtype=np.int32), table, self.binning)
+            value_leaves(growth, self._y)
+        packed = pack_trees([nodes], self.binning, table)
         outside = np.flatnonzero(counts[self.groups.member] == 0) if self.bootstrap else np.zeros(0, dtype=np.intp)
-        answers = self._answers(nodes, table, outside, [-1], outside[None])[0]
+        flat, answers = flatten(packed), np.zeros((len(outside), self.target.outputs))
+        for start in range(0, len(outside), TASK):
+            rows = slice(start, start + TASK)
+            walk(flat, self.X[outside[rows]], answers[rows])
         judged = outside[self.weights[outside] > 0]
-        rises = self._rises(nodes, table, judged, np.random.default_rng([1, seed]))
-        return Grown(packed, outside, answers, rises)
+        return Grown(packed, outside, answers, self._rises(flat, judged, np.random.default_rng([1, seed])))
 
     def leaf(self, seed: int) -> Packed:
         """A tree of one leaf, which takes no time."""
@@ -400,8 +361,17 @@ class SampleGrower:
             target, step = self.target.y[rows], 1.0
         else:
             target, step = self.target.in_units(rows, whole if self.target.classes else counts)
-        growth = room_for(self.columns, self._looked, len(rows), 2 * len(rows))
-        growth.seed[0] = seed
+        growth = Growth(
+            state=np.zeros(1, dtype=STATE),
+            columns=self.columns,
+            looked=self._looked,
+            rows=np.empty((2, len(rows)), dtype=np.int32),
+            packed=np.empty((2, len(rows)), dtype=np.int64),
+            nodes=np.empty(2 * len(rows), dtype=NODE),
+            room=np.vstack([np.arange(WIDTH), np.zeros((3, WIDTH), dtype=np.int64)]),
+            order=np.arange(len(self._looked)),
+            seed=np.array([seed], dtype=np.uint64),
+        )
         growth.state[RULE_NAMES] = self.rules
         growth.rows[0], growth.packed[0] = rows, (target << HALF) + whole
         return growth, scale, step
@@ -414,26 +384,23 @@ class SampleGrower:
         least = rules["least_gain"] * weight * self.target.purity
         rules["least_gain"] = least / scale / step / step if self.target.classes == 0 else least * scale
 
-    def _answers(self, nodes: NDArray, table: Array, rows: NDArray, swapped: list, others: NDArray) -> Array:
-        """What the tree says of rows, (lines, rows, outputs), with the values of a column swapped in each line."""
-        leaves = np.empty(others.shape, dtype=np.int64)
-        find_leaves(self.columns, nodes, rows, np.array(swapped), others, leaves)
-        value = nodes["value"][leaves]
-        return table[value.astype(np.intp)] if len(table) else value[..., None]
-
-    def _rises(self, nodes: NDArray, table: Array, rows: NDArray[np.intp], random: np.random.Generator) -> Array:
+    def _rises(self, flat: Flat, rows: NDArray[np.intp], random: np.random.Generator) -> Array:
         """How much the mean loss on some of these rows rises when they swap the values of each column.
 
         Columns that the tree does not use cannot change its answers.
         """
-        rises = np.zeros(len(self.columns))
+        rises = np.zeros(self.X.shape[1])
         if len(rows) < 2:
             return rises
         if len(rows) > JUDGED:
             rows = rows[np.sort(random.choice(len(rows), JUDGED, replace=False))]
-        used = np.unique(nodes["feature"][nodes["left"] >= 0])
+        leaf = flat.node["left"] == np.arange(len(flat.node))
+        used = np.unique(flat.node["feature"][~leaf] & COLUMN).astype(np.int64)
         others = random.permuted(np.tile(rows, (len(used), 1)), axis=1)
-        answers = self._answers(nodes, table, rows, [-1, *used], np.vstack([rows, others]))
+        columns = np.append(0, used)  # the first line keeps its values
+        values = self.X[np.vstack([rows, others]), columns[:, None]]
+        answers = np.zeros((*values.shape, self.target.outputs))
+        walk_swapped(flat, self.X[rows], columns, values, answers, NO_LEAVES, np.empty((2, CROWD), dtype=np.int32))
         losses = np.array([self.target.loss(line, rows) for line in answers]) @ self.weights[rows]
         rises[used] = (losses[1:] - losses[0]) / self.weights[rows].sum()
         return rises

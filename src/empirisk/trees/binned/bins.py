@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.contract.arguments import check_count, check_number
+from empirisk.linalg.compiled import loop
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.compiled import loop
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.uint8]

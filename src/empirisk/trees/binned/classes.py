@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import draw, plain
 from empirisk.trees.binned.bins import MISSING, WIDTH
-from empirisk.trees.binned.splits import HALF, LOW, WORDS, mark_up_to
-from empirisk.trees.compiled import draw, plain
+from empirisk.trees.binned.splits import HALF, LOW, WORDS, list_bins, mark_up_to, order_bins
 
 Array = NDArray[np.float64]
 
@@ -74,29 +74,21 @@ def order_rows(codes, places, starts, start, stop):
 
 
 @plain
-def rank_categories(codes, packed, start, stop, chosen, room):
+def rank_categories(column, codes, packed, start, stop, chosen, room):
     """Replace category bins by their rank in the share of the class ``chosen``; missing values are one more category.
 
     ``room`` receives the rank of each bin, -1 where there is no row. The last number is left free: it stands for
     missing values of numeric columns.
     """
-    ranks, amount, weight, bins = room[0], room[1], room[2], room[3]
+    ranks, histogram, bins, sums = room[0], room[1], room[2], room[3]
     for b in range(WIDTH):
         ranks[b] = -1
-        amount[b] = weight[b] = 0
+        histogram[b] = 0
     for k in range(start, stop):
-        weight[codes[k]] += packed[k] & LOW
-        if packed[k] >> HALF == chosen:
-            amount[codes[k]] += packed[k] & LOW
-    count = 0
-    for b in range(WIDTH):
-        if weight[b] > 0:
-            place, share = count, amount[b] / weight[b]
-            while place > 0 and amount[bins[place - 1]] / weight[bins[place - 1]] > share:
-                bins[place] = bins[place - 1]
-                place -= 1
-            bins[place] = b
-            count += 1
+        times = packed[k] & LOW
+        histogram[codes[k]] += (times << HALF) + times if packed[k] >> HALF == chosen else times
+    count = list_bins(column, histogram, bins, sums)
+    order_bins(bins, sums, count, 0.0)
     for rank in range(count):
         ranks[bins[rank]] = rank if rank < MISSING - 1 else MISSING - 1
     for k in range(start, stop):
@@ -118,7 +110,7 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
         return np.nan
     categorical, ranks = column.categorical != 0, several.ranks[0]
     if categorical:
-        rank_categories(codes, packed, start, stop, draw(seed, amounts.shape[1]), several.ranks)
+        rank_categories(column, codes, packed, start, stop, draw(seed, amounts.shape[1]), several.ranks)
     order_rows(codes, places, several.ranks[1], start, stop)
     left, right, gone, present = amounts[ONE_SIDE], amounts[OTHER_SIDE], amounts[GONE], stop
     for label in range(len(gone)):

@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from empirisk.trees.compiled import plain
+from empirisk.linalg.compiled import plain
 
 # The system's call to let another thread run, under a name by which compiled code on disk finds it again.
 _SYSTEM: Any = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)

@@ -17,8 +17,8 @@ other, in order, so that a node at depth k lives in buffer k mod 2.
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.trees.binned.bins import WIDTH, Binning
-from empirisk.trees.compiled import plain
+from empirisk.linalg.compiled import plain
+from empirisk.trees.binned.bins import MISSING, WIDTH, Binning
 
 HALF = 32
 LOW = (1 << HALF) - 1
@@ -35,9 +35,9 @@ NODE = np.dtype(
     + [(name, np.int64) for name in ("slot", "count", "least", "sum", "waiting")]
     + [(name, np.float64) for name in ("gain", "lowest", "highest", "value")]
 )
-#: One column that is looked at: its number, whether it holds categories, and +1 (-1) where predictions may only rise
-#: (fall) with it.
-COLUMN = np.dtype([(name, np.int64) for name in ("number", "categorical", "monotone")])
+#: One column that is looked at: its number, its bins of present values, whether it holds categories, and +1 (-1) where
+#: predictions may only rise (fall) with it.
+COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical", "monotone")])
 #: Rules of growth: what is added to the weight of a child; its least weight, or in boosting its least number of rows;
 #: what a split must gain, and as a part of the node's score; what is added to the weight of a category where
 #: categories are ordered; the depth at which nodes stay whole; most leaves, or 0; whether the score is that of entropy;
@@ -45,12 +45,23 @@ COLUMN = np.dtype([(name, np.int64) for name in ("number", "categorical", "monot
 RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaves", "entropy", "columns"]
 RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
+#: The rules, and how far a tree has grown: nodes so far, those that wait for a split; alone, those searched for one.
+#: What a team shares: what the chunks do now; the node being split; its children, the smaller and the larger one; bit 0
+#: (1) where the smaller (larger) one may be split; free histograms, pieces of leaves; whether all rows are in the
+#: sample, rounding alternates, leaves get values; how many rows there are, and how many in a chunk; steps since the
+#: last pause; how often histograms were filled.
+STATE = np.dtype(
+    [(name, np.float64) for name in RULE_NAMES]
+    + [(name, np.int64) for name in ("nodes", "open", "looked", "phase", "node", "smaller", "larger", "live", "free")]
+    + [(name, np.int64) for name in ("pieces", "every", "alternate", "values", "rows", "step", "spent", "filling")]
+)
 
 
 def describe_columns(binning: Binning, monotone: NDArray[np.int8] | None = None) -> NDArray[np.void]:
     """What compiled code knows of the columns."""
     columns = np.zeros(len(binning.counts), dtype=COLUMN)
-    columns["number"], columns["categorical"] = np.arange(len(columns)), binning.categorical
+    columns["number"], columns["bins"] = np.arange(len(columns)), binning.counts
+    columns["categorical"] = binning.categorical
     if monotone is not None:
         columns["monotone"] = monotone
     return columns
@@ -85,6 +96,24 @@ def score_of(packed, rules, low, high):
 
 
 @plain
+def order_bins(bins, sums, count, smoothing):
+    """Put listed bins of a categorical column in the order of G / H.
+
+    Some prefix is then the best of all subsets (Fisher; Breiman); missing values are one more category. Smoothing keeps
+    rare categories near the middle. Equal ones stay as they come.
+    """
+    for k in range(1, count):
+        code, packed, at = bins[k], sums[k], k
+        ratio = (packed >> HALF) / ((packed & LOW) + smoothing)
+        while at > 0 and (sums[at - 1] >> HALF) / ((sums[at - 1] & LOW) + smoothing) > ratio:
+            bins[at] = bins[at - 1]
+            sums[at] = sums[at - 1]
+            at -= 1
+        bins[at] = code
+        sums[at] = packed
+
+
+@plain
 def try_column(column, bins, sums, count, missing, rules, node, bar):
     """Look for a split of a node in the first ``count`` bins of a column, listed with their sums.
 
@@ -94,18 +123,8 @@ def try_column(column, bins, sums, count, missing, rules, node, bar):
     """
     sign, total, marks, least = column.monotone, node.sum, node.marks, node.least
     if column.categorical != 0:
-        # Some prefix in the order of G / H is the best of all subsets (Fisher; Breiman); missing values are one more
-        # category. Smoothing keeps rare categories near the middle. Equal ones stay as they come.
         sign = 0
-        for k in range(1, count):
-            code, packed, at = bins[k], sums[k], k
-            ratio = (packed >> HALF) / ((packed & LOW) + rules.smoothing)
-            while at > 0 and (sums[at - 1] >> HALF) / ((sums[at - 1] & LOW) + rules.smoothing) > ratio:
-                bins[at] = bins[at - 1]
-                sums[at] = sums[at - 1]
-                at -= 1
-            bins[at] = code
-            sums[at] = packed
+        order_bins(bins, sums, count, rules.smoothing)
     weight, gradient, low, high = total & LOW, float(total >> HALF), node.lowest, node.highest
     both = weight + 2.0 * rules.l2
     free = sign == 0 and low == -np.inf and high == np.inf and rules.entropy == 0.0
@@ -162,6 +181,21 @@ def try_column(column, bins, sums, count, missing, rules, node, bar):
 
 
 @plain
+def score_to_beat(rules, own):
+    """What the two sides of a split must score together, where the node scores so much on its own."""
+    noise = rules.noise * abs(own)
+    return own + (noise if noise > rules.least_gain else rules.least_gain)
+
+
+@plain
+def leaf_value(rules, node, g, h):
+    """The value of a leaf with these sums in no units: a Newton step, within the bounds of the constraints."""
+    bound, weight = rules.gradient_unit / rules.curvature_unit, h + rules.true_l2
+    low, high, value = node.lowest * bound, node.highest * bound, -g / weight if weight > 0.0 else 0.0
+    return rules.rate * (low if value < low else high if value > high else value)
+
+
+@plain
 def least_weight(rules, node):
     """What a child of a node must weigh.
 
@@ -183,10 +217,19 @@ def mark_up_to(marks, last, missing_left):
 
 
 @plain
-def list_bins(histogram, bins, sums):
-    """List the bins of a histogram that hold something, and their sums; returns how many."""
+def clear(column, histogram):
+    """Make the bins of a column's histogram zero."""
+    for b in range(column.bins):
+        histogram[b] = 0
+    histogram[MISSING] = 0
+
+
+@plain
+def list_bins(column, histogram, bins, sums):
+    """List the bins of a column's histogram that hold something, and their sums; returns how many."""
     count = 0
-    for b in range(WIDTH):
+    for k in range(column.bins + 1):
+        b = k if k < column.bins else np.int64(MISSING)
         bins[count] = b
         sums[count] = histogram[b]
         count += histogram[b] != 0

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import plain, plain_loop
 from empirisk.linalg.threads import together
 from empirisk.settings import settings
 from empirisk.trees.binned.bins import LINE, MISSING, WIDTH, BinnedRows, Binning, aligned
@@ -34,31 +35,25 @@ from empirisk.trees.binned.splits import (
     LOW,
     NODE,
     RULE_NAMES,
+    STATE,
     WORDS,
+    clear,
     count_left,
     describe_columns,
+    leaf_value,
     least_weight,
     list_bins,
     move_rows,
     open_children,
     open_root,
     score_of,
+    score_to_beat,
     take_next,
     try_column,
 )
-from empirisk.trees.compiled import plain, plain_loop
 
 Array = NDArray[np.float64]
 
-#: What a team shares, after the rules: what the chunks do now; the node being split; its children, the smaller and the
-#: larger one; bit 0 (1) where the smaller (larger) one may be split; nodes so far, those that wait for their split,
-#: free histograms, pieces of leaves; whether all rows are in the sample, rounding alternates, leaves get values; how
-#: many rows there are, and how many in a chunk; steps since the last pause; how often histograms were filled.
-SHARED = np.dtype(
-    [(name, np.float64) for name in RULE_NAMES]
-    + [(name, np.int64) for name in ("phase", "node", "smaller", "larger", "live", "nodes", "open", "free", "pieces")]
-    + [(name, np.int64) for name in ("every", "alternate", "values", "rows", "step", "spent", "filling")]
-)
 #: A chunk of rows: how many of them go left (then, where those begin), and for how many rows they stand. A piece of a
 #: leaf: its rows, and the sums of gradient and curvature. In the k-th, ``slot`` is the k-th free histogram.
 PART = np.dtype(
@@ -214,22 +209,21 @@ def row_chunk(team, thread, threads, chunk):
         histogram = team.histograms[thread if threads > 1 else slot]
         if team.counters[OWN + thread * APART] != shared.filling:
             team.counters[OWN + thread * APART] = shared.filling
-            for j in range(histogram.shape[0]):
-                for b in range(WIDTH):
-                    histogram[j, b] = 0
+            for j in range(len(team.looked)):
+                clear(team.looked[j], histogram[j])
         sum_rows(team.codes, rows, packed, start, stop, histogram)
 
 
 @plain
-def gather(counters, filling, histograms, threads, j, total):
+def gather(counters, filling, histograms, threads, column, j, total):
     """Sum what the threads have summed of a column."""
-    for b in range(WIDTH):
-        total[b] = 0
+    clear(column, total)
     for thread in range(threads):
         if counters[OWN + thread * APART] == filling:
             own = histograms[thread, j]
-            for b in range(WIDTH):
+            for b in range(column.bins):
                 total[b] += own[b]
+            total[MISSING] += own[MISSING]
 
 
 @plain
@@ -238,7 +232,7 @@ def search_column(shared, counters, looked, histograms, nodes, room, thread, thr
     column, first = looked[j], nodes.shape[0] - 2 * looked.shape[0] + 2 * j
     own = histograms[nodes[shared.smaller].slot, j]
     if threads > 1:
-        gather(counters, shared.filling, histograms, threads, j, own)
+        gather(counters, shared.filling, histograms, threads, column, j, own)
     for side in range(2):
         node, offer = nodes[shared.larger if side else shared.smaller], nodes[first + side]
         offer.gain = 0.0
@@ -246,19 +240,19 @@ def search_column(shared, counters, looked, histograms, nodes, room, thread, thr
             continue
         histogram = histograms[node.slot, j]
         if side:
-            for b in range(WIDTH):
+            for b in range(column.bins):
                 histogram[b] -= own[b]
+            histogram[MISSING] -= own[MISSING]
         offer.sum = node.sum
         offer.lowest = node.lowest
         offer.highest = node.highest
         offer.least = least_weight(shared, node)
         score, _ = score_of(node.sum, shared, node.lowest, node.highest)
-        noise = shared.noise * abs(score)
-        bar = score + (noise if noise > shared.least_gain else shared.least_gain)
-        bins, sums, count, missing = room[0], histogram, np.int64(MISSING), histogram[MISSING]
+        bar = score_to_beat(shared, score)
+        bins, sums, count, missing = room[0], histogram, column.bins, histogram[MISSING]
         if column.categorical != 0:
             bins, sums, missing = room[2 * thread + 1], room[2 * thread + 2], np.int64(0)
-            count = list_bins(histogram, bins, sums)
+            count = list_bins(column, histogram, bins, sums)
         best = try_column(column, bins, sums, count, missing, shared, offer, bar)
         offer.gain = best - score if best > bar else 0.0
 
@@ -352,7 +346,7 @@ def list_pieces(shared, nodes, parts):
 @plain
 def value_leaves(shared, nodes, parts):
     """After SUM_LEAVES: the value of each leaf, a Newton step."""
-    g, h, bound = 0.0, 0.0, shared.gradient_unit / shared.curvature_unit
+    g, h = 0.0, 0.0
     for p in range(shared.pieces):
         part = parts[p]
         node = nodes[part.leaf]
@@ -360,13 +354,11 @@ def value_leaves(shared, nodes, parts):
             g, h = 0.0, 0.0
         g += part.g
         h += part.h
-        weight, low, high = h + shared.true_l2, node.lowest * bound, node.highest * bound
-        value = -g / weight if weight > 0.0 else 0.0
-        node.value = shared.rate * (low if value < low else high if value > high else value)
+        node.value = leaf_value(shared, node, g, h)
 
 
 @plain
-def lead(shared, counters, histograms, nodes, parts, threads, width):
+def lead(shared, counters, looked, histograms, nodes, parts, threads, width):
     """What the thread that finished the last chunk of a phase does: draw the sum, and open the next phase."""
     before, phase, ended = shared.phase, shared.phase, 0
     if before == DERIVE or before == ADD:  # noqa: SIM109 - a tuple of choices takes longer to compile
@@ -376,7 +368,8 @@ def lead(shared, counters, histograms, nodes, parts, threads, width):
         phase = SEARCH if before == PACK else MOVE
     elif before == BUILD:
         for j in range(width if threads > 1 else 0):
-            gather(counters, shared.filling, histograms, threads, j, histograms[nodes[shared.node].slot, j])
+            total = histograms[nodes[shared.node].slot, j]
+            gather(counters, shared.filling, histograms, threads, looked[j], j, total)
         phase = TALLY
     elif before == MOVE:
         phase = SEARCH
@@ -452,7 +445,7 @@ def work(team, thread, threads):
             node = nodes[part.leaf]
             piece_of_leaf(phase == ADD, team.data, team.rows[node.depth & 1], part, node.value)
         if is_last(counters):
-            lead(shared, counters, team.histograms, nodes, team.parts, threads, width)
+            lead(shared, counters, looked, team.histograms, nodes, team.parts, threads, width)
 
 
 class TeamGrower:
@@ -491,7 +484,7 @@ class TeamGrower:
         memory = max(2, min(POOL, settings().memory // 4) // (width * WIDTH * 8))
         self._kept, self._step = min(max_leaves + 1, memory), max(STEPS // width, LEAST_ROWS)
         parts = max(rows // self._step + 2, max_leaves + rows // SUMMED + 1, self._kept)
-        self._shared = np.zeros(1, dtype=SHARED)
+        self._shared = np.zeros(1, dtype=STATE)
         self._team = Team(
             shared=self._shared,
             counters=np.zeros(SHARES + APART * self.threads, dtype=np.int64),
@@ -501,7 +494,7 @@ class TeamGrower:
             data=np.zeros((0, 0)),
             rows=np.empty((2, rows), dtype=np.int32),
             packed=np.empty((2, rows), dtype=np.int64),
-            histograms=np.empty((self.threads + SCRATCH + self._kept, width, WIDTH), dtype=np.int64),
+            histograms=np.zeros((self.threads + SCRATCH + self._kept, width, WIDTH), dtype=np.int64),
             room=np.tile(np.arange(WIDTH), (1 + 2 * self.threads, 1)),
             nodes=np.zeros(2 * max_leaves + 1 + 2 * width, dtype=NODE),
             parts=np.zeros(parts, dtype=PART),

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from empirisk.errors import EmpiriskError
-from empirisk.trees.compiled import plain
+from empirisk.linalg.compiled import plain
 
 GINI, ENTROPY, ERROR, SQUARED, ABSOLUTE = range(5)
 CLASSIFICATION = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from empirisk.trees.compiled import plain
+from empirisk.linalg.compiled import plain
 from empirisk.trees.exact.criteria import ENTROPY, purity
 from empirisk.trees.exact.presort import ROW
 

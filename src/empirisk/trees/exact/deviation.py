@@ -6,7 +6,7 @@ for the deviation of all rows added so far both cost O(log n).
 
 import numpy as np
 
-from empirisk.trees.compiled import inner
+from empirisk.linalg.compiled import inner
 from empirisk.trees.exact.presort import MISSING, ROW
 from empirisk.trees.exact.scan import HEAVIER, LEFT, NO_SPLIT, NOWHERE, RIGHT, note
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.trees.compiled import draw, loop, plain, plain_loop
+from empirisk.linalg.compiled import draw, loop, plain, plain_loop
 from empirisk.trees.exact.criteria import GINI
 from empirisk.trees.exact.describe import describe_classes, describe_means, describe_median
 from empirisk.trees.exact.deviation import scan_absolute

@@ -10,7 +10,7 @@ differently.
 
 import numpy as np
 
-from empirisk.trees.compiled import plain
+from empirisk.linalg.compiled import plain
 from empirisk.trees.exact.criteria import GINI, purity
 from empirisk.trees.exact.presort import MISSING, ROW
 

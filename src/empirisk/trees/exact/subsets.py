@@ -12,7 +12,7 @@ in ``in_left`` the ranks that go left, and writes the gain and where missing row
 
 import numpy as np
 
-from empirisk.trees.compiled import inner
+from empirisk.linalg.compiled import inner
 from empirisk.trees.exact.criteria import ENTROPY, ERROR, purity
 from empirisk.trees.exact.deviation import scan_absolute
 from empirisk.trees.exact.presort import ROW

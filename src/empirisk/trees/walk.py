@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
-from empirisk.trees.compiled import plain_loop
 
 Array = NDArray[np.float64]
 
@@ -14,6 +14,7 @@ CROWD = 1024  # rows that walk down a tree together
 TASK = 1 << 13  # rows of one call
 RIGHT = 1 << 30  # added to the column of a split that sends missing values right
 COLUMN = RIGHT - 1
+NO_VALUES, NO_LEAVES = np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int32)
 
 #: What a step needs to know of a node, in one place of 16 bytes.
 RECORD = np.dtype([("threshold", np.float64), ("feature", np.int32), ("left", np.int32)])
@@ -46,12 +47,20 @@ def flat_nodes(feature: NDArray, threshold: Array, left: NDArray, missing_left: 
     return node
 
 
-def walk(flat: Flat, X: Array, out: Array, leaves: NDArray[np.int32], first: int, last: int) -> None:
-    """Add the values of the trees ``first : last`` to ``out``, and write the leaves; either may have no rows."""
+def walk(
+    flat: Flat,
+    X: Array,
+    out: Array = NO_VALUES,
+    leaves: NDArray[np.int32] = NO_LEAVES,
+    first: int = 0,
+    last: int | None = None,
+) -> None:
+    """Add the values of the trees ``first : last`` to ``out``, and write the leaves, where asked."""
+    end = len(flat.roots) if last is None else last
 
     def run(start: int) -> None:
         rows = slice(start, start + TASK)
-        walk_rows(flat, X[rows], out[rows], leaves[rows], first, last, np.empty((2, CROWD), dtype=np.int32))
+        walk_rows(flat, X[rows], out[rows], leaves[rows], first, end, np.empty((2, CROWD), dtype=np.int32))
 
     in_threads(run, range(0, len(X), TASK))
 
@@ -95,3 +104,19 @@ def walk_rows(flat, X, out, leaves, first, last, room):
                     row = np.int64(flat.value[place[r]])
                     for output in range(outputs):
                         out[start + r, output] += flat.table[row, output]
+
+
+@plain_loop
+def walk_swapped(flat, X, columns, values, out, leaves, room):
+    """The values of the first tree, in line k of ``out`` with the values of line k in the column ``columns[k]``.
+
+    ``leaves`` has no rows. The table comes back as it was.
+    """
+    for line in range(len(columns)):
+        for turn in range(2):
+            for r in range(X.shape[0]):
+                x = X[r, columns[line]]
+                X[r, columns[line]] = values[line, r]
+                values[line, r] = x
+            if turn == 0:
+                walk_rows(flat, X, out[line], leaves, np.int64(0), np.int64(1), room)

@@ -1,1 +1,0 @@
-"""Fast sums over many trees."""
