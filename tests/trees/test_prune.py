@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.trees import prune
-from empirisk.trees.exact.criteria import ERROR
+from empirisk.trees.exact.scan import ERROR
 
 
 def noisy(seed, n=300):

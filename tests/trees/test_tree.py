@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.trees import tree as tree_module
-from empirisk.trees.exact.criteria import GINI
 from empirisk.trees.exact.grow import Grower, Limits
+from empirisk.trees.exact.scan import GINI
 from tests.trees import naive_tree
 
 CLASSES = ("gini", "entropy", "error")

@@ -25,7 +25,7 @@ from empirisk.trees.binned.alone import Grown, SampleGrower, Target
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import RULES
 from empirisk.trees.columns import Columns, read_new, read_training
-from empirisk.trees.exact import criteria
+from empirisk.trees.exact import scan
 from empirisk.trees.nodes import Packed, join
 from empirisk.trees.predict import PackedTrees, wrong_outputs
 from empirisk.trees.resample import Groups
@@ -33,7 +33,7 @@ from empirisk.trees.votes import ClassMembers, Members
 
 Array = NDArray[np.float64]
 
-CRITERIA = {name: code for name, code in criteria.CLASSIFICATION.items() if name != "error"}
+CRITERIA = {name: code for name, code in scan.CLASSIFICATION.items() if name != "error"}
 
 
 class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
@@ -292,7 +292,7 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         rows, labels = read_training(self, X, y, self.categorical_features)
         weights = check_weights(sample_weight, len(labels))
         self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
-        entropy = criteria.find(self.criterion, CRITERIA) == criteria.ENTROPY
+        entropy = scan.find(self.criterion, CRITERIA) == scan.ENTROPY
         target = Target.of_classes(codes, len(self.classes_), entropy)
         rules = self._rules(rows.shape[1], entropy)
         groups = Groups.of(rows, codes, weights, None if self.class_weight is None else factors)

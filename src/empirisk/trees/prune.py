@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.trees.exact.criteria import ERROR, SQUARED
+from empirisk.trees.exact.scan import ERROR, SQUARED
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.text import Labels
 

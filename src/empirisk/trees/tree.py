@@ -26,7 +26,7 @@ from empirisk.machines.multiclass import elected, untied
 from empirisk.trees import prune
 from empirisk.trees import text as words
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
-from empirisk.trees.exact import criteria
+from empirisk.trees.exact import scan
 from empirisk.trees.exact.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.votes import numbered
@@ -351,7 +351,7 @@ class TreeClassifier(ClassifierMixin, Tree):
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeClassifier":
         """Grow the tree."""
-        criteria.find(self.criterion, criteria.CLASSIFICATION)
+        scan.find(self.criterion, scan.CLASSIFICATION)
         codes, y = read_training(self, X, y, self.categorical_features)
         weights = check_weights(sample_weight, len(y))
         self.classes_ = sorted_classes(y, weights)
@@ -373,11 +373,11 @@ class TreeClassifier(ClassifierMixin, Tree):
         return elected(self.predict_proba(X), self.classes_)
 
     def grow_on(self, grower: Grower, y: Array, weights: Array) -> Nodes:
-        criterion = criteria.find(self.criterion, criteria.CLASSIFICATION)
+        criterion = scan.find(self.criterion, scan.CLASSIFICATION)
         return grower.classes(y[:, 0].astype(np.int64), len(self.classes_), weights, criterion)
 
     def _loss(self) -> int:
-        return criteria.ERROR
+        return scan.ERROR
 
     def _targets(self, y: Any) -> Array:
         return numbered(column_or_1d(y), self.classes_)[:, None].astype(np.float64)
@@ -449,8 +449,8 @@ class TreeRegressor(RegressorMixin, Tree):
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeRegressor":
         """Grow the tree; ``y`` may have several columns with the squared criterion."""
-        criterion = criteria.find(self.criterion, criteria.REGRESSION)
-        several = criterion == criteria.SQUARED
+        criterion = scan.find(self.criterion, scan.REGRESSION)
+        several = criterion == scan.SQUARED
         codes, y = read_training(self, X, y, self.categorical_features, multi_output=several, y_numeric=True)
         self._several = y.ndim == 2
         self._fit(codes, y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y)))
@@ -463,10 +463,10 @@ class TreeRegressor(RegressorMixin, Tree):
         return value if self._several else value[:, 0]
 
     def grow_on(self, grower: Grower, y: Array, weights: Array) -> Nodes:
-        return grower.outputs(y, weights, criteria.find(self.criterion, criteria.REGRESSION))
+        return grower.outputs(y, weights, scan.find(self.criterion, scan.REGRESSION))
 
     def _loss(self) -> int:
-        return criteria.find(self.criterion, criteria.REGRESSION)
+        return scan.find(self.criterion, scan.REGRESSION)
 
     def _targets(self, y: Any) -> Array:
         y = check_array(y, dtype=np.float64, ensure_2d=False)

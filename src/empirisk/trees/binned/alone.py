@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import draw, plain, plain_loop
 from empirisk.trees.binned.bins import MISSING, WIDTH, Binning
-from empirisk.trees.binned.classes import Several, class_score, try_classes
 from empirisk.trees.binned.splits import (
     HALF,
     LOW,
     NODE,
     RULE_NAMES,
     STATE,
+    Several,
+    class_score,
     clear,
     count_left,
     describe_columns,
@@ -29,6 +30,7 @@ from empirisk.trees.binned.splits import (
     score_of,
     score_to_beat,
     take_next,
+    try_classes,
     try_column,
     unit,
 )
@@ -401,7 +403,7 @@ class SampleGrower:
         values = self.X[np.vstack([rows, others]), columns[:, None]]
         answers = np.zeros((*values.shape, self.target.outputs))
         walk_swapped(flat, self.X[rows], columns, values, answers, NO_LEAVES, np.empty((2, CROWD), dtype=np.int32))
-        losses = np.array([self.target.loss(line, rows) for line in answers]) @ self.weights[rows]
+        losses = np.array([self.target.loss(answers[line], rows) for line in range(len(answers))]) @ self.weights[rows]
         rises[used] = (losses[1:] - losses[0]) / self.weights[rows].sum()
         return rises
 

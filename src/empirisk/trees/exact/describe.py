@@ -12,8 +12,7 @@ import math
 import numpy as np
 
 from empirisk.linalg.compiled import plain
-from empirisk.trees.exact.criteria import ENTROPY, purity
-from empirisk.trees.exact.presort import ROW
+from empirisk.trees.exact.scan import ENTROPY, ROW, purity
 
 BITS = 52  # sums stay below 2^BITS
 SLACK = 1e-12  # gains this close, as a part of the largest possible gain, are equal

@@ -1,4 +1,14 @@
-"""Exact growing: from sorted columns and a target to the nodes of a tree."""
+"""Growing a tree node by node on sorted columns: split a node, divide its rows, look for the splits of its children.
+
+Every column keeps its keys sorted within the node: a node is the same range ``start:stop`` in all columns, and a split
+divides each range in place, keeping the order.
+
+What the rows are to be divided by decides which code is compiled: ``slots`` are None where there is one response and
+gains are those of its variance, else the sums that a row adds to, (n_rows, n_entries); ``y`` are the outputs of a
+regression, None for classes; ``median`` are, for the absolute criterion, the place of each row in the order of y within
+its node, and the responses in that order; ``in_left`` marks the ranks of categories that go left, None where there are
+none.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,35 +17,424 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import draw, loop, plain, plain_loop
 from empirisk.linalg.threads import in_threads
-from empirisk.settings import settings
-from empirisk.trees.exact.criteria import ABSOLUTE, GINI, SQUARED
-from empirisk.trees.exact.describe import BITS
-from empirisk.trees.exact.expand import (
-    COLUMN,
-    DIVIDE_LARGE,
-    DONE,
-    FULL,
-    NODE,
-    SCAN_LARGE,
-    STATE,
-    Growth,
-    grow,
-    partition,
-    scan_column,
+from empirisk.settings import require, settings
+from empirisk.trees.exact.describe import BITS, describe_classes, describe_means, describe_median
+from empirisk.trees.exact.scan import (
+    ABSOLUTE,
+    EXACT,
+    GINI,
+    HEAVIER,
+    LEFT,
+    MISSING,
+    NO_SPLIT,
+    ROW,
+    SQUARED,
+    scan_absolute,
+    scan_squares,
+    scan_sums,
+    scan_variance,
 )
-from empirisk.trees.exact.presort import LARGE_NODE, MISSING, presort
-from empirisk.trees.exact.scan import EXACT
+from empirisk.trees.exact.subsets import subset_by_mean, subset_by_median, subset_by_sums
 from empirisk.trees.nodes import Nodes, gather_sets
 
 Array = NDArray[np.float64]
 
+LARGE_NODE = 1 << 18  # values in a node from which its columns are shared among threads
 PATIENCE = 1 << 25  # values looked at between two returns to Python
 ROOM = 1 << 10  # nodes to start with
+FIRST_LANE = np.int64(0)  # the room of the thread that grows
+OPEN, NEXT, DIVIDE, SCAN, SETTLE = range(5)  # phases
+DONE, DIVIDE_LARGE, SCAN_LARGE, FULL, PAUSE = range(5)  # why `grow` returned
+
+#: The rules: deepest node; most leaves, or 0: no limit, and nodes are split depth first; columns looked at; words in
+#: the largest set of categories; the criterion; least whole-number weight of a child, least gain; what a whole-number
+#: weight is to be multiplied by. Then where growing stands: nodes, words, waiting nodes and leaves in use; the phase,
+#: the node that was split, the first of its children, which children may be split, the one in hand, how many columns it
+#: looks at; how many values make a node large, and how many to look at before a pause.
+STATE = np.dtype(
+    [(name, np.int64) for name in ("max_depth", "max_leaves", "max_features", "set_words", "criterion")]
+    + [(name, np.float64) for name in ("least", "min_gain", "unit")]
+    + [(name, np.int64) for name in ("nodes", "words", "waiting", "leaves", "phase", "node", "children", "alive")]
+    + [(name, np.int64) for name in ("child", "chosen", "large", "patience")]
+)
+#: One node: what `empirisk.trees.nodes.Nodes` holds, its range of rows, the split found for it, what gains this close
+#: are equal, and the factor that makes gains of the scan those of weight times impurity. In the k-th node, ``waiting``
+#: is the k-th node that waits to be split.
+NODE = np.dtype(
+    [(name, np.int64) for name in ("feature", "left", "category_start", "missing_left", "depth", "start", "stop")]
+    + [(name, np.int64) for name in ("column", "cut", "upper", "side", "waiting")]
+    + [(name, np.float64) for name in ("threshold", "weight", "impurity", "gain", "found_gain", "slack", "factor")]
+)
+#: One column: where its distinct values begin, how many they are, its number of categories (0: numeric); what a split
+#: is judged by, and the best one that it offers (see `empirisk.trees.exact.scan`). In the k-th column, ``chosen`` is
+#: the k-th to look at.
+COLUMN = np.dtype(
+    [(name, np.int64) for name in ("first", "distinct", "categories", "chosen", "criterion", "cut", "upper", "side")]
+    + [(name, np.float64) for name in ("least", "slack", "unit", "gain")]
+)
+
+
+class Growth(NamedTuple):
+    """All that growing works on, for compiled code.
+
+    ``keys`` and ``values`` are those of `Presorted`; for the absolute criterion one more row of keys holds the rows in
+    the order of y. ``rows`` are weights as whole numbers, then what a row adds to the sums. ``sums`` are those of both
+    children of a split, then three lines of room for each thread.
+    """
+
+    state: NDArray[np.void]
+    keys: NDArray[np.int64]
+    values: NDArray[np.float64]
+    columns: NDArray[np.void]
+    rows: NDArray[np.float64]
+    nodes: NDArray[np.void]
+    value: NDArray[np.float64]
+    category_bits: NDArray[np.uint64]
+    sums: NDArray[np.float64]
+    goes_left: NDArray[np.bool_]
+    scratch: NDArray[np.int64]  # (n_threads, n_rows)
+    random: NDArray[np.uint64]
+
+
+@loop
+def grow(growth, slots, y, median, in_left):
+    """Grow until no node waits, or there is work for threads, or room or patience ends; says which.
+
+    Growing goes on where it stood with the next call.
+    """
+    state, keys, columns, nodes, looked = growth.state[0], growth.keys, growth.columns, growth.nodes, 0
+    goes_left, scratch, width = growth.goes_left, growth.scratch[0], len(growth.columns)
+    while True:
+        if state.phase == OPEN:
+            root = nodes[0]
+            root.start = root.depth = 0
+            root.stop = keys.shape[1]
+            # The last row of keys is the order of y where there is one, which the median needs.
+            state.alive = describe(growth, slots, y, median, keys[-1], state.children, state.child)
+            state.nodes = state.leaves = 1
+            state.phase = SCAN
+        elif state.phase == NEXT:
+            if state.waiting == 0 or (state.max_leaves > 0 and state.leaves >= state.max_leaves):
+                return DONE
+            if state.nodes + 2 > len(nodes) or state.words + 2 * state.set_words > len(growth.category_bits):
+                return FULL
+            if looked > state.patience:
+                return PAUSE
+            state.node = pop(state, nodes)
+            node, left = nodes[state.node], state.nodes
+            described = divide_node(growth, node)
+            state.children = left
+            state.child = 1
+            state.nodes = left + 2
+            state.leaves += 1
+            state.alive = 0
+            for child in range(2):
+                state.alive |= describe(growth, slots, y, median, keys[described], left + child, child) << child
+            if state.alive > 0:
+                state.phase = DIVIDE
+        elif state.phase == DIVIDE:
+            state.phase = SCAN
+            node = nodes[state.node]
+            size = (node.stop - node.start) * width
+            looked += size
+            if size >= state.large:
+                return DIVIDE_LARGE
+            for column in range(width):
+                if column != node.column:
+                    partition(keys[column], node.start, node.stop, goes_left, scratch)
+        elif state.phase == SCAN:
+            if state.child < 0:
+                state.phase = NEXT
+            elif (state.alive >> state.child) & 1:
+                state.phase = SETTLE
+                node = nodes[state.children + state.child]
+                choose_columns(state, keys, columns, growth.random, node)
+                if (node.stop - node.start) * state.chosen >= state.large:
+                    return SCAN_LARGE
+                for place in range(state.chosen):
+                    scan_column(growth, slots, median, in_left, columns[place].chosen, FIRST_LANE)
+            else:
+                state.child -= 1
+        else:
+            settle(state, columns, nodes, growth.values, growth.category_bits, in_left)
+            state.child -= 1
+            state.phase = SCAN
+
+
+@plain
+def describe(growth, slots, y, median, keys, number, child):
+    """Describe a new node, as yet a leaf; returns 1 if it may be split, else 0."""
+    state, node, rows, total, value = (
+        growth.state[0],
+        growth.nodes[number],
+        growth.rows,
+        growth.sums[child],
+        growth.value,
+    )
+    node.feature = node.left = node.category_start = -1
+    node.threshold = np.nan
+    node.missing_left = 0
+    node.gain = 0.0
+    if median is not None:
+        pure = describe_median(state, node, keys, rows, y, median[0], median[1], total, value[number])
+    elif y is not None:
+        pure = describe_means(state, node, keys, rows, y, total, value[number])
+    else:
+        pure = describe_classes(state, node, keys, rows, slots, total, value[number])
+    node.weight = total[0] * state.unit
+    return 0 if pure or node.depth >= state.max_depth or total[0] < 2 * state.least else 1
+
+
+@loop
+def scan_column(growth, slots, median, in_left, number, lane):
+    """Find the best split that a column offers the child in hand, in a thread's room."""
+    state, column, keys, rows = growth.state[0], growth.columns[number], growth.keys[number], growth.rows
+    node, total, room = (
+        growth.nodes[state.children + state.child],
+        growth.sums[state.child],
+        growth.sums[2 + 3 * lane :],
+    )
+    start, stop, present, missing = node.start, node.stop, node.stop, room[0]
+    column.criterion = state.criterion
+    column.least = state.least
+    column.slack = node.slack
+    column.unit = state.unit
+    while present > start and keys[present - 1] >> 32 == MISSING:
+        present -= 1
+    for k in range(len(missing)):
+        missing[k] = 0.0
+    for k in range(present, stop):
+        row = keys[k] & ROW
+        missing[0] += rows[row, 0]
+        if slots is None:
+            missing[1] += rows[row, 1]
+        else:
+            for j in range(slots.shape[1]):
+                missing[1 + slots[row, j]] += rows[row, 1 + j]
+    categorical = column.categories > 0
+    if median is not None:
+        here, gone, places, ordered = keys[start:present], keys[present:stop], median[0], median[1][start:stop]
+        if not categorical:
+            scan_absolute(here, gone, rows, places, ordered, total, column)
+        elif in_left is not None:
+            subset_by_median(here, gone, rows, places, ordered, total, column, in_left[number])
+    elif slots is None:
+        if not categorical:
+            scan_variance(keys, start, present, rows, total, missing, column)
+        elif in_left is not None:
+            subset_by_mean(keys[start:present], rows, total, missing, column, in_left[number])
+    elif not categorical:
+        if state.criterion == GINI and present == stop and total[0] <= EXACT:
+            scan_squares(keys, start, stop, rows, slots, total, room, column)
+        else:
+            scan_sums(keys, start, present, rows, slots, total, room, column)
+    elif in_left is not None:
+        subset_by_sums(keys[start:present], rows, slots, total, room, column, in_left[number])
+
+
+@plain
+def divide_node(growth, node):
+    """Divide the rows of a node and open its children; returns the row of keys by which these are to be described."""
+    state, keys, values, columns, nodes = growth.state[0], growth.keys, growth.values, growth.columns, growth.nodes
+    column, goes_left, scratch, start, stop = (
+        columns[node.column],
+        growth.goes_left,
+        growth.scratch[0],
+        node.start,
+        node.stop,
+    )
+    mark(keys[node.column], growth.rows, values, column, node, growth.category_bits, goes_left)
+    middle, described = partition(keys[node.column], start, stop, goes_left, scratch), node.column
+    if len(keys) > len(columns):  # the order of y is divided along
+        described = len(keys) - 1
+        partition(keys[described], start, stop, goes_left, scratch)
+    if node.category_start < 0:
+        low, high = values[column.first + node.cut], np.inf
+        node.threshold = np.inf
+        if node.upper != MISSING:  # the midpoint, or the lower value where rounding leaves nothing between
+            high = values[column.first + node.upper]
+            half = 0.5 * low + 0.5 * high
+            node.threshold = half if half < high else low
+    node.feature = node.column
+    node.left = state.nodes
+    node.gain = node.found_gain
+    for child in range(2):
+        branch = nodes[state.nodes + child]
+        branch.start = middle if child else start
+        branch.stop = stop if child else middle
+        branch.depth = node.depth + 1
+    return described
+
+
+@plain
+def mark(keys, rows, values, column, node, bits, goes_left):
+    """Mark the rows of a node that go left; rows without a value go with the heavier child where there were none."""
+    words, first, heavier = node.category_start, column.first, 0.0
+    for k in range(node.start, node.stop):
+        rank, row = keys[k] >> 32, keys[k] & ROW
+        left = rank <= node.cut
+        if rank == MISSING:
+            left = node.side == LEFT
+        elif words >= 0:
+            code = np.int64(values[first + rank])
+            left = (bits[words + (code >> 6)] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
+        goes_left[row] = left
+        heavier += rows[row, 0] if left else -rows[row, 0]
+    node.missing_left = 1 if node.side == LEFT or (node.side == HEAVIER and heavier >= 0.0) else 0
+    if words >= 0 and node.missing_left:  # so do the categories that the node does not hold
+        for code in range(column.categories):
+            bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
+        for k in range(node.start, node.stop):
+            if keys[k] >> 32 != MISSING and not goes_left[keys[k] & ROW]:
+                code = np.int64(values[first + (keys[k] >> 32)])
+                bits[words + (code >> 6)] &= ~(np.uint64(1) << np.uint64(code & 63))
+
+
+@plain_loop
+def partition(keys, start, stop, goes_left, scratch):
+    """Bring the keys of the rows that go left to the front of a range, keeping both orders; where the others begin."""
+    left, right = start, 0
+    for k in range(start, stop):
+        key = keys[k]
+        keys[left] = key
+        scratch[right] = key
+        step = 1 if goes_left[key & ROW] else 0
+        left += step
+        right += 1 - step
+    for place in range(right):
+        keys[left + place] = scratch[place]
+    return left
+
+
+@plain
+def choose_columns(state, keys, columns, random, node):
+    """List the columns to look at in a node: ``max_features`` of those that are not constant there, in their order."""
+    count, kept = 0, 0
+    for column in range(len(columns)):
+        if keys[column, node.start] >> 32 != keys[column, node.stop - 1] >> 32:
+            columns[count].chosen = column
+            count += 1
+    wanted = count if count < state.max_features else state.max_features
+    for place in range(count):  # each is kept with the chance that makes all subsets equally likely
+        if wanted == count or draw(random, count - place) < wanted - kept:
+            columns[kept].chosen = columns[place].chosen
+            kept += 1
+    state.chosen = kept
+
+
+@plain
+def settle(state, columns, nodes, values, bits, in_left):
+    """Keep the best of the columns' offers; the node waits for its split if that gains enough."""
+    number, best, winner = state.children + state.child, NO_SPLIT, np.int64(-1)
+    node = nodes[number]
+    for place in range(state.chosen):
+        gain = columns[columns[place].chosen].gain
+        if gain > NO_SPLIT and (winner < 0 or gain > best + node.slack):
+            best = gain
+            winner = columns[place].chosen
+    if winner < 0 or (best + node.slack) * node.factor < state.min_gain:
+        return
+    offer = columns[winner]
+    node.column = winner
+    node.cut = offer.cut
+    node.upper = offer.upper
+    node.side = offer.side
+    node.found_gain = best * node.factor
+    if in_left is not None and offer.categories > 0:  # append the set of categories that go left
+        node.category_start = state.words
+        state.words += (offer.categories + 63) // 64
+        for word in range(node.category_start, state.words):
+            bits[word] = 0
+        for rank in range(offer.distinct):
+            if in_left[winner, rank]:
+                code = np.int64(values[offer.first + rank])
+                bits[node.category_start + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
+    # It waits on a stack, or on a heap by gain where the number of leaves is limited.
+    place = state.waiting
+    state.waiting += 1
+    while state.max_leaves > 0 and place > 0 and comes_before(nodes, number, nodes[(place - 1) // 2].waiting):
+        nodes[place].waiting = nodes[(place - 1) // 2].waiting
+        place = (place - 1) // 2
+    nodes[place].waiting = number
+
+
+@plain
+def comes_before(nodes, one, other):
+    """Whether the split of one node is made before the other's: it gains more, or as much and is older."""
+    gain, rival = nodes[one].found_gain, nodes[other].found_gain
+    return gain > rival or (gain == rival and one < other)
+
+
+@plain
+def pop(state, nodes):
+    """Take the next node off the stack or heap."""
+    state.waiting -= 1
+    size, last = state.waiting, nodes[state.waiting].waiting
+    if state.max_leaves == 0:
+        return last
+    first, place, child = nodes[0].waiting, 0, 1
+    while child < size:
+        if child + 1 < size and comes_before(nodes, nodes[child + 1].waiting, nodes[child].waiting):
+            child += 1
+        if not comes_before(nodes, nodes[child].waiting, last):
+            break
+        nodes[place].waiting = nodes[child].waiting
+        place, child = child, 2 * child + 1
+    nodes[place].waiting = last
+    return first
+
+
+# --- sorted columns ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Presorted:
+    """Each column as a sorted list of keys, and the distinct values that the ranks stand for.
+
+    A key is ``rank << 32 | row``: one number carries the order and the row, and rows of one value share a rank.
+
+    Attributes
+    ----------
+    keys : (n_features, n_rows) int64
+        Sorted keys of each column; missing values have the last rank.
+    values : (n_distinct,) float64
+        Distinct values of all columns, one column after the other.
+    first : (n_features + 1,) int64
+        Where each column starts in `values`.
+    """
+
+    keys: NDArray[np.int64]
+    values: Array
+    first: NDArray[np.int64]
+
+
+def presort(X: Array) -> Presorted:
+    """Sort every column of ``X`` (NaN is missing)."""
+    n_rows, n_features = X.shape
+    require(8 * n_rows * n_features, "the sorted columns of an exact tree", "use a forest or boosting, which bin them")
+    keys = np.empty((n_features, n_rows), dtype=np.int64)
+
+    def sort(column: int) -> Array:
+        x = np.ascontiguousarray(X[:, column])
+        order = np.argsort(x)
+        x = x[order]
+        starts = np.append(True, x[1:] != x[:-1])  # every NaN starts a rank of its own: they come last, and have none
+        keys[column] = np.where(np.isnan(x), MISSING, np.cumsum(starts) - 1) << 32 | order
+        return x[starts & ~np.isnan(x)]
+
+    columns = range(n_features)
+    distinct = in_threads(sort, columns) if X.size >= LARGE_NODE else [sort(column) for column in columns]
+    first = np.concatenate([[0], np.cumsum([len(values) for values in distinct])]).astype(np.int64)
+    return Presorted(keys, np.concatenate(distinct), first)
+
+
+# --- from a target to the nodes of a tree -----------------------------------------------------------------------------
 
 
 class Target(NamedTuple):
-    """What the rows are divided by (see `empirisk.trees.exact.expand`); how many sums and values a node has."""
+    """What the rows are divided by (see `grow`); how many sums and values a node has."""
 
     criterion: int
     unit: float

@@ -13,17 +13,19 @@ in ``in_left`` the ranks that go left, and writes the gain and where missing row
 import numpy as np
 
 from empirisk.linalg.compiled import inner
-from empirisk.trees.exact.criteria import ENTROPY, ERROR, purity
-from empirisk.trees.exact.deviation import scan_absolute
-from empirisk.trees.exact.presort import ROW
 from empirisk.trees.exact.scan import (
+    ENTROPY,
+    ERROR,
     HEAVIER,
     LEFT,
     NO_SPLIT,
     NOWHERE,
     RIGHT,
+    ROW,
     move,
     note,
+    purity,
+    scan_absolute,
     scan_sums,
     scan_variance,
     two_purities,
