@@ -21,8 +21,8 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
 from empirisk.machines.multiclass import elected, untied
-from empirisk.trees.binned.alone import Grown, SampleGrower, Target
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
+from empirisk.trees.binned.samples import Grown, SampleGrower, Target
 from empirisk.trees.binned.splits import RULES
 from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import scan
@@ -74,7 +74,6 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         rules["max_leaves"] = check_count("max_leaves", self.max_leaves, 2, optional=True) or 0
         rules["columns"] = count_features(self.max_features, n_features)
         rules["entropy"] = entropy
-        rules["gradient_unit"] = rules["curvature_unit"] = rules["rate"] = 1.0
         return rules
 
     def _check(self) -> float:

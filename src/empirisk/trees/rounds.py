@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.threads import in_threads, workers
+from empirisk.trees.binned.alone import LoneGrower
 from empirisk.trees.binned.bins import Binning
-from empirisk.trees.binned.splits import RULES, unit
-from empirisk.trees.binned.together import SCORE, TARGET, TIMES, WEIGHT, TeamGrower
+from empirisk.trees.binned.splits import RULES, SCORE, TARGET, TIMES, WEIGHT, unit
+from empirisk.trees.binned.together import TeamGrower
 from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import Objective, Renewal
 from empirisk.trees.predict import Ensemble
 from empirisk.trees.resample import draw_groups
 
 Array = NDArray[np.float64]
+
+Grower = LoneGrower | TeamGrower
 
 BLOCK = 1 << 16  # rows of which gradients are computed at a time
 WATCHED = 1 << 12  # training rows on which the loss is reported
@@ -86,12 +89,18 @@ class Rounds:
         self._count = int(times.sum()) if len(times) else self.n_rows
         leaf = plan.min_samples_leaf
         self._leaf = min(LEAF_ROWS, max(1.0, LEAF_SHARE * self._count)) if leaf is None else leaf
-        threads, table = workers(), binning.codes(X)
+        threads, leaves, width = workers(), self._most_leaves(), plan.max_features
         # Trees of many outputs are independent: whole trees go to the threads, not parts of one.
         self._apart = self.n_outputs >= threads > 1
         each, growers = (1, threads) if self._apart else (threads, 1)
-        limits = plan.max_features, self._most_leaves(), each
-        self._growers = [TeamGrower(binning, table, monotone, *limits, stop) for _ in range(growers)]
+        large = TeamGrower.shares(self.n_rows, width) > 1
+        table = binning.codes(X, by_row=large)
+        self._growers = [
+            TeamGrower(binning, table, monotone, width, leaves, each, stop)
+            if large
+            else LoneGrower(binning, table.by_column, monotone, leaves, stop)
+            for _ in range(growers)
+        ]
 
     def loss(self) -> float:
         """Mean loss of the training rows, or of 4 096 of them at equal distances."""
@@ -116,8 +125,9 @@ class Rounds:
 
     def _differentiate(self) -> Array:
         """Gradient and curvature of every row; returns the sums of |gradient| and curvature by output."""
-        if self.objective.logistic:
-            return np.array(self._growers[0].differentiate(self._data[0]))[:, None]
+        first = self._growers[0]
+        if self.objective.logistic and isinstance(first, TeamGrower):
+            return np.array(first.differentiate(self._data[0]))[:, None]
 
         def block(start: int) -> Array:
             rows = slice(start, start + BLOCK)
@@ -143,7 +153,7 @@ class Rounds:
 
     def _tree(
         self,
-        grower: TeamGrower,
+        grower: Grower,
         output: int,
         rows: NDArray[np.int32] | None,
         features: NDArray[np.int32],
@@ -163,7 +173,7 @@ class Rounds:
             add_trees([tree], self.binning, self.X, self.scores[output][None])
         return tree
 
-    def _renewed(self, grower: TeamGrower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
+    def _renewed(self, grower: Grower, tree: NDArray[np.void], output: int, renewal: Renewal) -> Array:
         """The best constants of the loss in the leaves.
 
         Under constraints, children stay on both sides of the mean of their own best constants, as they did while the

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.compiled import plain_loop
+from empirisk.linalg.compiled import plain, plain_loop
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -14,7 +14,7 @@ CROWD = 1024  # rows that walk down a tree together
 TASK = 1 << 13  # rows of one call
 RIGHT = 1 << 30  # added to the column of a split that sends missing values right
 COLUMN = RIGHT - 1
-NO_VALUES, NO_LEAVES = np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int32)
+NO_VALUES, NO_LEAVES, NO_COLUMNS = np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int32), np.zeros(0, dtype=np.int64)
 
 #: What a step needs to know of a node, in one place of 16 bytes.
 RECORD = np.dtype([("threshold", np.float64), ("feature", np.int32), ("left", np.int32)])
@@ -60,63 +60,72 @@ def walk(
 
     def run(start: int) -> None:
         rows = slice(start, start + TASK)
-        walk_rows(flat, X[rows], out[rows], leaves[rows], first, end, np.empty((2, CROWD), dtype=np.int32))
+        walk_rows(flat, X[rows], out[None, rows], leaves[rows], first, end, NO_COLUMNS, NO_VALUES, _room())
 
     in_threads(run, range(0, len(X), TASK))
 
 
+def walk_swapped(flat: Flat, X: Array, columns: NDArray[np.int64], values: Array, out: Array) -> None:
+    """Add the values of the trees to line k of ``out`` as if the column ``columns[k]`` held line k of ``values``."""
+    walk_rows(flat, X, out, NO_LEAVES, 0, len(flat.roots), columns, values, _room())
+
+
+def _room() -> NDArray[np.int32]:
+    """Two numbers for each row of a crowd."""
+    return np.empty((2, CROWD), dtype=np.int32)
+
+
+@plain
+def swap(X, column, values):
+    """Exchange the values of a column with those given."""
+    for r in range(X.shape[0]):
+        x = X[r, column]
+        X[r, column] = values[r]
+        values[r] = x
+
+
 @plain_loop
-def walk_rows(flat, X, out, leaves, first, last, room):
-    """`walk` on one thread; ``room`` holds two numbers for each row of a crowd."""
-    node, sets, outputs = flat.node, flat.category_start.shape[0] > 0, out.shape[1]
+def walk_rows(flat, X, lines, leaves, first, last, columns, values, room):
+    """`walk` and `walk_swapped` on one thread; the table comes back as it was."""
+    node, sets, outputs = flat.node, flat.category_start.shape[0] > 0, lines.shape[2]
     place, walkers = room[0], room[1]
-    for start in range(0, X.shape[0], CROWD):
-        size = min(CROWD, X.shape[0] - start)
-        for tree in range(first, last):
-            for r in range(size):
-                place[r] = flat.roots[tree]
-                walkers[r] = r
-            count = size
-            while count > 0:
-                walking, count = count, 0
-                for k in range(walking):
-                    r = np.uint64(walkers[k])
-                    here = np.uint64(place[r])
-                    feature = node[here].feature
-                    x = X[np.uint64(start) + r, np.uint64(feature & COLUMN)]
-                    step = (x > node[here].threshold) | ((x != x) & (feature >= RIGHT))
-                    if sets and flat.category_start[here] >= 0:
-                        step = feature >= RIGHT  # missing or unknown categories go as the split says
-                        if x >= 0 and x < flat.category_counts[feature & COLUMN]:
-                            code = np.int64(x)
-                            word = flat.category_bits[flat.category_start[here] + (code >> 6)]
-                            step = (word >> np.uint64(code & 63)) & np.uint64(1) == np.uint64(0)
-                    goal = node[here].left + np.int32(step)
-                    walkers[count] = walkers[k]  # those that have not arrived move to the front
-                    count += goal != place[r]
-                    place[r] = goal
-            for r in range(size):
-                if leaves.shape[0] > 0:
-                    leaves[start + r, tree] = place[r]
-                if out.shape[0] > 0 and flat.table.shape[0] == 0:
-                    out[start + r, tree % outputs] += flat.value[place[r]]
-                elif out.shape[0] > 0:
-                    row = np.int64(flat.value[place[r]])
-                    for output in range(outputs):
-                        out[start + r, output] += flat.table[row, output]
-
-
-@plain_loop
-def walk_swapped(flat, X, columns, values, out, leaves, room):
-    """The values of the first tree, in line k of ``out`` with the values of line k in the column ``columns[k]``.
-
-    ``leaves`` has no rows. The table comes back as it was.
-    """
-    for line in range(len(columns)):
-        for turn in range(2):
-            for r in range(X.shape[0]):
-                x = X[r, columns[line]]
-                X[r, columns[line]] = values[line, r]
-                values[line, r] = x
-            if turn == 0:
-                walk_rows(flat, X, out[line], leaves, np.int64(0), np.int64(1), room)
+    for line in range(lines.shape[0]):
+        if line < len(columns):
+            swap(X, columns[line], values[line])
+        out = lines[line]
+        for start in range(0, X.shape[0], CROWD):
+            size = CROWD if X.shape[0] - start > CROWD else X.shape[0] - start
+            for tree in range(first, last):
+                for r in range(size):
+                    place[r] = flat.roots[tree]
+                    walkers[r] = r
+                count = size
+                while count > 0:
+                    walking, count = count, 0
+                    for k in range(walking):
+                        r = np.uint64(walkers[k])
+                        here = np.uint64(place[r])
+                        feature = node[here].feature
+                        x = X[np.uint64(start) + r, np.uint64(feature & COLUMN)]
+                        step = (x > node[here].threshold) | ((x != x) & (feature >= RIGHT))
+                        if sets and flat.category_start[here] >= 0:
+                            step = feature >= RIGHT  # missing or unknown categories go as the split says
+                            if x >= 0 and x < flat.category_counts[feature & COLUMN]:
+                                code = np.int64(x)
+                                word = flat.category_bits[flat.category_start[here] + (code >> 6)]
+                                step = (word >> np.uint64(code & 63)) & np.uint64(1) == np.uint64(0)
+                        goal = node[here].left + np.int32(step)
+                        walkers[count] = walkers[k]  # those that have not arrived move to the front
+                        count += goal != place[r]
+                        place[r] = goal
+                for r in range(size):
+                    if leaves.shape[0] > 0:
+                        leaves[start + r, tree] = place[r]
+                    if out.shape[0] > 0 and flat.table.shape[0] == 0:
+                        out[start + r, tree % outputs] += flat.value[place[r]]
+                    elif out.shape[0] > 0:
+                        row = np.int64(flat.value[place[r]])
+                        for output in range(outputs):
+                            out[start + r, output] += flat.table[row, output]
+        if line < len(columns):
+            swap(X, columns[line], values[line])

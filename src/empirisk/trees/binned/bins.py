@@ -196,11 +196,12 @@ def fill_bins(mass, max_bins, lasts):
             if mass[k] > share:
                 total += mass[k]
                 heavy += 1
-        heavy = min(heavy, max_bins - 1)
+        heavy = heavy if heavy < max_bins else max_bins - 1
         if heavy > max_bins - free:
             found = True
             free = max_bins - heavy
-            share = max(rest - total, 0.0) / free
+            share = rest - total if rest > total else 0.0
+            share /= free
     limit, bins, held = share, 0, 0.0
     for k in range(count):
         if mass[k] > limit:
@@ -215,7 +216,7 @@ def fill_bins(mass, max_bins, lasts):
             if not heavy_now:
                 rest -= held
                 free -= 1
-                share = rest / max(free, 1)
+                share = rest / free if free > 1 else rest
             held = 0.0
     return bins
 
@@ -227,7 +228,7 @@ def find_bins(X, edges, columns, by_row, by_column, start, stop):
     ``by_row`` may have no rows: it is then left out.
     """
     for first in range(start, stop, TILE):
-        last = min(first + TILE, stop)
+        last = first + TILE if first + TILE < stop else stop
         for column in columns:
             edge = edges[column]
             for row in range(first, last):

@@ -54,16 +54,23 @@ COLUMN = np.dtype([(name, np.int64) for name in ("number", "bins", "categorical"
 RULE_NAMES = ["l2", "least", "least_gain", "noise", "smoothing", "max_depth", "max_leaves", "entropy", "columns"]
 RULE_NAMES += ["gradient_unit", "curvature_unit", "true_l2", "rate"]
 RULES = np.dtype([(name, np.float64) for name in RULE_NAMES])
-#: The rules, and how far a tree has grown: nodes so far, those that wait for a split; alone, those searched for one.
+#: The rules, and how far a tree has grown: nodes so far, those that wait for a split. Alone: those searched for one,
+#: and whether rows are counted (else their weight is).
 #: What a team shares: what the chunks do now; the node being split; its children, the smaller and the larger one; bit 0
 #: (1) where the smaller (larger) one may be split; free histograms, pieces of leaves; whether all rows are in the
 #: sample, rounding alternates, leaves get values; how many rows there are, and how many in a chunk; steps since the
 #: last pause; how often histograms were filled.
 STATE = np.dtype(
     [(name, np.float64) for name in RULE_NAMES]
-    + [(name, np.int64) for name in ("nodes", "open", "looked", "phase", "node", "smaller", "larger", "live", "free")]
-    + [(name, np.int64) for name in ("pieces", "every", "alternate", "values", "rows", "step", "spent", "filling")]
+    + [(name, np.int64) for name in ("nodes", "open", "looked", "by_rows", "phase", "node", "smaller", "larger")]
+    + [
+        (name, np.int64)
+        for name in ("live", "free", "pieces", "every", "alternate", "values", "rows", "step", "spent", "filling")
+    ]
 )
+#: Lines of what boosting knows of the rows: gradient, curvature, score, target, weight and, where rows stand for
+#: several, for how many.
+GRADIENT, CURVATURE, SCORE, TARGET, WEIGHT, TIMES = range(6)
 
 
 def describe_columns(binning: Binning, monotone: NDArray[np.int8] | None = None) -> NDArray[np.void]:

@@ -28,11 +28,17 @@ from empirisk.linalg.threads import together
 from empirisk.settings import settings
 from empirisk.trees.binned.bins import LINE, MISSING, WIDTH, BinnedRows, Binning, aligned
 from empirisk.trees.binned.splits import (
+    CURVATURE,
+    GRADIENT,
     HALF,
     LOW,
     NODE,
     RULE_NAMES,
+    SCORE,
     STATE,
+    TARGET,
+    TIMES,
+    WEIGHT,
     WORDS,
     clear,
     count_left,
@@ -168,8 +174,6 @@ PART = np.dtype(
 #: leaves; add leaf values to the scores; choose a node.
 DERIVE, PACK, TALLY, BUILD, MOVE, SEARCH, SUM_LEAVES, ADD, CHOOSE = range(9)
 DONE, PAUSED = 1, 2  # why a team stopped
-#: Lines of the data: gradient, curvature, score, target, weight and, where rows stand for several, for how many.
-GRADIENT, CURVATURE, SCORE, TARGET, WEIGHT, TIMES = range(6)
 
 SCRATCH = 2  # histograms for nodes that cannot keep theirs, after one for each thread
 TOGETHER = 2  # columns searched in one chunk

@@ -1,0 +1,237 @@
+"""Trees of a forest: each on a bootstrap sample, and judged on the rows outside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.trees.binned.alone import TURN, Growth, grow_alone, room_for
+from empirisk.trees.binned.bins import Binning
+from empirisk.trees.binned.splits import HALF, LOW, RULE_NAMES, Several, describe_columns, unit
+from empirisk.trees.nodes import NO_TABLE, Packed, pack_trees
+from empirisk.trees.predict import flatten
+from empirisk.trees.resample import Groups
+from empirisk.trees.walk import COLUMN, TASK, Flat, walk, walk_swapped
+
+Array = NDArray[np.float64]
+
+DRAWS = 4  # draws for each group of rows up to which they are made one by one
+MOST_ROWS = 1 << 28  # rows that whole numbers of draws may count
+JUDGED = 256  # rows outside its sample on which a tree judges its columns
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the trees learn: numbers, or the numbers of ``classes`` classes (0 for a regression).
+
+    ``centre`` is the mean of the numbers; ``purity`` turns a gain in impurity times weight into one of the search.
+    """
+
+    y: NDArray
+    classes: int = 0
+    centre: float = 0.0
+    purity: float = 1.0
+
+    @classmethod
+    def of_classes(cls, codes: NDArray, classes: int, entropy: bool) -> "Target":
+        """Class numbers. For two classes the search looks at the second one only, which is half of the Gini gain."""
+        return cls(codes.astype(np.int64), classes, purity=0.5 if classes <= 2 and not entropy else 1.0)
+
+    @property
+    def several(self) -> int:
+        """Number of classes where it takes more than one number to describe a leaf, else 0."""
+        return self.classes if self.classes > 2 else 0
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that describe a leaf."""
+        return max(self.several, 1)
+
+    def loss(self, answers: Array, rows: NDArray) -> Array:
+        """Squared error of each row's answer, or whether it is another class."""
+        if self.classes == 0:
+            return (answers[:, 0] - self.y[rows]) ** 2
+        chosen = answers.argmax(axis=1) if self.several else answers[:, 0] >= 0.5
+        return (chosen != self.y[rows]).astype(np.float64)
+
+    def in_units(self, rows: NDArray, counts: NDArray) -> tuple[NDArray[np.int64], float]:
+        """Target times count of each row, in whole units, and the unit: so fine that sums just fit 31 bits."""
+        if self.classes:
+            return self.y[rows] * counts.astype(np.int64), 1.0
+        centred = self.y[rows] - self.centre
+        total = float(np.abs(centred) @ counts)
+        if counts.dtype.kind == "i":  # rounded before they are counted: equal targets stay equal
+            step = unit(total, int(counts.sum()))
+            return np.rint(centred / step).astype(np.int64) * counts, step
+        step = unit(total, len(rows))
+        return np.rint(centred * counts / step).astype(np.int64), step
+
+
+class Grown(NamedTuple):
+    """A tree of a forest, and what it says of rows that are not in its sample.
+
+    ``rises`` says how much its loss on some of those rows rises when they swap the values of each column.
+    """
+
+    packed: Packed
+    outside: NDArray[np.intp]
+    answers: Array
+    rises: Array
+
+
+class SampleGrower:
+    """Grows the trees of one forest.
+
+    Parameters
+    ----------
+    X, binning : array, Binning
+        The table, and how its values become bins.
+    target : Target
+        What to learn.
+    groups : Groups
+        Equal rows and their weights.
+    weights : (n_rows,)
+        Weights by which trees are judged.
+    rules : array
+        How trees grow (see `empirisk.trees.binned.splits`); the least weight and gain are per unit of weight here.
+    bootstrap : bool
+        Whether each tree sees a bootstrap sample, or all rows with their weights.
+    part : float
+        Size of a sample, as a part of the rows.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        binning: Binning,
+        target: Target,
+        groups: Groups,
+        weights: Array,
+        rules: NDArray[np.void],
+        bootstrap: bool,
+        part: float,
+    ):
+        self.X, self.binning, self.target, self.groups, self.rules = X, binning, target, groups, rules
+        self.columns = binning.codes(X, by_row=False).by_column
+        self.weights, self.bootstrap, self.part = weights, bootstrap, part
+        few = groups.size <= DRAWS * len(groups.share)
+        self._uniform = few and bool((groups.share == groups.share[0]).all())
+        self._looked = describe_columns(binning)
+
+    def grow(self, seed: int, stop: Callable[[], bool]) -> Grown | None:
+        """One tree, and what it says of the rows that are not in its sample; None if it was stopped."""
+        random = np.random.default_rng(seed)
+        counts = self._draw(random) if self.bootstrap else self.groups.share * self.groups.size
+        growth, scale, step = self._sample(counts, int(random.integers(2**63)))
+        self._scale(growth.state, float(counts.sum()), scale, step)
+        classes, size = self.target.several, growth.rows.shape[1]
+        several = Several.of(size, classes) if classes else None
+        while not grow_alone(growth, several, TURN):
+            if stop():
+                return None
+        nodes = growth.nodes[: growth.state["nodes"][0]]
+        packed = pack_trees([nodes], self.binning, self._value(nodes, growth))
+        outside = np.flatnonzero(counts[self.groups.member] == 0) if self.bootstrap else np.zeros(0, dtype=np.intp)
+        flat, answers = flatten(packed), np.zeros((len(outside), self.target.outputs))
+        for start in range(0, len(outside), TASK):
+            rows = slice(start, start + TASK)
+            walk(flat, self.X[outside[rows]], answers[rows])
+        judged = outside[self.weights[outside] > 0]
+        return Grown(packed, outside, answers, self._rises(flat, judged, np.random.default_rng([1, seed])))
+
+    def leaf(self, seed: int) -> Packed:
+        """A tree of one leaf, which takes no time."""
+        rules, self.rules = self.rules, self.rules.copy()
+        self.rules["max_depth"] = 0
+        grown = self.grow(seed, lambda: False)
+        self.rules = rules
+        assert grown is not None
+        return grown.packed
+
+    def _draw(self, random: np.random.Generator) -> NDArray[np.int64]:
+        """How often each group of equal rows is in a bootstrap sample."""
+        count = len(self.groups.share)
+        if not self._uniform:
+            return self.groups.draw(self.part, random)
+        drawn = random.integers(count, size=max(1, round(self.part * self.groups.size)))  # as `draw`, but faster
+        return np.bincount(drawn, minlength=count)
+
+    def _sample(self, counts: NDArray, seed: int) -> tuple[Growth, float, float]:
+        """The drawn rows as compiled code takes them; the units of weight 1 and of the target."""
+        if counts.dtype.kind != "i":
+            whole = np.rint(counts)
+            if whole.sum() < MOST_ROWS and np.allclose(whole, counts, rtol=1e-12, atol=0.0):
+                counts = whole.astype(np.int64)
+        drawn = np.flatnonzero(counts > 0)
+        rows, counts = self.groups.first[drawn], counts[drawn]
+        whole, scale = counts, 1.0
+        if counts.dtype.kind != "i" or counts.sum() >= MOST_ROWS:
+            counts = counts.astype(np.float64)
+            scale = 1.0 / unit(float(counts.sum()), len(counts))
+            whole = np.maximum(np.rint(counts * scale), 1).astype(np.int64)
+        if self.target.several:
+            target, step = self.target.y[rows], 1.0
+        else:
+            target, step = self.target.in_units(rows, whole if self.target.classes else counts)
+        growth = room_for(self.columns, self._looked, len(rows), 2 * len(rows))
+        growth.seed[0] = seed
+        growth.state[RULE_NAMES] = self.rules
+        growth.rows[0], growth.packed[0] = rows, (target << HALF) + whole
+        return growth, scale, step
+
+    def _scale(self, rules: NDArray[np.void], weight: float, scale: float, step: float) -> None:
+        """Bring the rules to the units of a sample."""
+        # Rounded up, but for what rounding of the scaled weights can lose.
+        rules["least"] = np.maximum(1.0, np.ceil(rules["least"] * scale * (1 - 1e-12)))
+        rules["noise"] = -np.inf  # a split without gain is a split too
+        least = rules["least_gain"] * weight * self.target.purity
+        rules["least_gain"] = least / scale / step / step if self.target.classes == 0 else least * scale
+
+    def _rises(self, flat: Flat, rows: NDArray[np.intp], random: np.random.Generator) -> Array:
+        """How much the mean loss on some of these rows rises when they swap the values of each column.
+
+        Columns that the tree does not use cannot change its answers.
+        """
+        rises = np.zeros(self.X.shape[1])
+        if len(rows) < 2:
+            return rises
+        if len(rows) > JUDGED:
+            rows = rows[np.sort(random.choice(len(rows), JUDGED, replace=False))]
+        leaf = flat.node["left"] == np.arange(len(flat.node))
+        used = np.unique(flat.node["feature"][~leaf] & COLUMN).astype(np.int64)
+        others = random.permuted(np.tile(rows, (len(used), 1)), axis=1)
+        columns = np.append(0, used)  # the first line keeps its values
+        values = self.X[np.vstack([rows, others]), columns[:, None]]
+        answers = np.zeros((*values.shape, self.target.outputs))
+        walk_swapped(flat, self.X[rows], columns, values, answers)
+        losses = np.array([self.target.loss(answers[line], rows) for line in range(len(answers))]) @ self.weights[rows]
+        rises[used] = (losses[1:] - losses[0]) / self.weights[rows].sum()
+        return rises
+
+    def _value(self, nodes: NDArray[np.void], growth: Growth) -> Array:
+        """Give the leaves their values: means, or rows in the table of class shares, which is returned.
+
+        The table begins with a pure leaf of each class.
+        """
+        leaves, classes = np.flatnonzero(nodes["left"] < 0), self.target.several
+        if self.target.classes and not classes:  # sums of whole numbers are exact
+            nodes["value"][leaves] = (nodes["sum"][leaves] >> HALF) / (nodes["sum"][leaves] & LOW)
+            return NO_TABLE
+        leaves = leaves[np.argsort(nodes["start"][leaves])]  # from left to right, so that they cover the rows in order
+        starts: NDArray[np.int64] = nodes["start"][leaves]
+        lengths = np.diff(starts, append=np.int64(growth.rows.shape[1]))
+        at = np.repeat(nodes["depth"][leaves] & 1, lengths), np.arange(growth.rows.shape[1])
+        labels, counts = growth.packed[at] >> HALF, growth.packed[at] & LOW
+        if not classes:
+            sums = np.add.reduceat(self.target.y[growth.rows[at]] * counts, starts)
+            nodes["value"][leaves] = sums / np.add.reduceat(counts, starts)
+            return NO_TABLE
+        pure = np.minimum.reduceat(labels, starts) == np.maximum.reduceat(labels, starts)
+        place = np.where(pure, labels[starts], classes + np.cumsum(~pure) - 1)
+        leaf = np.repeat(np.arange(len(starts)), lengths)
+        mixed, table = ~pure[leaf], np.zeros((int((~pure).sum()), classes))
+        np.add.at(table, (place[leaf[mixed]] - classes, labels[mixed]), counts[mixed])
+        nodes["value"][leaves] = place
+        return np.vstack([np.eye(classes), table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)])
