@@ -46,7 +46,7 @@ def test_hold_out_pruning_never_hurts_and_leaves_nothing_to_prune(kind):
         assert after <= before * (1 + 1e-12)
         assert (report.loss_before, report.loss_after) == pytest.approx((before, after))
         assert (report.leaves_before, report.leaves_after) == (leaves, tree.n_leaves_)
-        assert len(report.removed) == leaves - tree.n_leaves_
+        assert len(report.removed["node"]) == leaves - tree.n_leaves_
         assert report.method == "holdout"
         again = tree.nodes_
         tree.prune((X[200:], y[200:]), weights)
@@ -103,7 +103,7 @@ def test_the_cost_complexity_path_is_scikit_learns(kind):
         assert pruned.n_leaves_ == row["leaves"]
         if pruned.pruned_ is not None:
             assert pruned.pruned_.loss_after == pytest.approx(row["impurity"], abs=1e-12)
-            assert len(pruned.pruned_.removed) == pruned.pruned_.leaves_before - pruned.n_leaves_
+            assert len(pruned.pruned_.removed["node"]) == pruned.pruned_.leaves_before - pruned.n_leaves_
 
 
 @pytest.mark.row("T4")
@@ -130,9 +130,9 @@ def test_cross_validation_chooses_the_price_of_a_leaf(kind):
     table = tree.cv_results_
     assert 1 <= tree.n_leaves_ < tree_for(kind).fit(X, y).n_leaves_
     best = table["loss"].min()
-    assert tree.ccp_alpha_ == table.filter(table["loss"] <= best * (1 + 1e-9))["alpha"].max()
+    assert tree.ccp_alpha_ == table["alpha"][table["loss"] <= best * (1 + 1e-9)].max()
     prices = np.append(np.sqrt(table["alpha"][:-1] * table["alpha"][1:]), table["alpha"][-1])
-    pick = table["alpha"].to_list().index(tree.ccp_alpha_)
+    pick = table["alpha"].tolist().index(tree.ccp_alpha_)
     total = 0.0
     for train, test in folds.split(X, y):
         fold = tree_for(kind, ccp_alpha=prices[pick]).fit(X[train], y[train])

@@ -32,8 +32,8 @@ class Pruned:
         the impurity of the tree, sum over leaves of weight * impurity / total weight.
     alpha : float or None
         The price of a leaf, for cost-complexity pruning.
-    removed : polars.DataFrame
-        One row for each split that went: its node in the tree before, its condition, weight and gain.
+    removed : dict of arrays
+        For each split that went its ``node`` in the tree before, its ``condition``, ``weight`` and ``gain``.
     """
 
     _state = state.State(method=state.text(), leaves_before=state.whole(), leaves_after=state.whole())
@@ -44,7 +44,7 @@ class Pruned:
     loss_before: float
     loss_after: float
     alpha: float | None
-    removed: pl.DataFrame
+    removed: dict[str, NDArray]
 
 
 def holdout_cuts(nodes: Nodes, losses: Array) -> tuple[NDArray[np.bool_], float]:
@@ -138,20 +138,15 @@ def impurity(nodes: Nodes) -> float:
     return float((nodes.weight * nodes.impurity)[nodes.is_leaf].sum() / nodes.weight[0])
 
 
-def removed(labels: Labels, cuts: NDArray[np.bool_]) -> pl.DataFrame:
+def removed(labels: Labels, cuts: NDArray[np.bool_]) -> dict[str, NDArray]:
     """The splits that go when the marked nodes become leaves: those marked and all below them."""
     nodes = labels.nodes
     gone = cuts & ~nodes.is_leaf
     for node, parent in enumerate(nodes.parents()):
         gone[node] |= parent >= 0 and gone[parent]
     splits = np.flatnonzero(gone & ~nodes.is_leaf)
-    table = {
-        "node": splits,
-        "condition": [labels.condition(int(node)) for node in splits],
-        "weight": nodes.weight[splits],
-        "gain": nodes.gain[splits],
-    }
-    return pl.DataFrame(table, schema_overrides={"condition": pl.String})
+    conditions = np.array([labels.condition(int(node)) for node in splits], dtype=str)
+    return {"node": splits, "condition": conditions, "weight": nodes.weight[splits], "gain": nodes.gain[splits]}
 
 
 def path_table(nodes: Nodes) -> pl.DataFrame:

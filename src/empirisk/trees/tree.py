@@ -229,7 +229,7 @@ class Tree(Importances, BaseEstimator, ABC):
             nodes = self.grow_on(self.grower(X[train], self.columns_.counts, stopped), y[train], weights[train])
             held_out = prune.node_losses(nodes, X[test], y[test], weights[test], self._loss())
             losses += prune.losses_along(nodes, held_out, middles)
-        self.cv_results_ = pl.DataFrame({"alpha": alphas, "loss": losses / weights.sum()})
+        self.cv_results_ = {"alpha": alphas, "loss": losses / weights.sum()}
         return float(alphas[np.flatnonzero(losses <= losses.min() * prune.ROUNDING)[-1]])
 
     def _shorten(self, cuts: NDArray[np.bool_], method: str, losses: tuple[float, float], alpha: float | None) -> None:
@@ -298,7 +298,7 @@ class TreeClassifier(ClassifierMixin, Tree):
         Share of each column in the gain on the training rows; see `importances` for an unbiased measure.
     ccp_alpha_ : float
         The price of a leaf that was used.
-    cv_results_ : polars.DataFrame
+    cv_results_ : dict of arrays
         Prices and their cross-validated errors, with ``ccp_alpha="cv"``.
     pruned_ : Pruned or None
         What pruning took away.

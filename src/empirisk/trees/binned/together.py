@@ -176,7 +176,6 @@ DERIVE, PACK, TALLY, BUILD, MOVE, SEARCH, SUM_LEAVES, ADD, CHOOSE = range(9)
 DONE, PAUSED = 1, 2  # why a team stopped
 
 SCRATCH = 2  # histograms for nodes that cannot keep theirs, after one for each thread
-TOGETHER = 2  # columns searched in one chunk
 STEPS = 1 << 16  # additions in one chunk of rows, about: a small part of a millisecond
 LEAST_ROWS = 512  # rows in a chunk at least
 SUMMED = 1 << 14  # rows of a leaf summed at once: a fixed number, so that sums do not depend on threads
@@ -508,7 +507,7 @@ def lead(shared, counters, looked, histograms, nodes, parts, threads, width):
         return
     chunks = shared.pieces
     if phase == SEARCH:  # where there is nothing to search, the phase settles the histograms
-        chunks = (width + TOGETHER - 1) // TOGETHER if shared.live > 0 else 1
+        chunks = width if shared.live > 0 else 1
     elif phase <= MOVE:
         size = nodes[shared.node].stop - nodes[shared.node].start
         chunks = size // shared.step + 1
@@ -544,9 +543,7 @@ def work(team, thread, threads):
         if phase <= MOVE:
             row_chunk(team, thread, threads, chunk)
         elif phase == SEARCH and shared.live > 0:
-            for j in range(chunk * TOGETHER, (chunk + 1) * TOGETHER):
-                if j < width:
-                    search_column(shared, counters, looked, team.histograms, nodes, team.room, thread, threads, j)
+            search_column(shared, counters, looked, team.histograms, nodes, team.room, thread, threads, chunk)
         elif SUM_LEAVES <= phase <= ADD:
             part = team.parts[chunk]
             node = nodes[part.leaf]

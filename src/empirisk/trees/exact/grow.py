@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import draw, loop, plain, plain_loop
-from empirisk.linalg.threads import in_threads
-from empirisk.settings import require, settings
+from empirisk.linalg.threads import in_threads, workers
+from empirisk.settings import require
 from empirisk.trees.exact.describe import BITS, describe_classes, describe_means, describe_median
 from empirisk.trees.exact.scan import (
     ABSOLUTE,
@@ -540,9 +540,9 @@ class Grower:
             nodes=np.zeros(ROOM, NODE),
             value=np.zeros((ROOM, target.values)),
             category_bits=np.zeros(8 * int(state["set_words"][0]), np.uint64),
-            sums=np.zeros((2 + 3 * settings().threads, 1 + target.sums)),
+            sums=np.zeros((2 + 3 * workers(), 1 + target.sums)),
             goes_left=np.zeros(n_rows, np.bool_),
-            scratch=np.zeros((settings().threads, n_rows), np.int64),
+            scratch=np.zeros((workers(), n_rows), np.int64),
             random=np.array([self._limits.seed], np.uint64),
         )
 
