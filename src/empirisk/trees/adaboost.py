@@ -1,6 +1,7 @@
 """AdaBoost: each weak learner is fitted to the rows that those before it got wrong."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -113,6 +114,7 @@ def _wrong_members(its: Mapping[str, Any]) -> str | None:
     return next((found for found in wrong if found), None)
 
 
+@dataclass(eq=False, repr=False)
 class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, BaseEstimator):
     """A weighted vote of weak classifiers, each fitted to weights that stress the errors so far.
 
@@ -188,22 +190,13 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         bound_=state.array("f8", "members", finite=False),
     )
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 100,
-        *,
-        learning_rate: float = 1.0,
-        class_weight: dict | str | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.class_weight = class_weight
-        self.max_time = max_time
-        self.random_state = random_state
+    estimator: Any = None
+    n_estimators: int = 100
+    _: KW_ONLY
+    learning_rate: float = 1.0
+    class_weight: dict | str | None = None
+    max_time: float | None = None
+    random_state: Any = None
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 

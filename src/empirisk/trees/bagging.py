@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +52,22 @@ def _wrong_columns(its: Mapping[str, Any]) -> str | None:
     return "estimators_ have other numbers of columns than features_" if any(wrong) else None
 
 
-class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class BaggingParameters:
+    """The parameters that the two bagging machines share."""
+
+    estimator: Any = None
+    n_estimators: int = 100
+    _: KW_ONLY
+    max_samples: float = 1.0
+    bootstrap: bool = True
+    max_features: int | float | str | None = None
+    oob_importances: bool = False
+    max_time: float | None = None
+    random_state: Any = None
+
+
+class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two bagging machines share; see `BaggingClassifier` and `BaggingRegressor`."""
 
     _state = state.State(
@@ -67,14 +83,6 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
         oob_score_=state.number(finite=False),
     )
 
-    estimator: Any
-    n_estimators: int
-    max_samples: float
-    bootstrap: bool
-    max_features: Any
-    oob_importances: bool
-    max_time: float | None
-    random_state: Any
     estimators_: list
 
     @abstractmethod
@@ -229,6 +237,7 @@ class Bagging(Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
     """Many classifiers of one kind, each fitted to a bootstrap sample; they vote.
 
@@ -294,30 +303,9 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
         oob_decision_function_=state.array("f8", None, "classes", finite=False),
     )
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 100,
-        *,
-        vote: str = "majority",
-        max_samples: float = 1.0,
-        bootstrap: bool = True,
-        max_features: int | float | str | None = None,
-        class_weight: dict | str | None = None,
-        oob_importances: bool = False,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.vote = vote
-        self.max_samples = max_samples
-        self.bootstrap = bootstrap
-        self.max_features = max_features
-        self.class_weight = class_weight
-        self.oob_importances = oob_importances
-        self.max_time = max_time
-        self.random_state = random_state
+    _: KW_ONLY
+    vote: str = "majority"
+    class_weight: dict | str | None = None
 
     @with_callbacks
     @all_or_nothing
@@ -403,27 +391,6 @@ class BaggingRegressor(RegressorMixin, Bagging):
     """
 
     _state = state.State(oob_prediction_=state.array("f8", None, finite=False))
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 100,
-        *,
-        max_samples: float = 1.0,
-        bootstrap: bool = True,
-        max_features: int | float | str | None = None,
-        oob_importances: bool = False,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.bootstrap = bootstrap
-        self.max_features = max_features
-        self.oob_importances = oob_importances
-        self.max_time = max_time
-        self.random_state = random_state
 
     @with_callbacks
     @all_or_nothing

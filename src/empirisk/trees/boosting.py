@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -132,7 +132,32 @@ def _stale(loss: list[float], patience: int) -> bool:
     return len(loss) - 1 - int(np.argmin(loss)) >= patience
 
 
-class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class BoostingParameters:
+    """The parameters that the two boosting machines share."""
+
+    loss: str | Loss = "logistic"
+    _: KW_ONLY
+    learning_rate: float = 0.1
+    n_estimators: int = 100
+    max_leaves: int | None = 31
+    max_depth: int | None = None
+    min_samples_leaf: float | None = None
+    min_gain: float = 0.0
+    l2: float = 0.01
+    subsample: float = 1.0
+    max_features: int | float | str | None = None
+    max_bins: int = MAX_BINS
+    categorical_features: Any = "auto"
+    monotone_constraints: Any = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    max_time: float | None = None
+    random_state: Any = None
+
+
+class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two boosting machines share; see `BoostingClassifier` and `BoostingRegressor`."""
 
     _state = state.State(
@@ -144,23 +169,6 @@ class Boosting(PackedTrees, CallbackSupportMixin, Importances, BaseEstimator, AB
         feature_importances_=state.optional(state.array("f8", "columns")),
     )
 
-    loss: str | Loss
-    learning_rate: float
-    n_estimators: int
-    max_leaves: int | None
-    max_depth: int | None
-    min_samples_leaf: float | None
-    min_gain: float
-    l2: float
-    subsample: float
-    max_features: int | float | str | None
-    max_bins: int
-    monotone_constraints: Any
-    early_stopping: bool
-    validation_fraction: float
-    patience: int
-    max_time: float | None
-    random_state: Any
     columns_: Columns
     baseline_: Array
     n_estimators_: int
@@ -269,6 +277,7 @@ def _has_probabilities(machine: "BoostingClassifier") -> bool:
     raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or calibrate.")
 
 
+@dataclass(eq=False, repr=False)
 class BoostingClassifier(ClassifierMixin, Boosting):
     """Gradient boosting for classes:  f(x) = baseline + sum of trees.
 
@@ -360,48 +369,8 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         classes_=state.labels("classes"),
     )
 
-    def __init__(
-        self,
-        loss: str | Loss = "logistic",
-        *,
-        learning_rate: float = 0.1,
-        n_estimators: int = 100,
-        max_leaves: int | None = 31,
-        max_depth: int | None = None,
-        min_samples_leaf: float | None = None,
-        min_gain: float = 0.0,
-        l2: float = 0.01,
-        subsample: float = 1.0,
-        max_features: int | float | str | None = None,
-        max_bins: int = MAX_BINS,
-        categorical_features: Any = "auto",
-        monotone_constraints: Any = None,
-        class_weight: dict | str | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.n_estimators = n_estimators
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.min_gain = min_gain
-        self.l2 = l2
-        self.subsample = subsample
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.monotone_constraints = monotone_constraints
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.max_time = max_time
-        self.random_state = random_state
-        self.class_weight = class_weight
+    _: KW_ONLY
+    class_weight: dict | str | None = None
 
     @with_callbacks
     @all_or_nothing
@@ -460,6 +429,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
             yield probabilities(losses.find(self.loss), scores, len(self.classes_))
 
 
+@dataclass(eq=False, repr=False)
 class BoostingRegressor(RegressorMixin, Boosting):
     """Gradient boosting for numbers:  f(x) = baseline + sum of trees;  see `BoostingClassifier`.
 
@@ -489,46 +459,7 @@ random_state
 
     _state = state.State(lambda its: None if len(its["baseline_"]) == 1 else "baseline_ has several numbers")
 
-    def __init__(
-        self,
-        loss: str | Loss = "squared",
-        *,
-        learning_rate: float = 0.1,
-        n_estimators: int = 100,
-        max_leaves: int | None = 31,
-        max_depth: int | None = None,
-        min_samples_leaf: float | None = None,
-        min_gain: float = 0.0,
-        l2: float = 0.01,
-        subsample: float = 1.0,
-        max_features: int | float | str | None = None,
-        max_bins: int = MAX_BINS,
-        categorical_features: Any = "auto",
-        monotone_constraints: Any = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.n_estimators = n_estimators
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.min_gain = min_gain
-        self.l2 = l2
-        self.subsample = subsample
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.monotone_constraints = monotone_constraints
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.max_time = max_time
-        self.random_state = random_state
+    loss: str | Loss = "squared"
 
     @with_callbacks
     @all_or_nothing

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,26 @@ Array = NDArray[np.float64]
 CRITERIA = {name: code for name, code in scan.CLASSIFICATION.items() if name != "error"}
 
 
-class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class ForestParameters:
+    """The parameters that the two forests share."""
+
+    n_estimators: int = 100
+    _: KW_ONLY
+    max_features: int | float | str | None = "sqrt"
+    max_depth: int | None = None
+    max_leaves: int | None = None
+    min_samples_leaf: float = 1
+    min_gain: float = 0.0
+    bootstrap: bool = True
+    max_samples: float = 1.0
+    max_bins: int = MAX_BINS
+    categorical_features: Any = "auto"
+    max_time: float | None = None
+    random_state: Any = None
+
+
+class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstimator, ABC):
     """What the two forests share; see `ForestClassifier` and `ForestRegressor`."""
 
     _state = state.State(
@@ -44,17 +64,6 @@ class Forest(PackedTrees, Members, CallbackSupportMixin, Importances, BaseEstima
         stopped_=state.optional(state.text()),  # files of version 0.1 have none
     )
 
-    n_estimators: int
-    max_features: Any
-    max_depth: int | None
-    max_leaves: int | None
-    min_samples_leaf: float
-    min_gain: float
-    bootstrap: bool
-    max_samples: float
-    max_bins: int
-    max_time: float | None
-    random_state: Any
     columns_: Columns
     n_estimators_: int
 
@@ -169,6 +178,7 @@ def _width(classes: NDArray) -> int:
     return len(classes) if len(classes) > 2 else 1
 
 
+@dataclass(eq=False, repr=False)
 class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
@@ -241,38 +251,9 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         oob_decision_function_=state.array("f8", None, "classes", finite=False),
     )
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        criterion: str = "gini",
-        max_features: int | float | str | None = "sqrt",
-        max_depth: int | None = None,
-        max_leaves: int | None = None,
-        min_samples_leaf: float = 1,
-        min_gain: float = 0.0,
-        bootstrap: bool = True,
-        max_samples: float = 1.0,
-        max_bins: int = MAX_BINS,
-        categorical_features: Any = "auto",
-        class_weight: dict | str | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.n_estimators = n_estimators
-        self.max_features = max_features
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.min_gain = min_gain
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.max_time = max_time
-        self.random_state = random_state
-        self.criterion = criterion
-        self.class_weight = class_weight
+    _: KW_ONLY
+    criterion: str = "gini"
+    class_weight: dict | str | None = None
 
     @with_callbacks
     @all_or_nothing
@@ -334,6 +315,7 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         return elected(self.predict_proba(X), self.classes_)
 
 
+@dataclass(eq=False, repr=False)
 class ForestRegressor(RegressorMixin, Forest):
     """A random forest for numbers: the mean of the predictions of many trees; see `ForestClassifier`.
 
@@ -372,34 +354,8 @@ categorical_features, max_time, random_state
         oob_prediction_=state.array("f8", None, finite=False),
     )
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        max_features: int | float | str | None = 1 / 3,
-        max_depth: int | None = None,
-        max_leaves: int | None = None,
-        min_samples_leaf: float = 1,
-        min_gain: float = 0.0,
-        bootstrap: bool = True,
-        max_samples: float = 1.0,
-        max_bins: int = MAX_BINS,
-        categorical_features: Any = "auto",
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.n_estimators = n_estimators
-        self.max_features = max_features
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.min_gain = min_gain
-        self.bootstrap = bootstrap
-        self.max_samples = max_samples
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.max_time = max_time
-        self.random_state = random_state
+    _: KW_ONLY
+    max_features: int | float | str | None = 1 / 3
 
     @with_callbacks
     @all_or_nothing

@@ -3,6 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,26 @@ from empirisk.trees.votes import numbered
 Array = NDArray[np.float64]
 
 
-class Tree(Importances, BaseEstimator, ABC):
+@dataclass(eq=False, repr=False)
+class TreeParameters:
+    """The parameters that classification and regression trees share."""
+
+    criterion: str = "gini"
+    _: KW_ONLY
+    max_depth: int | None = None
+    max_leaves: int | None = None
+    min_samples_leaf: float = 1
+    min_weight_fraction_leaf: float = 0.0
+    min_gain: float = 0.0
+    max_features: int | float | str | None = None
+    ccp_alpha: float | str = 0.0
+    cv: Any = 5
+    categorical_features: Any = "auto"
+    max_time: float | None = None
+    random_state: Any = None
+
+
+class Tree(TreeParameters, Importances, BaseEstimator, ABC):
     """What the two trees share; see `TreeClassifier` and `TreeRegressor`."""
 
     _state = state.State(
@@ -49,18 +69,6 @@ class Tree(Importances, BaseEstimator, ABC):
         stopped_=state.optional(state.text()),  # files of older versions lack it
     )
 
-    criterion: str
-    max_depth: int | None
-    max_leaves: int | None
-    min_samples_leaf: float
-    min_weight_fraction_leaf: float
-    min_gain: float
-    max_features: Any
-    ccp_alpha: Any
-    cv: Any
-    categorical_features: Any
-    max_time: float | None
-    random_state: Any
     columns_: Columns
     nodes_: Nodes
 
@@ -246,6 +254,7 @@ class Tree(Importances, BaseEstimator, ABC):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class TreeClassifier(ClassifierMixin, Tree):
     """A classification tree: each leaf predicts the class shares of its training rows.
 
@@ -317,36 +326,8 @@ class TreeClassifier(ClassifierMixin, Tree):
 
     _state = state.State(classes_=state.labels("outputs"), sizes={"classes": lambda its: len(its["classes_"])})
 
-    def __init__(
-        self,
-        criterion: str = "gini",
-        *,
-        max_depth: int | None = None,
-        max_leaves: int | None = None,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_gain: float = 0.0,
-        max_features: int | float | str | None = None,
-        ccp_alpha: float | str = 0.0,
-        cv: Any = 5,
-        class_weight: dict | str | None = None,
-        categorical_features: Any = "auto",
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_gain = min_gain
-        self.max_features = max_features
-        self.ccp_alpha = ccp_alpha
-        self.cv = cv
-        self.class_weight = class_weight
-        self.categorical_features = categorical_features
-        self.max_time = max_time
-        self.random_state = random_state
+    _: KW_ONLY
+    class_weight: dict | str | None = None
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeClassifier":
@@ -383,6 +364,7 @@ class TreeClassifier(ClassifierMixin, Tree):
         return numbered(column_or_1d(y), self.classes_)[:, None].astype(np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class TreeRegressor(RegressorMixin, Tree):
     """A regression tree: each leaf predicts the mean (or median) of its training rows.
 
@@ -417,34 +399,7 @@ class TreeRegressor(RegressorMixin, Tree):
         _several=state.flag(),
     )
 
-    def __init__(
-        self,
-        criterion: str = "squared",
-        *,
-        max_depth: int | None = None,
-        max_leaves: int | None = None,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        min_gain: float = 0.0,
-        max_features: int | float | str | None = None,
-        ccp_alpha: float | str = 0.0,
-        cv: Any = 5,
-        categorical_features: Any = "auto",
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_gain = min_gain
-        self.max_features = max_features
-        self.ccp_alpha = ccp_alpha
-        self.cv = cv
-        self.categorical_features = categorical_features
-        self.max_time = max_time
-        self.random_state = random_state
+    criterion: str = "squared"
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeRegressor":

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +120,16 @@ class ClassMembers(Members):
 # --- a vote of different machines -------------------------------------------------------------------------------------
 
 
-class Vote(Members, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class VoteParameters:
+    """The parameters that the two votes share."""
+
+    estimators: list | None = None
+    _: KW_ONLY
+    weights: Any = None
+
+
+class Vote(VoteParameters, Members, BaseEstimator):
     """What the two votes share; see `VoteClassifier` and `VoteRegressor`."""
 
     _state = state.State(
@@ -128,8 +138,6 @@ class Vote(Members, BaseEstimator):
         weights_=state.array("f8", "members", low=0),
     )
 
-    estimators: list | None
-    weights: Any
     estimators_: list
     weights_: Array
 
@@ -187,6 +195,7 @@ def _is_soft(machine: "VoteClassifier") -> bool:
     raise AttributeError("vote='hard' counts votes, which are no probabilities; use vote='soft'.")
 
 
+@dataclass(eq=False, repr=False)
 class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
     """A vote of different classifiers, each fitted to all rows.
 
@@ -222,10 +231,8 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 
     _state = state.State(vote=state.text("hard", "soft"), classes_=state.labels("classes"))
 
-    def __init__(self, estimators: list | None = None, *, vote: str = "hard", weights: Any = None):
-        self.estimators = estimators
-        self.vote = vote
-        self.weights = weights
+    _: KW_ONLY
+    vote: str = "hard"
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "VoteClassifier":
@@ -292,10 +299,6 @@ class VoteRegressor(RegressorMixin, Vote):
     >>> vote.predict([[4.0]]).round(1)
     array([8.])
     """
-
-    def __init__(self, estimators: list | None = None, *, weights: Any = None):
-        self.estimators = estimators
-        self.weights = weights
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "VoteRegressor":
