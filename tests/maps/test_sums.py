@@ -54,3 +54,13 @@ def test_single_precision_and_sparse_rows_are_summed_in_double():
         own, other = kernel_sums(kernel, items[:600], c, items[600:], among=True)
         assert own.dtype == other.dtype == np.float64
         np.testing.assert_allclose(np.concatenate([own, other]), exact, atol=1e-4)
+
+
+def test_one_fuller_row_among_thin_ones_is_summed_like_the_others():
+    random = np.random.default_rng(0)
+    table = np.where(random.random((60, 200)) < 0.01, random.normal(size=(60, 200)), 0.0)
+    table[0, :50] = random.normal(size=50)
+    X, c, kernel = sparse.csr_matrix(table), random.normal(size=60), er.kernels.Gaussian(3.0)
+    own, other = kernel_sums(kernel, kernel.prepare(X), c, kernel.prepare(X[:7]), among=True)
+    np.testing.assert_allclose(own, kernel(table) @ c, rtol=1e-10)
+    np.testing.assert_allclose(other, own[:7], rtol=1e-10)

@@ -152,11 +152,6 @@ def weight_argument(machine: Any) -> str:
     return found
 
 
-def takes_weights(machine: Any) -> bool:
-    """Whether ``fit`` takes weights."""
-    return _weight_argument(machine) is not None
-
-
 def _weight_argument(machine: Any) -> str | None:
     if has_fit_parameter(machine, "sample_weight"):
         return "sample_weight"

@@ -13,8 +13,6 @@ from empirisk.kernels.base import ATOM, POWER, PRODUCT, SUM, Kernel, is_number, 
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 
-DOUBLE = 8  # bytes
-
 
 class Composed(Kernel):
     """A kernel made of others, its children: those parameters that are kernels."""
@@ -90,9 +88,6 @@ class Composed(Kernel):
         """What is done to every value of the child, in place."""
         raise NotImplementedError
 
-    def scratch(self, rows, columns):
-        return max(part.scratch(rows, columns) for part in self.parts)
-
 
 class Binary(Composed):
     """Two kernels and an operation on their blocks."""
@@ -130,9 +125,6 @@ class Binary(Composed):
 
     def pack(self, A):
         return Parts(*(part.pack(group) for part, group in zip(self.parts, A, strict=True)))
-
-    def scratch(self, rows, columns):
-        return rows * columns * DOUBLE + super().scratch(rows, columns)
 
     def __repr__(self) -> str:
         return f"{within(self.left, self.binding)} {self.sign} {within(self.right, self.binding + 1)}"
@@ -298,9 +290,6 @@ class PolynomialOf(Composed):
             total *= values
             total += values.dtype.type(coefficient)
         values[...] = total
-
-    def scratch(self, rows, columns):
-        return rows * columns * DOUBLE + super().scratch(rows, columns)
 
     def __repr__(self) -> str:
         return f"polynomial({self.kernel!r}, {text(self.coefficients)})"

@@ -84,10 +84,6 @@ class Kernel(Part):
         """k(a_i, a_i) of prepared items."""
         raise NotImplementedError
 
-    def scratch(self, rows: int, columns: int) -> int:
-        """Bytes that `between` needs for a while, besides the block that it returns."""
-        return 0
-
     def pack(self, A: Any) -> Any:
         """The same items in a form that saves work where they take part in many blocks; it may hold copies."""
         return A

@@ -131,9 +131,6 @@ class MeanEmbedding(Cosine, Composed):
         values = [self._means(A, A, (i, i + 1), (i, i + 1))[0, 0] for i in range(len(A))]
         return np.array(values, dtype=dtype_of(A.points))
 
-    def scratch(self, rows, columns):
-        return 8 * POINTS**2 + self.child("kernel").scratch(POINTS, POINTS)
-
 
 class ExpectedLikelihood(Cosine):
     """The integral of p(x) q(x) for the Gaussian densities p and q fitted to two samples.

@@ -202,8 +202,9 @@ class Gaussian(Stationary):
         return self._formula(exponents).block(out, B is None)
 
     def formula(self, A, B):
-        exponents = Exponents(A, B, self._exponent(), self._centre(A))
-        return None if exponents.thin else self._formula(exponents)
+        if issparse(A) and issparse(B):
+            return None  # how full some of the rows are says nothing of the others
+        return self._formula(Exponents(A, B, self._exponent(), self._centre(A)))
 
     def _formula(self, exponents: Exponents) -> Formula:
         floor, largest = FLOORS[exponents.dtype], exponents.largest
@@ -369,9 +370,6 @@ class Anova(Kernel):
     def norms(self, A):
         parts = (kernel.norms(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
         return _elementary(parts, min(int(self.order), len(A.groups)), None)
-
-    def scratch(self, rows, columns):
-        return (int(self.order) + 2) * rows * columns * 8 + self._base().scratch(rows, columns)
 
 
 def _elementary(parts: Any, order: int, out: NDArray | None) -> NDArray:

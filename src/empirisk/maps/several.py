@@ -306,9 +306,6 @@ class SeveralKernels(Kernel):
     def summands(self, A):
         return list(zip(self._members(), A, strict=True))
 
-    def scratch(self, rows, columns):
-        return 8 * rows * columns + max(kernel.scratch(rows, columns) for kernel in self._members())
-
     def linear_part(self, A, beta):
         members = zip(self.weights, self._members(), A, strict=True)
         parts = [(weight, kernel.linear_part(a, beta)) for weight, kernel, a in members]
