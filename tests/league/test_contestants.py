@@ -104,3 +104,13 @@ def test_many_rows_need_few_folds():
     assert len(_folds(y, Numbers, None, None, y, y, Wishes(), [])) == FEW_FOLDS
     assert len(_folds(y, Numbers, None, None, y, y, Wishes(folds=4), [])) == 4
     assert len(_folds(y[:1000], Numbers, None, None, y[:1000], y[:1000], Wishes(), [])) == 5
+
+
+def test_numbers_get_large_trees_where_rows_are_many():
+    by_name = {contestant.name: contestant for contestant in contestants.REGRESSORS}
+    few, many = size(classes=0), size(rows=20_000, classes=0)
+    assert max(machine.max_leaves for machine in by_name["boosting"].machines(few)) == 31
+    assert max(machine.max_leaves for machine in by_name["boosting"].machines(many)) == 400
+    assert [by_name["forest"].machines(one)[0].n_estimators for one in (few, many)] == [300, 100]
+    assert len(by_name["kernel_ridge"].machines(few)) == 5
+    assert len(by_name["kernel_ridge"].machines(many)) == 2

@@ -21,6 +21,8 @@ MOST_BINNED = 50_000_000
 SOME_CLASSES, MOST_RESTS, MOST_CLASSES = 5, 10, 30
 LARGE = 100_000
 TREE_ROWS = 50_000
+#: For numbers, so many rows are enough for boosting with large trees.
+DEEP_ROWS = 8_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
 MANY_COLUMNS = 50
@@ -153,6 +155,13 @@ def _factors(size: Size) -> tuple[float, ...]:
     return (0.7, 0.35, 1.4) if size.classes <= MOST_CLASSES else (0.7,)
 
 
+def _smoothness(size: Size) -> tuple[tuple[float, float], ...]:
+    """Widths, as multiples of the typical distance, and C of Gaussian ridge regression, the most promising first."""
+    if _approximated(size):
+        return (0.5, 30.0), (0.5, 1.0)
+    return (0.5, 30.0), (0.7, 1.0), (0.35, 30.0), (1.4, 30.0), (0.7, 300.0)
+
+
 def _with_C(machine: Any, Cs: Sequence[float]) -> list[Any]:
     return [machine(C=C, tol=TOL) for C in Cs]
 
@@ -173,6 +182,9 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
         return [full | early | {"n_estimators": 200}]
     if size.large or size.classes > SOME_CLASSES:
         return [full | early | {"n_estimators": 400}, shy | early | {"n_estimators": 800}]
+    if not size.classes and size.rows > DEEP_ROWS and not size.sparse:
+        deep = shy | {"max_features": 0.7, "n_estimators": 500}
+        return [full | {"n_estimators": 400, "learning_rate": 0.05}, *(deep | {"max_leaves": k} for k in (127, 400))]
     small = [full | {"n_estimators": rounds, "max_leaves": 7} for rounds in (100, 400)]
     if size.sparse:  # words are many columns, and every tree looks at all of them
         return small
@@ -187,7 +199,9 @@ def _quick_boosting(size: Size) -> dict[str, Any]:
 
 
 def _trees(size: Size) -> int:
-    return 300 if size.rows * max(size.classes, 1) <= 200_000 and not size.sparse else 100
+    """Trees of a forest: as many as are worth their time and, for numbers, with a leaf for each row, their room."""
+    most = 200_000 if size.classes else 5_000
+    return 300 if size.rows * max(size.classes, 1) <= most and not size.sparse else 100
 
 
 def _share(size: Size) -> float:
@@ -297,7 +311,7 @@ REGRESSORS = (
     Contestant(
         "kernel_ridge",
         "Gaussian ridge regression",
-        lambda s: [er.Ridge(C=C, features=_gaussian(s, factor)) for factor in _factors(s) for C in (1.0, 30.0)],
+        lambda s: [er.Ridge(C=C, features=_gaussian(s, factor)) for factor, C in _smoothness(s)],
         _few_rows,
         _approximated,
     ),
