@@ -389,8 +389,13 @@ def test_no_report_is_large_for_its_rows():
     table, _, numbers = wide(20_000, 3, 3)
     found = er.learn(table.with_columns(y=numbers + RANDOM.normal(size=20_000)), "y", machines=["ridge"], test=0.5)
     page = page_of(found)
-    assert page.count("data:image/png") >= 3  # clouds
-    assert len(page) < LIMIT / 2
+    clouds = re.findall(r'<marker id="([^"]*)".*?style="([^"]*)".*?url\(#([^)]*)\)" points="([^"]*)"', page)
+    assert len(clouds) >= 3
+    assert "<image" not in page  # dots would not follow the colours of the page
+    for marker, look, drawn, points in clouds:
+        assert drawn == marker
+        assert ("var(--mark)" in look) == (len(points.split()) == plots.style.MOST_POINTS)  # one colour, or shades
+    assert len(page) < LIMIT / 4
 
 
 def test_the_page_without_a_target_looks_the_same(browser, folder):
