@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 import empirisk as er
 from empirisk import plots
 from empirisk.league.unsupervised import describe
-from empirisk.report import figures, machine, unsupervised, verdict
+from empirisk.report import figures, machine, unsupervised, verdict, words
 from empirisk.report.page import page as page_of
 from tests.browser import browsing
 
@@ -217,6 +217,20 @@ def test_numbers_have_residuals_and_one_measure_of_errors(browser, numbers, fold
     worst = np.abs(numbers.test.truth - numbers.test.predictions).max()
     assert shown(browser, "#errors tbody tr").split()[3] == f"{worst:.4g}"
     assert "more" in shown(browser, "#learned")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_rows_have_the_numbers_of_the_file(apart):
+    """Also where rows without a target, and of a class that is too small, were left out before them."""
+    table = rich().with_columns(y=pl.Series(["alone", None, *rich()["y"][2:]]), number=RANDOM.normal(size=400))
+    tests = table.reverse() if apart else None
+    found = er.learn(table, "y", machines=["centroid"], test_file=tests)
+    worst = verdict.worst(found)
+    place = [head.title for head in worst.head].index(verdict.leading(found)[0])
+    for row in worst.rows:
+        there = (tests if apart else table)[verdict.leading(found)[0]][row[0].key]
+        assert row[place] == words.shown(there)
+        assert row[0].text == str(row[0].key + 1)
 
 
 def test_mean_absolute_errors_where_they_decide():
