@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 import empirisk as er
 from empirisk import plots
 from empirisk.league.unsupervised import describe
-from empirisk.report import figures, machine, unsupervised, verdict
+from empirisk.report import figures, machine, unsupervised, verdict, words
 from empirisk.report.page import page as page_of
 from tests.browser import browsing
 
@@ -219,6 +219,20 @@ def test_numbers_have_residuals_and_one_measure_of_errors(browser, numbers, fold
     assert "more" in shown(browser, "#learned")
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_rows_have_the_numbers_of_the_file(apart):
+    """Also where rows without a target, and of a class that is too small, were left out before them."""
+    table = rich().with_columns(y=pl.Series(["alone", None, *rich()["y"][2:]]), number=RANDOM.normal(size=400))
+    tests = table.reverse() if apart else None
+    found = er.learn(table, "y", machines=["centroid"], test_file=tests)
+    worst = verdict.worst(found)
+    place = [head.title for head in worst.head].index(verdict.leading(found)[0])
+    for row in worst.rows:
+        there = (tests if apart else table)[verdict.leading(found)[0]][row[0].key]
+        assert row[place] == words.shown(there)
+        assert row[0].text == str(row[0].key + 1)
+
+
 def test_mean_absolute_errors_where_they_decide():
     found = er.learn("diabetes", machines=["ridge"], metric="mae", test=0.3)
     assert "(mean absolute error)" in found.summary()
@@ -389,8 +403,13 @@ def test_no_report_is_large_for_its_rows():
     table, _, numbers = wide(20_000, 3, 3)
     found = er.learn(table.with_columns(y=numbers + RANDOM.normal(size=20_000)), "y", machines=["ridge"], test=0.5)
     page = page_of(found)
-    assert page.count("data:image/png") >= 3  # clouds
-    assert len(page) < LIMIT / 2
+    clouds = re.findall(r'<marker id="([^"]*)".*?style="([^"]*)".*?url\(#([^)]*)\)" points="([^"]*)"', page)
+    assert len(clouds) >= 3
+    assert "<image" not in page  # dots would not follow the colours of the page
+    for marker, look, drawn, points in clouds:
+        assert drawn == marker
+        assert ("var(--mark)" in look) == (len(points.split()) == plots.style.MOST_POINTS)  # one colour, or shades
+    assert len(page) < LIMIT / 4
 
 
 def test_the_page_without_a_target_looks_the_same(browser, folder):

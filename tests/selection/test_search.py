@@ -75,6 +75,18 @@ def test_a_path_behind_a_kernel_is_that_of_fits_one_by_one(machine, monkeypatch)
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], atol=1e-6)
 
 
+def test_a_notebook_shows_the_settings_best_first():
+    space = {"C": [1e-3, 10.0], "loss": ["squared", "absolute"]}
+    search = er.selection.Search(er.Regressor(), space, scoring="rmse", cv=3)
+    assert "mean score" not in search._repr_html_()
+    shown = search.fit(X, F)._repr_html_()
+    found = search.cv_results_
+    lines = [f"C={found['params'][k]['C']!r}, loss=&#x27;{found['params'][k]['loss']}" for k in range(4)]
+    assert sorted(lines, key=shown.index) == [lines[k] for k in np.argsort(found["rank_test_score"], kind="stable")]
+    assert f"{search.best_score_:.4g}" in shown
+    assert "sk-container" in shown  # and the machine, as scikit-learn draws it
+
+
 def test_settings_without_meaning_are_left_out():
     space = [{"penalty": ["l2"], "solver": ["newton"]}, {"penalty": ["l1"], "solver": ["newton"]}]
     found = er.selection.search(er.LogisticRegression(), space, X, F > 1)

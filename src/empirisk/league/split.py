@@ -53,6 +53,8 @@ class Plan:
         What the columns hold, and what is predicted.
     y : array
         The target of every row.
+    numbers : array
+        Which row of the table each of them was, from 0; of the table of tests, where that is another.
     train, test : arrays
         Row numbers.
     folds : list of (train, validation)
@@ -66,6 +68,7 @@ class Plan:
     schema: Any
     target: Any
     y: NDArray
+    numbers: NDArray
     train: NDArray
     test: NDArray
     folds: list[tuple[NDArray, NDArray]]
@@ -115,10 +118,12 @@ class Wishes:
 def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
     table = tables.read(data, header=header)
+    numbers = np.arange(table.height)
     if test_file is not None:
         if wishes.groups is not None or wishes.time_order is not None:
             raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
         table = _with_tests(table, tables.read(test_file, header=header))
+        numbers = np.append(numbers, np.arange(table.height - len(numbers)))
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
     types = {find_column(column, table.columns, "types"): kind for column, kind in wishes.types}
     target = tables.Target.of(table, *_target(data, wishes.target, table, types))
@@ -127,8 +132,8 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     if not known.all():
         lost = int((~known).sum())
         warnings.append(f"{_rows(lost)} without a value of {target.name!r} {'was' if lost == 1 else 'were'} left out.")
-        table = table.filter(pl.Series(known))
-    table, target = _without_rare_classes(table, target, warnings)
+        table, numbers = table.filter(pl.Series(known)), numbers[known]
+    table, target, numbers = _without_rare_classes(table, target, numbers, warnings)
     if table.height < LEAST_ROWS:
         raise EmpiriskError(f"The table has {table.height} rows with a target; at least {LEAST_ROWS} are needed.")
     groups, moments = _column(table, wishes.groups, "groups"), _column(table, wishes.time_order, "time_order")
@@ -152,7 +157,7 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
         if not len(test):
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
     folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
-    found = Plan(name, frame, schema, target, y, train, test, folds, warnings)
+    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
     _look_twice(found)
     return found
 
@@ -219,22 +224,23 @@ def _column(table: pl.DataFrame, name: str | None, argument: str) -> pl.Series |
     return None if name is None else table[find_column(name, table.columns, argument)]
 
 
-def _without_rare_classes(table: pl.DataFrame, target: Any, warnings: list[str]) -> tuple[pl.DataFrame, Any]:
+def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, warnings: list[str]) -> tuple:
     """Rows of classes that are too small to be both learned and tested are left out."""
     if not target.classes:
-        return table, target
+        return table, target, numbers
     labels, codes, counts = np.unique(target.values(table), return_inverse=True, return_counts=True)
     rare = labels[counts < LEAST_OF_CLASS]
     if len(rare) == 0:
-        return table, target
+        return table, target, numbers
     shown = _listed([str(label) for label in rare])
     warnings.append(
         f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {shown} ({len(rare)} in all)."
     )
-    table = table.filter(pl.Series(counts[codes] >= LEAST_OF_CLASS))
+    kept = counts[codes] >= LEAST_OF_CLASS
+    table = table.filter(pl.Series(kept))
     if table.height == 0:
         raise EmpiriskError(f"target={target.name!r} has no class with {LEAST_OF_CLASS} rows; choose another column.")
-    return table, tables.Target.of(table, target.name, target.task)
+    return table, tables.Target.of(table, target.name, target.task), numbers[kept]
 
 
 def equal_rows(frame: pl.DataFrame, y: NDArray, classes: bool) -> NDArray:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
+from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.ticker import EngFormatter, ScalarFormatter
 from numpy.typing import NDArray
@@ -20,15 +21,16 @@ from empirisk.report.blocks import Figure
 
 #: Inches: two stand side by side on a desk, and one can be read on a phone.
 SIZE = (4.8, 3.3)
-#: Points of a cloud beyond which it is drawn as dots and not as shapes.
-CLOUD = 300
-DOTS = 150  # to the inch: sharp on the screens of phones
+SHADES = 12  # of a cloud whose colours are numbers
 MOST_LINES = 6  # classes that are told apart
 NAME = 18  # letters of a name beside an axis
 BINS = 30
 LARGE = 10_000  # numbers whose noughts take the room of their neighbours
 FEW = 10  # whole numbers between which an axis names none
-#: Black, the greys of `plots.style`, white and the first colour, in the words of the style sheet.
+#: Matplotlib's words for a point, and for the next one, which it may clip anew.
+POINT = r'<use xlink:href="#([^"]*)" x="([^"]*)" y="([^"]*)" style="([^"]*)"/>\s*(?:</g>\s*<g clip-path="[^"]*">\s*)?'
+CLOUD = 20  # points, or more
+#: Black, the greys of `plots.style`, white and the blues, in the words of the style sheet.
 FOLLOWING = {
     "#000000": "var(--ink)",
     to_hex(style.INK): "var(--ink)",
@@ -36,6 +38,7 @@ FOLLOWING = {
     to_hex(style.FAINT): "var(--line)",
     "#ffffff": "var(--paper)",
     style.PALETTE[0].lower(): "var(--mark)",
+    style.PALETTE[4].lower(): "var(--sky)",
 }
 
 
@@ -74,8 +77,6 @@ def finished(axes: Axes) -> str:
     for one in figure.axes:
         one.patch.set_alpha(0)
         one.set_title("", loc="left")
-        for cloud in one.collections:
-            cloud.set_rasterized(len(np.asarray(cloud.get_offsets())) > CLOUD)
         for axis in (one.xaxis, one.yaxis):
             if type(axis.get_major_formatter()) is ScalarFormatter and max(map(abs, axis.get_view_interval())) >= LARGE:
                 axis.set_major_formatter(EngFormatter(sep=""))  # 300k, and not 300000
@@ -85,9 +86,22 @@ def finished(axes: Axes) -> str:
         legend.remove()
         across = 1 if max(map(len, labels)) > NAME + 8 else 2
         figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=style.SMALL, frameon=False)
-    figure.set_dpi(DOTS)
+    drawn = re.sub(f"(?:{POINT}){{{CLOUD},}}", _cloud, plots.to_svg(figure))
     # Other colours than these stand on a light and on a dark page.
-    return re.sub("|".join(FOLLOWING), lambda grey: FOLLOWING[grey[0]], plots.to_svg(figure))
+    return re.sub("|".join(FOLLOWING), lambda grey: FOLLOWING[grey[0]], drawn)
+
+
+def _cloud(points: re.Match[str]) -> str:
+    """Points as the corners of lines that are not drawn, with a marker on each: a tenth of the letters."""
+    looks: dict[tuple[str, str], list[str]] = {}
+    for shape, x, y, look in re.findall(POINT, points[0]):
+        looks.setdefault((shape, look), []).append(f"{float(x):.1f},{float(y):.1f}")
+    return "".join(
+        f'<marker id="{shape}-{k}" overflow="visible" markerUnits="userSpaceOnUse">'
+        f'<use href="#{shape}" style="{look}"/></marker>'
+        f'<polyline style="fill: none; marker: url(#{shape}-{k})" points="{" ".join(places)}"/>'
+        for k, ((shape, look), places) in enumerate(looks.items())
+    )
 
 
 def tree(machine: Any, encoder: Any) -> str:
@@ -225,7 +239,9 @@ def together(axes: Axes, across: NDArray, up: NDArray, y: NDArray, classes: Sequ
         style.legend(axes)
     else:
         low, high = np.quantile(y, [0.02, 0.98])
-        drawn = axes.scatter(across, up, s=9, c=y, cmap="viridis", vmin=low, vmax=high, linewidths=0)
+        # Without its ends, which are lost on a dark page and on a light one.
+        shades = ListedColormap(colormaps["viridis"](np.linspace(0.3, 0.95, SHADES)))
+        drawn = axes.scatter(across, up, s=9, c=y, cmap=shades, vmin=low, vmax=high, linewidths=0)
         bar = axes.figure.colorbar(drawn, ax=axes)
         bar.set_label(style.plain(names[2], 30), fontsize=style.LABEL)
         bar.ax.tick_params(labelsize=style.SMALL)

@@ -164,7 +164,7 @@ def equation(learned: Any) -> str:
 
 def league(learned: Any) -> Section:
     """Who competed, and how the winner was found."""
-    played = sum(standing.state == "done" for standing in learned.standings)
+    played = sum(len(standing.scores) > 0 for standing in learned.standings)
     how = (
         f"{played} kinds of machines were compared by {plain(learned.metric)} on the same folds of the "
         f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "

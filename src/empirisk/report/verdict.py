@@ -195,6 +195,7 @@ def losses(learned: Any) -> NDArray[np.float64]:
 def worst(learned: Any) -> Table:
     """The rows that were missed by most, or with most confidence."""
     test, rows = learned.test, learned.plan.test
+    numbers = learned.plan.numbers[rows]
     beside = leading(learned)[:BESIDE]
     head = [Head("Row", number=True), Head("Truth"), Head("Said")]
     if learned.classes is None:
@@ -215,7 +216,7 @@ def worst(learned: Any) -> Table:
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
     table = [
         [
-            Cell(f"{rows[k] + 1:,}", int(rows[k])),
+            Cell(f"{numbers[k] + 1:,}", int(numbers[k])),
             *row,
             *(shown(learned.plan.frame[name][int(rows[k])]) for name in beside),
         ]

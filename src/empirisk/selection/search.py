@@ -16,11 +16,13 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.evaluation.data import Data, fit, read_data, seeded
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Split
+from empirisk.notebook import html
 from empirisk.runs.journal import Journal, fingerprint
 from empirisk.runs.parallel import spread
 from empirisk.selection.path import machines_along
 
 Array = NDArray[np.float64]
+SHOWN = 10  # settings in a notebook
 
 
 @dataclass(eq=False, repr=False)
@@ -109,6 +111,18 @@ class Search(Whole, Delegating):
     def chosen_(self) -> dict[str, Any]:
         """The best setting."""
         return self.best_params_
+
+    def _html_repr(self) -> str:
+        """For notebooks: the settings, best first, and below them the machine as scikit-learn draws it."""
+        drawn = super()._html_repr()
+        if not hasattr(self, "cv_results_"):
+            return drawn
+        found, best = self.cv_results_, np.argsort(self.cv_results_["rank_test_score"], kind="stable")[:SHOWN]
+        settings = [", ".join(f"{name}={value!r}" for name, value in found["params"][k].items()) for k in best]
+        scores = [(f"{found['mean_test_score'][k]:.4g}", f"{found['std_test_score'][k]:.2g}") for k in best]
+        rows = [(setting, *score) for setting, score in zip(settings, scores, strict=True)]
+        count, names = len(found["params"]), ("setting", "mean score", "deviation")
+        return html(f"The best of {count} settings", names, rows) + drawn
 
     def _settings(self) -> list[dict[str, Any]]:
         if self.candidates is not None:

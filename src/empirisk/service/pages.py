@@ -9,12 +9,12 @@ from empirisk.tables.columns import Column
 from empirisk.tables.model import TableModel
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+:root { color-scheme: light dark; } small { opacity: .75; font-weight: 400; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
 label { display: block; margin: .7rem 0 .1rem; font-weight: 600; }
-small { color: #666; font-weight: 400; }
 input, select, textarea { width: 100%; box-sizing: border-box; padding: .4rem; font: inherit; }
 button { margin: 1rem 0; padding: .5rem 1.2rem; font: inherit; }
-pre { background: #f4f4f4; padding: .8rem; overflow: auto; white-space: pre-wrap; }
+pre { background: color-mix(in srgb, currentColor 7%, transparent); padding: .8rem; overflow: auto; white-space: pre-wrap; }
 table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 """
 
