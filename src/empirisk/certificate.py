@@ -233,7 +233,7 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
         return -np.inf, 0.0
     conjugates = problem.conjugate_sum(u)
     if problem.penalty.zero:
-        # A'u = 0 holds to rounding only: what is left is paid for at the size of the weights, here or better.
+        # A'u = 0 holds to rounding only: the rest is paid for at the size of weights, here or at a better point.
         penalty = 2.0 * float(np.abs(correlations * np.maximum(np.abs(point.w), problem.least_squares)).sum())
     else:
         penalty = problem.norm.conjugate(-correlations)
