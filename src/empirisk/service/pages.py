@@ -14,7 +14,8 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto
 label { display: block; margin: .7rem 0 .1rem; font-weight: 600; }
 input, select, textarea { width: 100%; box-sizing: border-box; padding: .4rem; font: inherit; }
 button { margin: 1rem 0; padding: .5rem 1.2rem; font: inherit; }
-pre { background: color-mix(in srgb, currentColor 7%, transparent); padding: .8rem; overflow: auto; white-space: pre-wrap; }
+pre { background: color-mix(in srgb, currentColor 7%, transparent); padding: .8rem; overflow: auto;
+  white-space: pre-wrap; }
 table { border-collapse: collapse; } td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 """
 
