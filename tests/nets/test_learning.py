@@ -231,7 +231,8 @@ def test_cross_validation_shares_the_time_out():
     machine = er.LogisticRegression(C="cv", Cs=[0.1, 10.0], cv=2, features=small(epochs=10**6), max_time=3.0)
     with pytest.warns(ConvergenceWarning, match="max_time") as told:
         machine.fit(X, y)
-    assert len(told) == 1
+    # The folds are silent: the network that is kept tells of its own end. (A slow machine may leave out a value of C.)
+    assert sum("training of the network was stopped" in str(warning.message) for warning in told) == 1
     assert machine.features_.n_steps_ > 50
 
 
