@@ -210,17 +210,17 @@ def ask(model: Any, table: Any) -> str:
     if hasattr(model, "cut"):  # a tree of clusters knows its own rows only
         model.cut(1), model.cut(height=1.0)
         return "answered"
+    said = "refused"
     for name in (*ANSWERS, *MORE):
         try:
             found = getattr(model, name)(table) if hasattr(model, name) else None
         except (EmpiriskError, NotFittedError):
-            if name in ANSWERS:
-                return "refused"
-            continue  # a table of classes has no intervals
+            continue  # a table of numbers has no probabilities, one of classes no intervals
         found = found[0] if name == "predict_interval" and found is not None else found
         if found is not None and np.shape(found)[0] != rows:
             return f"{name} has {np.shape(found)[0]} answers for {rows} rows"
-    return "answered"
+        said = said if found is None else "answered"
+    return said
 
 
 def try_one(path: Path, table: Any) -> str:

@@ -1,8 +1,13 @@
 """Autoencoders: the linear one spans the principal components, a deep one does better on a curve."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
+from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 
@@ -67,3 +72,17 @@ def test_pca_with_a_network_is_an_autoencoder(tmp_path):
     np.testing.assert_array_equal(er.load(tmp_path / "auto.model").inverse_transform(codes), back)
     with pytest.raises(er.errors.EmpiriskError, match="size of the codes"):
         er.PCA(features=er.Network([3])).fit(X)
+
+
+@pytest.mark.parametrize("limit", ["max_time", "interrupted"])
+def test_time_and_ctrl_c_end_the_training_of_components(limit):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    machine = er.PCA(2, er.Network([3], epochs=10**6, random_state=0), max_time=0.5 if limit == "max_time" else None)
+    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    if limit == "interrupted":
+        timer.start()
+    with pytest.warns(ConvergenceWarning, match=limit):
+        machine.fit(X)
+    timer.cancel()
+    assert machine.stopped_ == limit
+    assert np.isfinite(machine.transform(X)).all()

@@ -441,6 +441,28 @@ def test_time_ends_a_tree():
     assert er.TreeClassifier().fit(X[:50], y[:50]).stopped_ == "converged"
 
 
+@pytest.mark.row("T3")
+def test_a_price_that_is_being_chosen_when_time_ends_goes_by_the_folds_that_were_grown(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y, grown = X[:, 0] + rng.normal(size=400), []
+
+    def grow_on(self, grower, *data):
+        grown.append(1)
+        return real(self, grower, *data)
+
+    real = er.TreeRegressor.grow_on
+    monkeypatch.setattr(er.TreeRegressor, "grow_on", grow_on)
+    monkeypatch.setattr(tree_module, "interruptible", lambda: nullcontext(lambda: len(grown) > most))
+    for most in (1, 3):  # in the first fold, which is then none, and in the third
+        grown.clear()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            tree = er.TreeRegressor(ccp_alpha="cv").fit(X, y)
+        assert (tree.ccp_alpha_ == 0) == (most == 1)
+        assert len(grown) == most + 1
+        assert (tree.n_leaves_ > 300) == (most == 1)
+
+
 # --- bad input ------------------------------------------------------------------------------------------------------
 
 X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])

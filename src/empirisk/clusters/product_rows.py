@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 ROUNDING = 1e-12  # squared distances below this share of the squared norms are zero: they are differences of products
 STRIP = 1024  # columns of a block of the Gram matrix that a thread multiplies at once
-BLOCK_BYTES = 1 << 26  # of kernel values made at a time where the whole matrix is over the budget
+BLOCK_BYTES = 1 << 26  # of kernel values made, or taken from the matrix, at a time
 
 
 class ProductRows:
@@ -184,7 +184,7 @@ class GramRows(ProductRows):
 
     def _blocks(self, chosen: NDArray[np.intp]):
         """Rows of the Gram matrix, some at a time, each with their places in ``chosen``."""
-        step = self.count if self._kept else max(1, BLOCK_BYTES // (8 * self.count))
+        step = max(1, BLOCK_BYTES // (8 * self.count))
         for start in range(0, len(chosen), step):
             some = slice(start, start + step)
             yield some, self.design.matrix[chosen[some]] if self._kept else self.design.block(chosen[some])

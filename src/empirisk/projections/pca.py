@@ -20,7 +20,7 @@ from empirisk.contract.features import FLOATS, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
+from empirisk.fits.fit import Limits, Run, interruptible
 from empirisk.kernels.items import take
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
@@ -182,9 +182,9 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if not (search.shares and search.clock.reason):
             search.note(self.explained_variance_ratio_)
         self.n_iter_, self.history_ = len(search.shares), {"share": np.array(search.shares)}
-        self.stopped_ = search.clock.reason or "converged"
+        self.stopped_ = search.clock.reason or getattr(getattr(self, "features_", None), "cut", None) or "converged"
         watch.close()
-        warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
+        warn_if_unfinished(self, search.clock.reason, f"{self.n_iter_} rounds")
         return self
 
     def _find(
@@ -211,7 +211,9 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """Codes of a network that has learned to rebuild the rows from as many numbers as directions are wanted."""
         if not isinstance(self.n_components, Integral):
             raise EmpiriskError(f"n_components={self.n_components!r} must be a whole number, the size of the codes.")
-        self.features_.learn_to_rebuild(int(self.n_components), weights)
+        with interruptible() as interrupted:
+            run = Run("auto", Limits(0.0, None, self.max_time), interrupted=interrupted)
+            self.features_.learn_to_rebuild(int(self.n_components), weights, run)
         codes = self._mapped(X)
         if len(codes) > 1 and np.ptp(codes, axis=0).max() <= SAME_CODES * np.abs(codes).max():
             raise EmpiriskError(

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
+from empirisk.linalg.threads import look
 from empirisk.trees.exact.scan import ERROR, SQUARED
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.text import Labels
@@ -90,7 +91,9 @@ def collapse_alphas(nodes: Nodes) -> Array:
     for node in range(len(nodes) - 1, 0, -1):
         branch[parents[node]] += branch[node]
         leaves[parents[node]] += leaves[node]
-    alphas, gone = np.full(len(nodes), np.inf), nodes.is_leaf.copy()
+    # Lists: single entries of arrays take several times as long.
+    alphas, gone, left = [np.inf] * len(nodes), nodes.is_leaf.tolist(), nodes.left.tolist()
+    cost, branch, leaves, parents = cost.tolist(), branch.tolist(), leaves.tolist(), parents.tolist()
     queue = [(_link(cost, branch, leaves, node), node) for node in np.flatnonzero(~nodes.is_leaf).tolist()]
     heapq.heapify(queue)
     alpha = 0.0
@@ -98,27 +101,28 @@ def collapse_alphas(nodes: Nodes) -> Array:
         link, node = heapq.heappop(queue)
         if gone[node] or link != _link(cost, branch, leaves, node):
             continue  # collapsed, or the branch has shrunk since: a newer entry waits
+        look()
         alpha = max(alpha, link)
         below = [node]
         while below:
             inner = below.pop()
             gone[inner], alphas[inner] = True, min(alphas[inner], alpha)
-            below += [child for child in (nodes.left[inner], nodes.left[inner] + 1) if not gone[child]]
+            below += [child for child in (left[inner], left[inner] + 1) if not gone[child]]
         saved, fewer = cost[node] - branch[node], leaves[node] - 1
         while node >= 0:
             branch[node] += saved
             leaves[node] -= fewer
             if not gone[node]:
                 heapq.heappush(queue, (_link(cost, branch, leaves, node), node))
-            node = int(parents[node])
-    return alphas
+            node = parents[node]
+    return np.array(alphas)
 
 
-def _link(cost: Array, branch: Array, leaves: NDArray[np.int64], node: int) -> float:
+def _link(cost: list[float], branch: list[float], leaves: list[int], node: int) -> float:
     """What each leaf of a branch saves; infinite for a branch that is one leaf."""
     if leaves[node] < 2:
         return np.inf
-    return max(0.0, float((cost[node] - branch[node]) / (leaves[node] - 1)))
+    return max(0.0, (cost[node] - branch[node]) / (leaves[node] - 1))
 
 
 def prices(alphas: Array) -> Array:

@@ -3,6 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from empirisk.contract.inputs import check_weights, class_weights, sorted_classe
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
+from empirisk.linalg.threads import Stopped, look, stopping
 from empirisk.machines.multiclass import elected, untied
 from empirisk.trees import prune
 from empirisk.trees import text as words
@@ -225,19 +227,24 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
 
     def _choose_alpha(self, X: Array, y: Array, weights: Array, stopped: Callable[[], bool]) -> float:
         """The price of a leaf with the least cross-validated loss; the larger of two as good."""
-        alphas = prune.prices(prune.collapse_alphas(self.nodes_))
-        middles = np.append(np.sqrt(alphas[:-1] * alphas[1:]), alphas[-1])  # each stands for the prices up to the next
-        losses = np.zeros(len(middles))
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # a class with fewer rows than folds is no reason to worry here
+            # A class with fewer rows than folds is no reason to worry here.
+            warnings.simplefilter("ignore", UserWarning)
             folds = list(check_cv(self.cv, y[:, 0], classifier=hasattr(self, "classes_")).split(X, y[:, 0]))
-        for train, test in folds:
-            nodes = self.grow_on(self.grower(X[train], self.columns_.counts, stopped), y[train], weights[train])
-            held_out = prune.node_losses(nodes, X[test], y[test], weights[test], self._loss())
-            losses += prune.losses_along(nodes, held_out, middles)
-        self.cv_results_ = {"alpha": alphas, "loss": losses / weights.sum()}
+        alphas, losses, tested = np.zeros(1), np.zeros(1), 0.0
+        with suppress(Stopped), stopping(stopped):
+            alphas = prune.prices(prune.collapse_alphas(self.nodes_))
+            middles = np.append(np.sqrt(alphas[:-1] * alphas[1:]), alphas[-1])  # each for the prices up to the next
+            losses = np.zeros(len(middles))
+            for train, test in folds:
+                nodes = self.grow_on(self.grower(X[train], self.columns_.counts, stopped), y[train], weights[train])
+                look()  # of a tree that is not whole no price can be told
+                held_out = prune.node_losses(nodes, X[test], y[test], weights[test], self._loss())
+                losses += prune.losses_along(nodes, held_out, middles)
+                tested += weights[test].sum()
+        if not tested:
+            return 0.0
+        self.cv_results_ = {"alpha": alphas, "loss": losses / tested}
         return float(alphas[np.flatnonzero(losses <= losses.min() * prune.ROUNDING)[-1]])
 
     def _shorten(self, cuts: NDArray[np.bool_], method: str, losses: tuple[float, float], alpha: float | None) -> None:
