@@ -7,7 +7,7 @@ from time import sleep
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import empirisk as er
 from empirisk.linalg import threads as pools
@@ -128,7 +128,8 @@ def test_a_forked_child_has_threads_of_its_own():
     y = X[:, 0] ** 2 + 0.1 * random.normal(size=600)
     context = multiprocessing.get_context("fork")
     with config(threads=2):
-        expected = er.Ridge(C="loo", features=er.kernels.Gaussian(2.0)).fit(X, y).predict(X[:5])
+        with single_threaded_blas():  # as the child will have it
+            expected = er.Ridge(C="loo", features=er.kernels.Gaussian(2.0)).fit(X, y).predict(X[:5])
         ended = threading.Event()
         busy = threading.Thread(target=lambda: in_threads(lambda task: ended.wait(20), range(2)))
         busy.start()
@@ -143,6 +144,22 @@ def test_a_forked_child_has_threads_of_its_own():
         busy.join()
     assert not alive
     np.testing.assert_array_equal(queue.get(), expected)
+
+
+def test_every_thread_can_hold_blas():
+    found = []
+
+    def hold():
+        with single_threaded_blas():
+            found.append(blas_threads())
+
+    with threadpool_limits(2, user_api="blas"):
+        hold()
+        other = threading.Thread(target=hold)
+        other.start()
+        other.join()
+        assert blas_threads() == {2}
+    assert found == [{1}, {1}]
 
 
 def test_two_budgets_at_once_give_the_bits_of_each_alone():

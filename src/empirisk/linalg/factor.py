@@ -1,14 +1,19 @@
 """Factorisations of the normal equations of weighted least squares with a ridge."""
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.linalg.design import Design
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
+#: A pivot below this is rounding, and the columns are dependent.
+PIVOT = 1e-7
+#: The first ridge that is tried: the rounding of a factor of some hundred columns.
+LEAST_RIDGE = 1e-13
 
 
 class Cholesky:
@@ -23,28 +28,21 @@ class Cholesky:
         diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
         self._scale = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
         scaled = matrix * self._scale[:, None] * self._scale
+        scaled.flat[:: len(scaled) + 1] = 1.0
         self.ridge = 0.0
-        while True:
-            try:
-                if not self.ridge:
-                    scaled.flat[:: len(scaled) + 1] = np.where(diagonal > 0, 1.0, 1.0 + self.ridge)
-                else:
-                    scaled.flat[:: len(scaled) + 1] = 1.0 + self.ridge
-                self._factor = linalg.cholesky(scaled, lower=True, check_finite=False)
-                if definite or self.ridge or self._factor.diagonal().min(initial=1.0) > 1e-7:
-                    return
-                # A pivot this small is rounding: the columns are dependent.
-                raise linalg.LinAlgError
-            except linalg.LinAlgError:
-                self.ridge = max(1e-13, 10 * self.ridge)
-                if self.ridge > 1:
-                    raise
+        # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
+        self._factor, failed = lapack.dpotrf(scaled.T, lower=True, clean=False)
+        while failed or not (definite or self.ridge or self._factor.diagonal().min(initial=1.0) > PIVOT):
+            self.ridge = max(LEAST_RIDGE, 10 * self.ridge)
+            if self.ridge > 1:
+                raise LinAlgError("the matrix is not positive semidefinite")
+            scaled.flat[:: len(scaled) + 1] = 1.0 + self.ridge
+            self._factor, failed = lapack.dpotrf(scaled.T, lower=True, clean=False)
 
     def solve(self, right: Array) -> Array:
         """The solution of matrix x = right."""
         scale = self._scale if right.ndim == 1 else self._scale[:, None]
-        half = linalg.solve_triangular(self._factor, scale * right, lower=True, check_finite=False)
-        return scale * linalg.solve_triangular(self._factor, half, lower=True, trans=1, check_finite=False)
+        return scale * lapack.dpotrs(self._factor, scale * right, lower=True)[0]
 
 
 class NormalEquations:

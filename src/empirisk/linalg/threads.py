@@ -251,42 +251,55 @@ def in_order(
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> list:
     # SciPy has a BLAS of its own, which compiled loops call; a library that is not loaded yet is not held.
     import_module("scipy.linalg.cython_blas")
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_threads(numbers: list[int]) -> None:
+    """Give each library its number of threads."""
+    for library, number in zip(_libraries(), numbers, strict=True):
+        if hasattr(library, "clear_controlling_thread"):  # it lets one thread alone set this; ours take turns
+            library.clear_controlling_thread(force=True)
+        library.set_num_threads(number)
 
 
 class _SingleThread:
-    """Holds BLAS to one thread while anybody wants it so: setting the limit costs more than a small product."""
+    """Holds BLAS to one thread while anybody wants it so."""
 
     def __init__(self):
-        self._lock, self._holders, self._limits = Lock(), 0, None
+        self.lock, self._holders = Lock(), 0
+        self._before: list[int] = []
         self._mine = local()
 
     def __enter__(self) -> None:
-        with self._lock:
+        self._mine.count = getattr(self._mine, "count", 0) + 1
+        if self._mine.count > 1:  # this thread holds it already
+            return
+        with self.lock:
             self._holders += 1
-            self._mine.count = getattr(self._mine, "count", 0) + 1
-            if self._limits is None:
-                self._limits = _libraries().limit(limits=1, user_api="blas")
+            if self._holders == 1:
+                # The libraries themselves: the limits of threadpoolctl cost more than a small fit.
+                self._before = [library.num_threads for library in _libraries()]
+                _set_threads([1] * len(self._before))
 
     def __exit__(self, *_) -> None:
-        with self._lock:
-            self._mine.count -= 1
+        self._mine.count -= 1
+        if self._mine.count:
+            return
+        with self.lock:
             self._holders -= 1
-            self._release()
-
-    def _release(self) -> None:
-        if self._holders == 0 and self._limits is not None:
-            self._limits.restore_original_limits()
-            self._limits = None
+            if self._holders == 0:
+                _set_threads(self._before)
 
     def after_fork(self) -> None:
-        """Only the thread that called fork lives on; the others hold nothing any more."""
-        self._lock = Lock()
-        self._holders = getattr(self._mine, "count", 0)
-        self._release()
+        """Only the thread that called fork lives on; where others held BLAS, the child keeps it at one thread.
+
+        What they did in there at that moment may have left its threads locked.
+        """
+        self.lock = Lock()
+        self._holders = min(getattr(self._mine, "count", 0), 1)
 
 
 _single_thread = _SingleThread()
@@ -303,4 +316,9 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    # Nobody sets a number of threads while the process forks: the child would find that lock locked for good.
+    os.register_at_fork(
+        before=lambda: _single_thread.lock.acquire(),
+        after_in_parent=lambda: _single_thread.lock.release(),
+        after_in_child=_after_fork,
+    )
