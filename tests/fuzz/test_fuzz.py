@@ -12,6 +12,8 @@ FOUND = {
     "decomposition stalled with a stored value above primal + gap": (15254, 17408),
     "a model of a loss that is zero": (113632, 118467),
     "squares of held-out losses beyond all numbers": (119681,),
+    "without a penalty better points had weights far larger than those that the bound was paid for": (114167, 126818),
+    "a working set of all samples took every pair step thousands of times": (25110,),
     "every solver of the table failed for every C": (118699,),
 }
 
