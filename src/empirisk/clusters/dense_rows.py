@@ -6,10 +6,10 @@ in float64, so that the labels are those of exact arithmetic. Every thread does 
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from empirisk.linalg.compiled import loop_with, multiply
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -25,7 +25,7 @@ EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of floa
 _FAST = {"reassoc", "contract", "nnan", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@loop_with(_FAST)
 def assign(data, means, state, work, span):
     """Give each row of the share its nearest centre, and move it from the sums of its old cluster to the new.
 
@@ -70,7 +70,7 @@ def assign(data, means, state, work, span):
             i += 1
         if count == 0:
             break
-        np.dot(table, rows.T, values)
+        multiply(table, rows.T, values)  # type: ignore[call-arg]
         for r in range(BATCH):
             best[0, r], best[1, r], held[1, r] = np.inf, np.inf, 0
         for c in range(count_of_centres):
@@ -117,7 +117,7 @@ def assign(data, means, state, work, span):
     return changes
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@loop_with(_FAST)
 def approach(points, candidates, weights, closest, span, out, totals):
     """Squared distances to the nearest of the centres so far and each candidate, and their weighted totals.
 

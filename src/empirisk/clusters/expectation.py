@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.clusters.dense_rows import shares_of
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, least_variances, log_densities, mean_and_scatter
+from empirisk.linalg.compiled import loop_with, multiply
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -23,7 +23,7 @@ LARGEST_BATCH = 256
 NEGLIGIBLE = -40.0  # shares below exp(-40) are lost in the rounding of a sum of shares anyway
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
+@loop_with({"reassoc", "contract", "nnan", "nsz"})
 def expect(data, terms, span, work, sums):
     """Weigh rows among the components and add up what the next components need.
 
@@ -44,7 +44,7 @@ def expect(data, terms, span, work, sums):
             left, right = pairs[0, p], pairs[1, p]
             for r in range(batch):
                 products[p, r] = entries[left, r] * entries[right, r]
-        np.dot(terms, products, shares)
+        multiply(terms, products, shares)  # type: ignore[call-arg]
         for r in range(batch):
             top = shares[0, r]
             for k in range(1, count):
@@ -59,7 +59,7 @@ def expect(data, terms, span, work, sums):
             likelihood += weight * (top + np.log(total))
             for k in range(count):
                 shares[k, r] *= weight / total
-        np.dot(shares, products.T, found)
+        multiply(shares, products.T, found)  # type: ignore[call-arg]
         for k in range(count):
             for p in range(pairs.shape[1]):
                 sums[k, p] += found[k, p]

@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
@@ -26,6 +25,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.kernels.distances import robust_centre
 from empirisk.kernels.tiles import DENSE_ENOUGH, dense, density, products, squared_norms
+from empirisk.linalg.compiled import loop_with, plain_loop
 from empirisk.linalg.threads import Stopped, stopping
 from empirisk.settings import require
 
@@ -316,7 +316,7 @@ def _of_products(products: Array) -> Array:
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nnan", "nsz"})
+@loop_with({"reassoc", "contract", "nnan", "nsz"})
 def merge(D, dead, sizes, names, path, method, most, merges):
     """Up to ``most`` merges along chains of nearest neighbours; returns how many, and the length of the chain.
 
@@ -384,7 +384,7 @@ def merge(D, dead, sizes, names, path, method, most, merges):
     return done
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def compact(flat, width, kept):
     """Keep some rows and columns of a square matrix, in its own place: what is written lies before what is read."""
     place = 0

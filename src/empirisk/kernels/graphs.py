@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
@@ -19,10 +18,11 @@ from empirisk.kernels.graph_arrays import Network, read_all, weights_of
 from empirisk.kernels.items import Objects, as_objects
 from empirisk.kernels.tiles import by_rows, mirror
 from empirisk.kernels.wrappers import Cosine
+from empirisk.linalg.compiled import loop
 from empirisk.settings import require
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _product(first, second):
     """The product of two graphs (labels of nodes, ends of edges, labels of edges): its size, its edges from and to."""
     (labels, ends, marks), (other_labels, other_ends, other_marks) = first, second
@@ -47,7 +47,7 @@ def _product(first, second):
     return count, sources, targets
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _step(values, sources, targets, decay):
     """decay A values."""
     out = np.zeros_like(values)
@@ -56,7 +56,7 @@ def _step(values, sources, targets, decay):
     return out
 
 
-@njit(cache=True, nogil=True)
+@loop
 def count_walks(first, second, decay, length):
     """sum_{l <= length} decay^l 1' A^l 1 of the product graph."""
     count, sources, targets = _product(first, second)
@@ -68,7 +68,7 @@ def count_walks(first, second, decay, length):
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def sum_walks(first, second, decay):
     """1' (I - decay A)^-1 1 of the product graph, by conjugate gradients: the matrix is positive definite."""
     count, sources, targets = _product(first, second)

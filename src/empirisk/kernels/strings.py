@@ -4,7 +4,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk import state
@@ -14,6 +13,7 @@ from empirisk.kernels.counts import CountKernel, number
 from empirisk.kernels.items import as_objects
 from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
+from empirisk.linalg.compiled import loop
 from empirisk.linalg.threads import in_threads
 
 MOST_LETTERS = 10_000  # of a substring that a file may ask for: more would be hours of work
@@ -165,7 +165,7 @@ def _ranges(starts: NDArray, cost: int, first: int) -> list[tuple[int, int]]:
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _subsequences(x, codes, starts, decay, weights, line):
     """Into line, the sum over lengths p of weights[p - 1] times the kernel of length p, for each word of a list."""
     for w in range(len(starts) - 1):
@@ -183,7 +183,7 @@ def _subsequences(x, codes, starts, decay, weights, line):
         line[w] = total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _longer(x, z, decay, ends):
     """Replace the ends of subsequences by those that are one letter longer; return their sum."""
     square = decay * decay

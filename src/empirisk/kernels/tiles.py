@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.settings import require
 
@@ -174,7 +174,7 @@ def integer_power(values: NDArray, exponent: int) -> None:
             np.multiply(values, base, out=values)
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def differences(A, transposed, tile):
     """sum_k |a_ik - b_jk| into a tile; B comes transposed so that the inner loop runs over its rows."""
     for i in range(A.shape[0]):

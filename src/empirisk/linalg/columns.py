@@ -3,9 +3,9 @@
 from functools import singledispatch
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import loop, loop_with
 from empirisk.linalg.design import DenseDesign, Design, SparseDesign
 from empirisk.linalg.threads import in_threads
 
@@ -187,7 +187,7 @@ def _(design: SparseDesign) -> float:
 
 
 # Sums may be reordered, which lets a processor add several numbers at once; NaN and infinity stay exact.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@loop_with({"reassoc", "contract"})
 def column_products(rows, chosen, u, out):
     """out_k = <rows[chosen_k], u>."""
     for k in range(len(chosen)):
@@ -198,7 +198,7 @@ def column_products(rows, chosen, u, out):
         out[k] = total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_chosen_gram(data, indices, indptr, weights, places, first, last, total):
     """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.
 

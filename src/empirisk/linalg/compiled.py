@@ -6,13 +6,35 @@ another copy of every function that it reaches, and so is a number written out a
 NumPy's).
 """
 
+import gc
 from typing import Any
 
 import numpy as np
 from numba import njit, types
+from numba.core import event
 from numba.extending import intrinsic
 from numba.np.linalg import dot_3_mm, ensure_blas
 
+
+class _WithoutCollector(event.Listener):
+    """While Numba works, no garbage is collected: it makes millions of objects, and looking at them takes long."""
+
+    def __init__(self):
+        self._depth, self._enabled = 0, False
+
+    def on_start(self, event: event.Event) -> None:
+        if self._depth == 0:
+            self._enabled = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._enabled:
+            gc.enable()
+
+
+event.register("numba:compile", _WithoutCollector())
 _njit: Any = njit  # its types do not know all of its options
 _ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 loop = _njit(cache=True, **_ALL)

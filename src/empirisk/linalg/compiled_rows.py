@@ -7,10 +7,10 @@ that each loop is written once.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import inner_with
 from empirisk.linalg.design import Design
 
 
@@ -48,7 +48,7 @@ def compiled_rows(design: Design, shifted: bool = True) -> Dense | Sparse | Gram
 
 # Sums of dense rows may be reordered, which lets the processor add several numbers at once; NaN and infinity stay
 # exact. Sparse rows lose by it: they are short, and gathering is slow.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@inner_with({"reassoc", "contract"})
 def shifted_dot(x, shift, w):
     """<x - shift, w>."""
     total = 0.0

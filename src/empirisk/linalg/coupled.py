@@ -1,9 +1,9 @@
 """Normal equations of K coupled outputs, whose per-sample curvature is diag(t_i) - t_i t_i' / sum(t_i)."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram_factor import inverse
@@ -21,7 +21,7 @@ REFINEMENTS = 2
 SMALL = 2000
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def _couple(shares, sums, e, out):
     """out_i = t_i * (e_i - mean_i), mean_i the t-weighted mean of e_i.
 
@@ -43,7 +43,7 @@ def _couple(shares, sums, e, out):
         out[i, largest] = -total
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def curve_rows(shares, sums, b, start, e, totals):
     """e_i <- S (e_i + b) for rows of a block that begins at ``start``, added up in ``totals``."""
     rows, classes = e.shape

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -424,7 +424,7 @@ def design_of(X, centre: bool = False) -> Design:
     return design.centred() if centre else design
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def add_weighted_gram(data, indices, indptr, weights, start, stop, total):
     """Add sum_i weights_i a_i a_i' over rows start..stop to the upper triangle of ``total``."""
     for i in range(start, stop):

@@ -1,10 +1,11 @@
 """Losses over the rows of large data in one compiled pass: a thread does its whole share without Python's lock."""
 
 import numpy as np
-from numba import njit
+
+from empirisk.linalg.compiled import loop
 
 
-@njit(cache=True, nogil=True)
+@loop
 def logistic_pass(X, w, constant, y, scale, bounds, f, u, total):
     """For each block of rows between two bounds: f = X w + constant, u = scale loss'(y, f), and total += X'u.
 

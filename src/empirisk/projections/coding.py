@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
+from empirisk.linalg.compiled import loop, plain
 from empirisk.linalg.design import DenseDesign
 from empirisk.linalg.threads import single_threaded_blas
 
@@ -146,7 +146,7 @@ def coding(name: Any, C: float, count: int, threshold: Any) -> Coding:
 # The loops below are plain: an expression on whole arrays takes a second each to compile.
 
 
-@njit(cache=True, nogil=True)
+@loop
 def shrink_codes(gram, crossed, level, codes):
     """Coordinate descent on  1/2 |x - z A|^2 + level |z|_1  for every row, from the codes given."""
     size = gram.shape[0]
@@ -179,14 +179,14 @@ def shrink_codes(gram, crossed, level, codes):
             everything = largest <= close
 
 
-@njit(cache=True, nogil=True)
+@plain
 def take_off(values, factor, line):
     """values -= factor * line."""
     for j in range(len(values)):
         values[j] -= factor * line[j]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def pursue(gram, crossed, count, codes):
     """Orthogonal matching pursuit for every row.
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.lazy import lazy
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import settings
 
@@ -107,7 +107,7 @@ class ClassPairs:
         return self.pull * pulled + self.push * pushed, gradient
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def repel(tile, images, codes, weights, place, levels):
     """Turn products of rows into the weights of their differences; returns what the pairs cost."""
     start, margin = place
@@ -173,12 +173,12 @@ class Triplets:
         parts = np.array_split(np.arange(len(self._blocks)), count)
 
         def run(share: int) -> tuple[float, Array]:
-            total, gradient = 0.0, np.zeros_like(Z)
+            total, gradient, work = 0.0, np.zeros_like(Z), np.empty((2, self._targets.shape[1]))
             for number in parts[share]:
                 rows = self._blocks[number]
                 near = self._near(images, rows, reach) if self._lists is None else self._lists[number]
                 data = (self._targets, self._amounts, self._weights)
-                total += pull_and_push(Z, data, near, (rows.start, rows.stop), self._numbers, gradient)
+                total += pull_and_push(Z, data, near, (rows.start, rows.stop), self._numbers, work, gradient)
             return total, gradient
 
         found = in_threads(run, range(count))
@@ -234,7 +234,7 @@ class _Images:
         return 4 * (self.Z.shape[1] + 4) * float(np.finfo(np.float32).eps) * (self.norms + float(self.norms.max()))
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def farthest(Z, targets, amounts, out):
     """The largest squared distance to a target neighbour that counts."""
     for i in range(len(out)):
@@ -246,7 +246,7 @@ def farthest(Z, targets, amounts, out):
                 out[i] = max(out[i], square)
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def gather(tile, norms, limits, codes, first, places, starts):
     """List the columns of other classes with  norms_j - 2 tile_ij < limits_i, row by row."""
     count = 0
@@ -267,14 +267,14 @@ def gather(tile, norms, limits, codes, first, places, starts):
         starts[i + 1] = count
 
 
-@njit(cache=True, nogil=True)
-def pull_and_push(Z, data, near, rows, numbers, gradient):
+@plain_loop
+def pull_and_push(Z, data, near, rows, numbers, work, gradient):
     """The loss of some rows; adds to the gradient of all."""
     targets, amounts, weights = data
     places, starts = near
     C, margin = numbers
     width, count = Z.shape[1], targets.shape[1]
-    squares, forces = np.empty(count), np.empty(count)
+    squares, forces = work
     total = 0.0
     for i in range(rows[0], rows[1]):
         reach = -1.0

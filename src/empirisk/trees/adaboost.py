@@ -5,7 +5,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -21,6 +20,7 @@ from empirisk.contract.members import check_table, check_target, seeded, take_ro
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
+from empirisk.linalg.compiled import plain_loop
 from empirisk.machines.multiclass import elected, untied
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.exact.describe import SLACK
@@ -87,7 +87,7 @@ def shares_columns(machine: Any) -> bool:
     return plain and machine.class_weight is None and machine.ccp_alpha == 0
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def add_votes(scores, said, labels, alpha, weights):
     """Add alpha to the class that each row was given; returns the weight of the rows whose largest vote is wrong."""
     wrong = 0.0

@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
+from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import in_threads, look
 
 CHUNK = 128  # columns asked at once whether any is near: a few vector instructions, and seldom a yes
@@ -17,7 +17,7 @@ CHUNK = 128  # columns asked at once whether any is near: a few vector instructi
 ROWS, COLUMNS = 128, 1024
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def select(products, norms, first, values, places):
     """Merge the columns of a block into sorted lists of the smallest  norms_j - 2 products_ij.
 
@@ -47,7 +47,7 @@ def select(products, norms, first, values, places):
                     worst = values[i, longest - 1]
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def sort_exactly(A, B, places, squares):
     """Squared distances |a_i - b_j|^2 of the listed pairs from their differences, and the lists in their order."""
     for i in range(places.shape[0]):
@@ -68,20 +68,19 @@ def sort_exactly(A, B, places, squares):
             places[i, place] = other
 
 
-@njit(cache=True, nogil=True)
-def search(start, stop, queries, known, norms, values, places):
+@plain_loop
+def search(start, stop, queries, known, norms, memory, values, places):
     """The lists of the nearest known rows of some queries: products by BLAS, selection while they are in the cache."""
-    memory = np.empty(ROWS * COLUMNS, known.dtype)
     for row in range(start, stop, ROWS):
         end = min(row + ROWS, stop)
         for first in range(0, len(known), COLUMNS):
             last = min(first + COLUMNS, len(known))
             tile = memory[: (end - row) * (last - first)].reshape(end - row, last - first)
-            np.dot(queries[row:end], known[first:last].T, tile)
+            multiply(queries[row:end], known[first:last].T, tile)  # type: ignore[call-arg]
             select(tile, norms[first:last], first, values[row:end], places[row:end])
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def centred(exact, centre, start, stop, out, norms):
     """Rows around a centre in the precision of ``out``, and their squared norms."""
     for i in range(start, stop):
@@ -93,7 +92,7 @@ def centred(exact, centre, start, stop, out, norms):
         norms[i] = total
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def shares(places, distances, weights, own, k, by_distance, out):
     """What each listed neighbour counts: weight until k is reached, over the distance (to the nearest) if asked for.
 
@@ -121,7 +120,7 @@ def shares(places, distances, weights, own, k, by_distance, out):
             out[i, n] = amount
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def add_votes(places, amounts, codes, votes):
     """Add what neighbours count to the votes of their classes."""
     for i in range(places.shape[0]):
@@ -243,7 +242,7 @@ class EuclideanSearch:
 
         def run(start: int) -> None:
             stop = min(start + ROWS, len(X))
-            search(start, stop, queries, known, norms, values, places)
+            search(start, stop, queries, known, norms, np.empty(ROWS * COLUMNS, dtype), values, places)
             sort_exactly(X[start:stop], self.rows, places[start:stop], squares[start:stop])
 
         in_threads(run, range(0, len(X), ROWS))

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.factor import Cholesky
 
 Array = NDArray[np.float64]
@@ -124,7 +124,7 @@ def _solve(square: Array, right: Array) -> Array:
     return lapack.dpotrs(factor, right, lower=True)[0]
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def slack(w, gradient, l1, l2):
     """How far w is from optimal:  sum_j distance_j |w_j|  plus |w|_1 times the largest violation.
 
@@ -147,7 +147,7 @@ def slack(w, gradient, l1, l2):
     return total + excess * norm
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def sweep(matrix, diagonal, w, gradient, l1, l2, sweeps, goal):
     """Minimise over one weight after another, at most ``sweeps`` times round, until the slack is within ``goal``.
 
@@ -177,7 +177,7 @@ def sweep(matrix, diagonal, w, gradient, l1, l2, sweeps, goal):
             return
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def add_rows(matrix, chosen, factors, total):
     """total += sum_k factors_k matrix[chosen_k], over as many columns as there are totals."""
     for k in range(len(chosen)):

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.certificate import verify
 from empirisk.linalg import blocks
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.factor import NormalEquations
 from empirisk.linalg.single_precision import coarse
 from empirisk.linalg.threads import in_threads
@@ -47,7 +47,7 @@ STEPS_ON_NEAR_ROWS = 20
 MANY = 1 << 18
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@plain_loop
 def kinks_along(a, da, t, centre, scale, shape, start, stop):
     """Value and derivative in t of  sum_i scale_i (v a - tau/2 (v - centre)^2)  at a + t da, v the best slope."""
     left, right, tau = shape
@@ -62,7 +62,7 @@ def kinks_along(a, da, t, centre, scale, shape, start, stop):
     return value, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@plain_loop
 def slopes_and_bends(a, centre, scale, shape, slopes, bends, start, stop):
     """The slopes scale v, the curvatures scale / tau of the kinks whose v is free; returns the value of `along`."""
     left, right, tau = shape

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
+from empirisk.linalg.compiled import plain, plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, RIDGE, Solver, Watch, behind_kernel
@@ -217,7 +217,7 @@ def _row_dot_shrunk(rows, i, p, l1):
     return {"X": dense, "data": sparse, "K": behind_kernel}[rows.fields[0]]
 
 
-@njit(cache=True, nogil=True)
+@plain
 def shuffle(order, active, memory):
     """Permute the first rows in place, with a small generator of its own (splitmix64)."""
     seed = np.uint64(memory[SEED])
@@ -233,7 +233,7 @@ def shuffle(order, active, memory):
     memory[SEED] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@plain
 def best(u, gradient, curvature, tube, low, high):
     """The u' that maximises the dual along one coordinate."""
     target = u - gradient / curvature
@@ -242,7 +242,7 @@ def best(u, gradient, curvature, tube, low, high):
     return min(max(target, low), high)
 
 
-@njit(cache=True, nogil=True)
+@plain
 def stays(u, gradient, tube, low, high, limit):
     """Whether u rests at a bound, or at the corner of the tube, so firmly that it will not move soon."""
     if u == 0:
@@ -250,7 +250,7 @@ def stays(u, gradient, tube, low, high, limit):
     return (u == low and gradient - tube > limit) or (u == high and gradient + tube < -limit)
 
 
-@njit(cache=True, nogil=True)
+@plain
 def visit(rows, terms, shape, iterate, visits):
     """Maximise the dual in one u_i after the other, until the pass or the visits end; how many visits are left."""
     linear, bend, low, high, curvature = terms
@@ -279,7 +279,7 @@ def visit(rows, terms, shape, iterate, visits):
     return visits
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def sweep_rows(rows, terms, shape, iterate, goal, visits):
     """Visit rows at random until ``visits`` are used up, or a whole pass finds no violation above ``goal``.
 
@@ -296,7 +296,7 @@ def sweep_rows(rows, terms, shape, iterate, goal, visits):
     return visits
 
 
-@njit(cache=True, nogil=True)
+@plain
 def finish(iterate, shape, goal):
     """End a pass: move the intercept by its multiplier, and choose the rows of the next pass; True at the goal."""
     memory = iterate.memory

@@ -42,14 +42,6 @@ class Local(NamedTuple):
     gains: NDArray
 
 
-@plain_loop
-def set_offsets(u, low, high, tube, lift, drop):
-    """The cost of moving each u_i beyond its gradient: that of the tube, or FAR at a bound."""
-    for i in range(len(u)):
-        lift[i] = FAR if u[i] >= high[i] else (tube if u[i] >= 0 else -tube)
-        drop[i] = -FAR if u[i] <= low[i] else (-tube if u[i] <= 0 else tube)
-
-
 # No number is NaN or infinite here (the caller looks at the rows first), so reductions may be reordered.
 FINITE = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 
@@ -226,8 +218,8 @@ class DualIterate:
     def _set_gradient(self, products: Array) -> None:
         """Gradient, offsets and value from A w; with it the best intercept."""
         G = self.c + self.bends * self.u - products
-        lift, drop = np.empty_like(self.u), np.empty_like(self.u)
-        set_offsets(self.u, self.low, self.high, self.tube, lift, drop)
+        lift = np.where(self.u >= self.high, FAR, np.where(self.u >= 0, self.tube, -self.tube))
+        drop = np.where(self.u <= self.low, -FAR, np.where(self.u <= 0, -self.tube, self.tube))
         self.value = 0.5 * float(np.sum(self.u * (self.c + G))) + self.tube * float(np.abs(self.u).sum())
         if len(self.active) < len(self.u):
             self._wake(G, lift, drop)

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.losses.base import Ramp
 from empirisk.problem import Point, Problem
@@ -190,7 +190,7 @@ class KernelVisits:
         return Point(self._beta[0] - share * self._beta[1], b), self._f[0] - share * self._f[1] + b
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def correct_rows(rows, y, amounts, order, tally, intercept):
     """Visit rows in order, and add amount_i y_i a_i to the weights wherever y_i f_i <= 0; how often that was."""
     weights, changes, moment = tally
@@ -211,7 +211,7 @@ def correct_rows(rows, y, amounts, order, tally, intercept):
     return mistakes
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def correct_group(K, y, amounts, intercept, f, missed):
     """Visit a group of samples in turn: where y_i f_i <= 0, add amount_i k(x_i, .) to the predictions of the rest."""
     for i in range(len(y)):

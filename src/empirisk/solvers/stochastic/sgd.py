@@ -6,11 +6,11 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
@@ -311,7 +311,7 @@ class Buffers(NamedTuple):
     average: Array
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def predict_rows(rows, chosen, weights, out):
     """out = the predictions of the chosen rows, one column per output."""
     width = weights.shape[1] - 1
@@ -321,7 +321,7 @@ def predict_rows(rows, chosen, weights, out):
             out[r, k] = row_dot(rows, chosen[r], w) + b
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def take_step(rows, chosen, slopes, buffers, numbers, intercept):
     """One step along the gradient  sum_r slopes_r a_r + l2 w,  followed by the soft threshold of the l1 penalty."""
     weights, gradient = buffers.weights, buffers.gradient
@@ -339,7 +339,7 @@ def take_step(rows, chosen, slopes, buffers, numbers, intercept):
     move_weights(buffers, numbers)
 
 
-@njit(cache=True, nogil=True)
+@plain_loop
 def move_weights(buffers, numbers):
     """Move every weight by its own step size, and the average towards the weights."""
     weights, gradient, mean, square, average = buffers
