@@ -1,6 +1,7 @@
 """Hierarchical clustering: the two nearest clusters are merged, again and again."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ CELLS = 256  # cells that stand for the rows where there is no time for all dist
 SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 
 
+@dataclass(eq=False, repr=False)
 class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """Hierarchical clustering: from single rows on, the two nearest clusters are merged until all are one.
 
@@ -103,26 +105,15 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         stopped_=state.optional(state.text()),
     )
 
-    def __init__(
-        self,
-        linkage: str = "average",
-        features: Any = None,
-        *,
-        squared: bool = False,
-        n_clusters: int | None = None,
-        distance_limit: float | None = None,
-        cells: int | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.linkage = linkage
-        self.features = features
-        self.squared = squared
-        self.n_clusters = n_clusters
-        self.distance_limit = distance_limit
-        self.cells = cells
-        self.max_time = max_time
-        self.random_state = random_state
+    linkage: str = "average"
+    features: Any = None
+    _: KW_ONLY
+    squared: bool = False
+    n_clusters: int | None = None
+    distance_limit: float | None = None
+    cells: int | None = None
+    max_time: float | None = None
+    random_state: Any = None
 
     @with_callbacks
     @all_or_nothing

@@ -1,6 +1,7 @@
 """k-means: each row to the nearest of k means, Euclidean, after a map, or behind a kernel."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class HalfStep(NamedTuple):
     inertia: float
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(
     MapsFeatures,
     CallbackSupportMixin,
@@ -117,32 +119,20 @@ class KMeans(
         stopped_=state.text(),
     )
 
-    cluster_centers_: Array
-    squares_of_means_: Array | None
-    support_: NDArray[np.intp]
+    cluster_centers_: Array = field(init=False)
+    squares_of_means_: Array | None = field(init=False)
+    support_: NDArray[np.intp] = field(init=False)
 
-    def __init__(
-        self,
-        n_clusters: int = 3,
-        features: Any = None,
-        *,
-        init: str | ArrayLike = "k-means++",
-        n_init: int = 10,
-        max_iter: int = 300,
-        shifts: int = 10,
-        batch_size: int | None = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.n_clusters = n_clusters
-        self.features = features
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.shifts = shifts
-        self.batch_size = batch_size
-        self.max_time = max_time
-        self.random_state = random_state
+    n_clusters: int = 3
+    features: Any = None
+    _: KW_ONLY
+    init: str | ArrayLike = "k-means++"
+    n_init: int = 10
+    max_iter: int = 300
+    shifts: int = 10
+    batch_size: int | None = None
+    max_time: float | None = None
+    random_state: Any = None
 
     @with_callbacks
     @all_or_nothing

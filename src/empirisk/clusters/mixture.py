@@ -1,6 +1,7 @@
 """Gaussian mixtures by expectation and maximisation."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ def _wrong_covariances(its: Mapping[str, Any]) -> str | None:
     return next((reason for reason in wrong if reason is not None), None)
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     """A mixture of Gaussians, fitted by expectation and maximisation:
 
@@ -126,34 +128,21 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         stopped_=state.text(),
     )
 
-    weights_: Array
-    means_: Array
-    covariances_: Any
+    weights_: Array = field(init=False)
+    means_: Array = field(init=False)
+    covariances_: Any = field(init=False)
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        covariance_type: str = "full",
-        *,
-        init: str | ArrayLike = "k-means",
-        n_init: int = 1,
-        tol: float = 1e-5,
-        max_iter: int = 300,
-        floor: float = 1e-6,
-        quantile: float = 0.05,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.init = init
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.floor = floor
-        self.quantile = quantile
-        self.max_time = max_time
-        self.random_state = random_state
+    n_components: int = 1
+    covariance_type: str = "full"
+    _: KW_ONLY
+    init: str | ArrayLike = "k-means"
+    n_init: int = 1
+    tol: float = 1e-5
+    max_iter: int = 300
+    floor: float = 1e-6
+    quantile: float = 0.05
+    max_time: float | None = None
+    random_state: Any = None
 
     @with_callbacks
     @all_or_nothing

@@ -1,5 +1,6 @@
 """Dictionaries: atoms of which every row is a sparse combination."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ DRAWS = 8
 COLUMNS_PER_ENTRY = 10
 
 
+@dataclass(eq=False, repr=False)
 class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Dictionary learning: atoms a_1..a_p and sparse codes z_i with  x_i = z_i1 a_1 + ... + z_ip a_p, nearly:
 
@@ -91,32 +93,18 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         stopped_=state.text(),
     )
 
-    def __init__(
-        self,
-        n_atoms: int = 64,
-        method: str = "alternating",
-        coding: str = "l1",
-        *,
-        C: float = 1.0,
-        nonzeros: int | None = None,
-        threshold: str = "hard",
-        init: str | ArrayLike = "rows",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        max_time: float | None = None,
-        random_state: Any = None,
-    ):
-        self.n_atoms = n_atoms
-        self.method = method
-        self.coding = coding
-        self.C = C
-        self.nonzeros = nonzeros
-        self.threshold = threshold
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
-        self.random_state = random_state
+    n_atoms: int = 64
+    method: str = "alternating"
+    coding: str = "l1"
+    _: KW_ONLY
+    C: float = 1.0
+    nonzeros: int | None = None
+    threshold: str = "hard"
+    init: str | ArrayLike = "rows"
+    max_iter: int = 300
+    tol: float = 1e-4
+    max_time: float | None = None
+    random_state: Any = None
 
     @with_callbacks
     @all_or_nothing

@@ -1,6 +1,7 @@
 """Learned metrics: linear maps P such that |P x - P z| is small for rows that are alike and large for others."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ FORMS = ("triplets", "pairs")
 ROUNDING = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """What the metrics share: targets as classes, the way down, the map x -> P x."""
 
@@ -43,13 +45,12 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
         stopped_=state.text(),
     )
 
-    n_components: int | None
-    margin: Any
-    bins: int
-    max_iter: int
-    tol: float
-    max_time: float | None
-    n_features_in_: int
+    _: KW_ONLY
+    n_components: int | None = None
+    bins: int = 10
+    max_iter: int = 500
+    tol: float = 1e-5
+    max_time: float | None = None
 
     def _check(self) -> None:
         check_count("n_components", self.n_components, optional=True)
@@ -153,6 +154,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class ContrastiveMetric(Metric):
     """The metric |P x - P z| of a contrastive loss:
 
@@ -197,28 +199,10 @@ class ContrastiveMetric(Metric):
     np.True_
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        margin: float | str | None = "auto",
-        strength: float = 0.0,
-        *,
-        n_components: int | None = None,
-        bins: int = 10,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        max_time: float | None = None,
-    ):
-        self.alpha = alpha
-        self.beta = beta
-        self.margin = margin
-        self.strength = strength
-        self.n_components = n_components
-        self.bins = bins
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
+    alpha: float = 1.0
+    beta: float = 1.0
+    margin: float | str | None = "auto"
+    strength: float = 0.0
 
     @with_callbacks
     @all_or_nothing
@@ -295,6 +279,7 @@ class ContrastiveMetric(Metric):
         return ListedPairs(first, second, pulls, pushes, square_of_hinge(self.margin_))
 
 
+@dataclass(eq=False, repr=False)
 class LargeMarginMetric(Metric):
     """The metric of large-margin neighbours: near to rows of the same class, a margin away from all others.
 
@@ -341,28 +326,10 @@ class LargeMarginMetric(Metric):
     True
     """
 
-    def __init__(
-        self,
-        k: int = 3,
-        form: str = "triplets",
-        C: float = 1.0,
-        margin: float | str | None = "auto",
-        *,
-        n_components: int | None = None,
-        bins: int = 10,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        max_time: float | None = None,
-    ):
-        self.k = k
-        self.form = form
-        self.C = C
-        self.margin = margin
-        self.n_components = n_components
-        self.bins = bins
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
+    k: int = 3
+    form: str = "triplets"
+    C: float = 1.0
+    margin: float | str | None = "auto"
 
     @with_callbacks
     @all_or_nothing

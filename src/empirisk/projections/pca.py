@@ -1,7 +1,7 @@
 """Principal components: the directions in which the data spread most, explicit or behind a kernel."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -55,6 +55,7 @@ SAMPLE = 400
 MOST_NEIGHBOURS = 200
 
 
+@dataclass(eq=False, repr=False)
 class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal component analysis: orthonormal directions u that keep most of the variance,
 
@@ -125,20 +126,12 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         stopped_=state.optional(state.text()),
     )
 
-    def __init__(
-        self,
-        n_components: int | float | None = 0.95,
-        features: Any = None,
-        center: bool = True,
-        whiten: bool = False,
-        *,
-        max_time: float | None = None,
-    ):
-        self.n_components = n_components
-        self.features = features
-        self.center = center
-        self.whiten = whiten
-        self.max_time = max_time
+    n_components: int | float | None = 0.95
+    features: Any = None
+    center: bool = True
+    whiten: bool = False
+    _: KW_ONLY
+    max_time: float | None = None
 
     @with_callbacks
     @all_or_nothing
