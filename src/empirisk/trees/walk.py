@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.compiled import plain, plain_loop
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -75,24 +75,13 @@ def _room() -> NDArray[np.int32]:
     return np.empty((2, CROWD), dtype=np.int32)
 
 
-@plain
-def swap(X, column, values):
-    """Exchange the values of a column with those given."""
-    for r in range(X.shape[0]):
-        x = X[r, column]
-        X[r, column] = values[r]
-        values[r] = x
-
-
 @plain_loop
 def walk_rows(flat, X, lines, leaves, first, last, columns, values, room):
-    """`walk` and `walk_swapped` on one thread; the table comes back as it was."""
+    """`walk` and `walk_swapped` on one thread."""
     node, sets, outputs = flat.node, flat.category_start.shape[0] > 0, lines.shape[2]
     place, walkers = room[0], room[1]
     for line in range(lines.shape[0]):
-        if line < len(columns):
-            swap(X, columns[line], values[line])
-        out = lines[line]
+        out, swapped = lines[line], columns[line] if line < len(columns) else np.int64(-1)
         for start in range(0, X.shape[0], CROWD):
             size = CROWD if X.shape[0] - start > CROWD else X.shape[0] - start
             for tree in range(first, last):
@@ -107,6 +96,8 @@ def walk_rows(flat, X, lines, leaves, first, last, columns, values, room):
                         here = np.uint64(place[r])
                         feature = node[here].feature
                         x = X[np.uint64(start) + r, np.uint64(feature & COLUMN)]
+                        if feature & COLUMN == swapped:
+                            x = values[line, start + np.int64(r)]
                         step = (x > node[here].threshold) | ((x != x) & (feature >= RIGHT))
                         if sets and flat.category_start[here] >= 0:
                             step = feature >= RIGHT  # missing or unknown categories go as the split says
@@ -127,5 +118,3 @@ def walk_rows(flat, X, lines, leaves, first, last, columns, values, room):
                         row = np.int64(flat.value[place[r]])
                         for output in range(outputs):
                             out[start + r, output] += flat.table[row, output]
-        if line < len(columns):
-            swap(X, columns[line], values[line])
