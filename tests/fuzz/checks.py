@@ -221,12 +221,16 @@ def _taken(X: Any, rows: np.ndarray) -> Any:
     return X.tocsr()[rows] if sparse.issparse(X) else np.asarray(X)[rows]
 
 
+def _learns_from_rows(case: Case) -> bool:
+    """Whether the map depends on how often, and where, the rows stand."""
+    return isinstance(case.machine.get_params().get("features"), LEARNS_FROM_ROWS)
+
+
 def _stands_alone(case: Case) -> bool:
     """Whether equal data in another form must give an equal fit."""
-    features = case.machine.get_params().get("features")
     # Rounding decides between neighbours whose distances are equal but for it, and a kernel has rounded them.
-    nearest = isinstance(case.machine, (er.KNNClassifier, er.KNNRegressor)) and isinstance(features, Kernel)
-    return not isinstance(features, LEARNS_FROM_ROWS) and not nearest
+    nearest = isinstance(case.machine, (er.KNNClassifier, er.KNNRegressor))
+    return not _learns_from_rows(case) and not (nearest and isinstance(case.machine.features, Kernel))
 
 
 def _weights_count_rows(case: Case, outcome: Outcome) -> Iterator[Finding]:
@@ -241,7 +245,7 @@ def _weights_count_rows(case: Case, outcome: Outcome) -> Iterator[Finding]:
 
 
 def _order_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
-    if not _stands_alone(case):
+    if _learns_from_rows(case):
         return
     order = np.random.default_rng([17, case.seed]).permutation(len(case.y))
     weights = None if case.weights is None else case.weights[order]

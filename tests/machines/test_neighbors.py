@@ -308,3 +308,11 @@ def test_the_range_of_numbers_is_that_of_files(tmp_path):
     machine = er.KNNClassifier(k=1).fit(X, [0, 1, 0, 1])
     er.save(machine, tmp_path / "far.model")
     np.testing.assert_array_equal(er.load(tmp_path / "far.model").predict(X), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("kernel", [er.kernels.Linear().normalised(), er.kernels.Gaussian() + er.kernels.Linear()])
+def test_equal_distances_through_a_composed_kernel_do_not_depend_on_the_order(kernel):
+    X, y = np.zeros((6, 2)), np.array([0, 1, 2, 0, 1, 2])
+    first = er.KNNClassifier(k=1, features=kernel).fit(X, y)
+    second = er.KNNClassifier(k=1, features=kernel).fit(X, y[::-1])
+    assert np.array_equal(first.predict(X), second.predict(X))

@@ -102,7 +102,8 @@ class Classifier(ClassifierMixin, Equation):
     max_iter : int or None
         Iteration limit; None is the solver's own.
     max_time : float or None
-        Time limit in seconds.
+        Time limit in seconds, kept to a second; where it ends a fit, or a choice of C, which has half of it, the
+        answer depends on the speed of the computer.
     random_state : int, RandomState or None
         Seed of random codes and folds.
     rule : {"best", "1se"}

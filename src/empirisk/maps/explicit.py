@@ -78,7 +78,8 @@ class Polynomial(TransformerMixin, BaseEstimator):
 class Periodic(TransformerMixin, BaseEstimator):
     """Waves of every column: phi(x) = (sin(2 pi k x / period), cos(2 pi k x / period)) for k = 1..harmonics.
 
-    With the default period of 2 pi these are sin(k x) and cos(k x).
+    With the default period of 2 pi these are sin(k x) and cos(k x). Of numbers a billion times the period the waves
+    know few digits.
 
     Parameters
     ----------

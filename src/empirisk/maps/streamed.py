@@ -388,7 +388,8 @@ class RandomFourier(StreamedMap):
     """phi(x) = sqrt(2/rank) (cos <v_1, x>, sin <v_1, x>, cos <v_2, x>, ...) with random frequencies v.
 
     The frequencies follow the Fourier transform of the kernel, so phi(x)' phi(z) has the mean k(x, z); its deviation
-    falls as 1/sqrt(rank). The law is normal for `kernels.Gaussian` and Cauchy for `kernels.Laplacian`.
+    falls as 1/sqrt(rank). The law is normal for `kernels.Gaussian` and Cauchy for `kernels.Laplacian`. Of products
+    <v, x> beyond 1e10 the waves know few digits: there rows as a sparse matrix give other features than dense ones.
 
     Parameters
     ----------

@@ -156,8 +156,8 @@ def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
 
     Objects that are no vectors stay in the order in which they came.
     """
-    table = whole.items if whole.implicit else whole.X
-    if whole.implicit and (whole.kernel.takes != "vectors" or not hasattr(table, "shape")):
+    table = whole.source if whole.implicit else whole.X
+    if whole.implicit and whole.kernel.takes != "vectors":
         return np.arange(len(rows))
     targets = np.searchsorted(sorted_classes(y, np.ones(len(y)), continuous=True), y).reshape(len(y), -1)[rows]
     return np.lexsort((*targets.T, keys_of_rows(table[rows])))
@@ -170,8 +170,8 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being
     its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours. Of rows at
     equal distances those come first whose values, and then whose targets, do in an order of their own, so that the
-    order of the rows does not matter; objects that are no vectors come in the order of the data, and distances through
-    a kernel may be in any order where they differ by rounding.
+    order of the rows does not matter; objects that are no vectors come in the order of the data. Distances through a
+    kernel are rounded as its products are, on sparse rows otherwise than on dense ones.
 
     Parameters
     ----------
