@@ -18,6 +18,7 @@ from empirisk.kernels.tiles import (
     require_same_columns,
     squared_norms,
 )
+from empirisk.lazy import lazy
 
 SAMPLE = 64  # rows: any point among the data will do as a centre
 
@@ -36,11 +37,21 @@ def robust_centre(A: Any) -> NDArray | None:
 
 
 class Packed:
-    """Rows ready for products: around a centre they are widened to [sqrt(2 scale) x, 1, -scale |x|^2]."""
+    """Rows ready for products: around a centre they are widened to [sqrt(2 scale) x, 1, -scale |x|^2].
 
-    def __init__(self, points: NDArray, norms: NDArray, wide: NDArray, centre: NDArray):
-        self.points, self.norms, self.wide, self.centre = points, norms, wide, centre
-        self.dtype, self.shape = points.dtype, points.shape
+    The rows as they came are seldom needed again: of some of them it is known which they are.
+    """
+
+    def __init__(
+        self, table: NDArray, chosen: NDArray[np.intp] | slice, norms: NDArray, wide: NDArray, centre: NDArray
+    ):
+        self._table, self._chosen, self.norms, self.wide, self.centre = table, chosen, norms, wide, centre
+        self.dtype, self.shape = table.dtype, (len(wide), table.shape[1])
+
+    @lazy
+    def points(self) -> NDArray:
+        """The rows."""
+        return self._table[self._chosen]
 
     @classmethod
     def of(cls, A: NDArray, scale: float, centre: NDArray) -> "Packed":
@@ -54,13 +65,14 @@ class Packed:
             raise EmpiriskError("X holds values so large that squared distances overflow; scale its columns.")
         wide[:, :-2] *= A.dtype.type(np.sqrt(2 * scale))
         wide[:, -2], wide[:, -1] = 1, -norms
-        return cls(np.ascontiguousarray(A), norms, wide, centre)
+        return cls(np.ascontiguousarray(A), slice(None), norms, wide, centre)
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.wide)
 
     def __getitem__(self, chosen) -> "Packed":
-        return Packed(self.points[chosen], self.norms[chosen], self.wide[chosen], self.centre)
+        numbers = np.arange(len(self._table))[self._chosen][chosen]
+        return Packed(self._table, numbers, self.norms[chosen], self.wide[chosen], self.centre)
 
     def rows(self) -> NDArray:
         """The other form, [sqrt(2 scale) x, -scale |x|^2, 1]: its product with the first is the exponent."""
@@ -93,7 +105,7 @@ class Exponents:
 
     def formula(self, form: int, **options: Any) -> Formula:
         """A formula of the exponents of rows that are not thin."""
-        points = (self.A.points, self.B.points)
+        points = (self.A.points, self.B.points) if "floor" in options else None
         return Formula(form, self.A.rows(), self.B.wide, self.dtype, points, self.norms, self.scale, **options)
 
     def fill_thin(self, out: NDArray | None, finish: Callable[[NDArray], Any]) -> NDArray:
