@@ -139,7 +139,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("threads", [2, 3, 5, 16])
 def test_threads_do_not_change_a_bit(threads):
     random = np.random.default_rng(2)
     X = random.normal(size=(30_000, 12))

@@ -261,7 +261,7 @@ class LoneGrower:
         count = data.shape[1] if rows is None else len(rows)
         if count != self._growth.rows.shape[1]:
             self._growth = room_for(self._growth.columns, self._growth.looked, count, self._nodes)
-        growth = self._growth._replace(order=features.astype(np.int64))
+        growth = self._growth._replace(order=features.astype(np.int64), state=np.zeros(1, dtype=STATE))
         part = data if rows is None else data[:, rows]
         growth.rows[0] = np.arange(count) if rows is None else rows
         ones = np.floor(part[:2] / [rules["gradient_unit"], rules["curvature_unit"]] + 0.5)
@@ -272,7 +272,6 @@ class LoneGrower:
         g, h = ones.astype(np.int64)
         growth.packed[0] = (g << HALF) + h
         state = growth.state
-        state[:] = 0
         state[RULE_NAMES] = rules
         state["by_rows"], state["columns"] = 1, len(features)
         self._growth = growth
@@ -280,7 +279,7 @@ class LoneGrower:
             if self.stop():
                 return None
         step_leaves(growth, data, values, values and rows is None)
-        return growth.nodes[: state["nodes"][0]].copy()
+        return growth.nodes.take(np.arange(state["nodes"][0]))  # a copy would go field by field
 
     def add(self, tree: NDArray[np.void], data: Array) -> None:
         """Add the values of the leaves of the tree grown last to the scores of its rows."""

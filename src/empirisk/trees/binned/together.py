@@ -627,7 +627,7 @@ class TeamGrower:
             team = team._replace(codes=codes, looked=self.columns[features])
         self._team = team._replace(data=data)
         filling = int(shared["filling"][0]) + 1
-        shared[:] = 0
+        shared[0] = np.zeros(1, dtype=STATE)[0]  # all at once, not field by field
         shared[RULE_NAMES] = rules
         shared["filling"], shared["every"], shared["values"] = filling, rows is None, values
         shared["rows"], shared["step"], shared["free"] = count, self._step, self._kept - 1
@@ -635,7 +635,7 @@ class TeamGrower:
         team.parts["slot"][: self._kept - 1] = np.arange(self._kept - 1, 0, -1) + self.threads + SCRATCH
         if not self._run(PACK, count // self._step + 1):
             return None
-        return team.nodes[: shared["nodes"][0]].copy()
+        return team.nodes.take(np.arange(shared["nodes"][0]))  # a copy would go field by field
 
     def differentiate(self, data: Array) -> tuple[float, float]:
         """Write gradient and curvature of the logistic loss to the data; the sums of their sizes."""
