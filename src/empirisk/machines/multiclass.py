@@ -92,7 +92,7 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
     if scheme == "one_vs_rest":
         return f
     if scheme == "one_vs_one":
-        votes = np.where(f >= 0, 1.0, -1.0) @ np.maximum(codes, 0) - np.where(f >= 0, 1.0, -1.0) @ np.maximum(-codes, 0)
+        votes = np.where(f >= 0, 1.0, -1.0) @ codes
         counts = 0.5 * (votes + np.abs(codes).sum(axis=0))
         sums = f @ codes
         return counts + sums / (3 * (np.abs(sums) + 1))

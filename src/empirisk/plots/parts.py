@@ -299,15 +299,12 @@ def importance(
     axes.set_yticks(np.arange(len(order)), [style.plain(named[k], 32) for k in order])
     axes.set_ylim(len(order) - 0.4, -0.6)
     left_out = f", {len(order)} of {len(means)} columns" if len(order) < len(means) else ""
-    across = "importance" if _is_plain(values) else "fall of the score when the column is shuffled"
+    shuffled = hasattr(values, "importances_mean") or hasattr(values, "columns")
+    across = "fall of the score when the column is shuffled" if shuffled else "importance"
     style.dress(axes, f"Importance{left_out}", across, "")
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)
     return style.root(axes)
-
-
-def _is_plain(values: Any) -> bool:
-    return not (hasattr(values, "importances_mean") or hasattr(values, "columns"))
 
 
 def _importances_of(

@@ -26,6 +26,7 @@ from empirisk.runs.parallel import spread
 from empirisk.trees.resample import Groups
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-12  # of the first error: columns that change less change nothing
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,9 @@ class GreedySelection(Columns, Delegating):
             options = [(*columns, one) if forward else tuple(k for k in columns if k != one) for one in moved]
             errors = trial.errors(options)
             best = int(np.argmin(errors))
-            # An equal error is good enough to drop a column, not to add one.
-            better = errors[best] < error if forward else errors[best] <= error
+            # An equal error is good enough to drop a column, not to add one; rounding is neither gain nor loss.
+            slack = ROUNDING * abs(path[0].error) if path else 0.0
+            better = errors[best] < error - slack if forward else errors[best] <= error + slack
             kept = bool(better) or (len(columns) < self.least if forward else len(columns) > most)
             path.append(Step(moved[best], options[best], float(errors[best]), kept))
             if not kept:
