@@ -67,7 +67,7 @@ def test_quiet_is_quiet(shell):
         (["learn", "iris", "--time", "soon"], "write it like 60s"),
         (["learn", "iris", "--machines", "forrest"], "did you mean 'forest'?"),
         (["learn", "iris", "--drop", "colour"], "drop='colour' is not a column"),
-        (["learn", "iris", "--time", "0"], "must be a positive number of seconds"),
+        (["learn", "iris", "--time", "0"], "time=0.0 must be a number above 0"),
         (["learn", ".", "--target", "y"], "There is no table '.'"),
         (["learn", "iris", "--out", "/proc/iris"], "nothing can be written to the folder '/proc'"),
         (["learn", "iris", "--types", "sepal_width"], "write it like zip=category"),

@@ -78,3 +78,13 @@ def test_a_candidate_that_fails_is_shown_and_the_others_play_on(monkeypatch):
     tree = next(one for one in found.standings if one.name == "tree")
     assert (tree.state, tree.remark) == ("out", "ZeroDivisionError: float division by zero")
     assert "ZeroDivisionError: float division by zero" in page_of(found)
+
+
+def test_a_model_keeps_nothing_of_every_training_row(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 3))
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": X @ [1.0, 2.0, -1.0]})
+    found = er.learn(frame, "y", machines=["ridge"], out=tmp_path / "ridge")
+    assert found.winner == "ridge"
+    assert found.model.machine.choice_.losses.shape == (1, 20)
+    assert (tmp_path / "ridge.model").stat().st_size < 60_000

@@ -144,7 +144,7 @@ def test_time_goes_forward():
         ({"metric": "acuracy"}, "acuracy"),
         ({"test": 1.5}, "between 0 and 1"),
         ({"folds": 1}, "at least 2"),
-        ({"time": -1}, "positive number of seconds"),
+        ({"time": -1}, "time=-1 must be a number above 0"),
         ({"drop": ["colour"]}, "drop='colour' is not a column"),
         ({"groups": "who"}, "groups='who' is not a column"),
         ({"out": "no/such/folder/x"}, "does not exist"),

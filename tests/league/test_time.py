@@ -42,8 +42,8 @@ def test_more_is_kept_where_others_use_the_machine():
 
     assert kept(20.0) == pytest.approx(2.0, abs=0.1)
     assert kept(10.0) == pytest.approx(4.0, abs=0.2)
-    assert kept(0.0) == 12.0
-    assert kept(20.0, tested=60_000) == pytest.approx(5.0, abs=0.1)
+    assert kept(0.0) == 16.0
+    assert kept(20.0, tested=60_000) == pytest.approx(8.0, abs=0.1)
 
 
 def test_a_short_limit_leaves_most_of_itself_to_the_contest():

@@ -139,6 +139,7 @@ def test_numbers_as_people_write_them(values, form, expected):
     column = understand({"v": values, "w": [1.0, 2.0, 3.0]})["v"]
     assert (column.kind, column.form) == ("number", form)
     assert column.convert(pl.Series("v", values)).to_list() == expected
+    assert column.convert(pl.Series("v", values)).name == "v"
     assert column.convert(pl.Series("v", [None, ""])).to_list() == [None, None]
     with pytest.raises(EmpiriskError, match="which is not a number"):
         column.convert(pl.Series("v", ["some words"]))

@@ -14,13 +14,13 @@ ANSWERS = 3.0
 #: The most of the limit that is kept for the refit and the test: where they take longer they are on fewer rows.
 MOST_KEPT = 0.3
 #: Seconds of a processor kept for drawing and writing, and for the scores of a test row with their intervals.
-WRITING, TESTING = 2.0, 5e-5
+WRITING, TESTING = 2.0, 1e-4
 #: Where others use the machine, a second of a processor takes longer: as many seconds at the most.
 SLOWEST = 8.0
 #: Seconds of a processor that tell how long one takes.
 LEAST_WORK = 0.3
 #: The most of the limit that is kept for the writing: pictures for which there is no time are left out.
-MOST_WRITING = 0.12
+MOST_WRITING = 0.2
 
 
 class Stopped(Exception):

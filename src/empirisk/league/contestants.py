@@ -162,10 +162,6 @@ def _smoothness(size: Size) -> tuple[tuple[float, float], ...]:
     return (0.5, 30.0), (0.7, 1.0), (0.35, 30.0), (1.4, 30.0), (0.7, 300.0)
 
 
-def _with_C(machine: Any, Cs: Sequence[float]) -> list[Any]:
-    return [machine(C=C, tol=TOL) for C in Cs]
-
-
 def _usual(size: Size) -> dict[str, Any]:
     """What all trees are told."""
     return {"random_state": size.seed, "categorical_features": size.codes or None}
@@ -204,45 +200,86 @@ def _trees(size: Size) -> int:
     return 300 if size.rows * max(size.classes, 1) <= most and not size.sparse else 100
 
 
-def _share(size: Size) -> float:
-    """The share of the rows that a tree of a forest sees: enough of them for a deep tree."""
-    return min(1.0, TREE_ROWS / size.rows)
+def _too_long(size: Size) -> str:
+    return "cross-validating its path takes long at this size" if size.rows * size.columns > 2e7 else ""
 
 
-CLASSIFIERS = (
-    Contestant(
-        "baseline", "Always the most frequent class", lambda s: [DummyClassifier(strategy="prior")], turn=AT_ONCE
-    ),
-    Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()], fair=True),
-    Contestant(
-        "logistic",
-        "Logistic regression",
-        lambda s: _with_C(er.LogisticRegression, (0.1, 0.01, 1.0, 10.0)),
-        turn=EARLY,
-    ),
-    Contestant(
-        "svm",
-        "Linear support vector machine",
-        lambda s: _with_C(er.SVM, (0.1, 0.001, 0.01, 1.0)),
-        _many_classes,
-        _approximated,
-    ),
-    Contestant(
-        "neighbours",
-        "Nearest neighbours",
-        lambda s: [er.KNNClassifier(k=k) for k in (15, 1, 5, 40) if k < s.rows // 2] or [er.KNNClassifier(k=1)],
-        _few_rows,
-    ),
-    Contestant(
-        "tree",
-        "Pruned tree",
-        lambda s: [
-            er.TreeClassifier(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", **_usual(s)) for leaves in (32, 8)
-        ],
-        _needs_dense,
-        _approximated,
-        codes=True,
-    ),
+def _everyone(
+    kind: str, simple: Sequence[Contestant], kernel: Contestant, head: Callable[[Size, Any], Any]
+) -> tuple[Contestant, ...]:
+    """Those who play for a task, simplest first: those of the task, and those that differ by the end of their names.
+
+    ``head`` makes the machine on top of a network.
+    """
+
+    def make(name: str, **settings: Any) -> Any:
+        return getattr(er, f"{name}{kind}")(**settings)
+
+    def forest(size: Size, trees: int) -> list[Any]:
+        # The share of the rows that a tree sees: enough of them for a deep tree.
+        return [make("Forest", n_estimators=trees, max_samples=min(1.0, TREE_ROWS / size.rows), **_usual(size))]
+
+    prune = {"min_samples_leaf": 5, "ccp_alpha": "cv"}
+    return (
+        *simple,
+        Contestant(
+            "neighbours",
+            "Nearest neighbours",
+            lambda s: [make("KNN", k=k) for k in (15, 1, 5, 40) if k == 1 or k < s.rows // 2],
+            _few_rows,
+        ),
+        Contestant(
+            "tree",
+            "Pruned tree",
+            lambda s: [make("Tree", max_leaves=leaves, **prune, **_usual(s)) for leaves in (32, 8)],
+            _needs_dense,
+            _approximated,
+            codes=True,
+        ),
+        kernel,
+        Contestant(
+            "forest",
+            "Random forest",
+            lambda s: forest(s, _trees(s)),
+            _needs_dense,
+            turn=SOON,
+            quick=lambda s: forest(s, QUICK_FOREST),
+            codes=True,
+        ),
+        Contestant(
+            "boosting",
+            "Gradient boosting",
+            lambda s: [make("Boosting", **settings) for settings in _boosting_settings(s)],
+            _needs_dense,
+            turn=EARLY,
+            quick=lambda s: [make("Boosting", **_quick_boosting(s))],
+            codes=True,
+        ),
+        Contestant(
+            "network", "Network", lambda s: [head(s, net) for net in _networks(s)], _needs_network, lambda s: True
+        ),
+    )
+
+
+CLASSIFIERS = _everyone(
+    "Classifier",
+    [
+        Contestant("baseline", "Always the most frequent class", lambda s: [DummyClassifier()], turn=AT_ONCE),
+        Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()], fair=True),
+        Contestant(
+            "logistic",
+            "Logistic regression",
+            lambda s: [er.LogisticRegression(C=C, tol=TOL) for C in (0.1, 0.01, 1.0, 10.0)],
+            turn=EARLY,
+        ),
+        Contestant(
+            "svm",
+            "Linear support vector machine",
+            lambda s: [er.SVM(C=C, tol=TOL) for C in (0.1, 0.001, 0.01, 1.0)],
+            _many_classes,
+            _approximated,
+        ),
+    ],
     Contestant(
         "kernel_svm",
         "Gaussian support vector machine",
@@ -250,64 +287,27 @@ CLASSIFIERS = (
         _few_rows,
         _approximated,
     ),
-    Contestant(
-        "forest",
-        "Random forest",
-        lambda s: [er.ForestClassifier(_trees(s), max_samples=_share(s), **_usual(s))],
-        _needs_dense,
-        turn=SOON,
-        quick=lambda s: [er.ForestClassifier(QUICK_FOREST, max_samples=_share(s), **_usual(s))],
-        codes=True,
-    ),
-    Contestant(
-        "boosting",
-        "Gradient boosting",
-        lambda s: [er.BoostingClassifier(**settings) for settings in _boosting_settings(s)],
-        _needs_dense,
-        turn=EARLY,
-        quick=lambda s: [er.BoostingClassifier(**_quick_boosting(s))],
-        codes=True,
-    ),
-    Contestant(
-        "network",
-        "Network",
-        lambda s: [er.LogisticRegression(C=1.0, features=network, tol=TOL) for network in _networks(s)],
-        _needs_network,
-        lambda s: True,
-    ),
+    lambda s, network: er.LogisticRegression(C=1.0, features=network, tol=TOL),
 )
 
-REGRESSORS = (
-    Contestant("baseline", "Always the mean", lambda s: [DummyRegressor()], turn=AT_ONCE),
-    Contestant(
-        "ridge",
-        "Ridge regression",
-        lambda s: [er.Ridge(C="loo" if s.rows * s.columns <= 2e7 else 1.0)],
-        turn=EARLY,
-    ),
-    Contestant("lasso", "Lasso", lambda s: [er.Lasso(C="cv", tol=TOL)], lambda s: _too_long(s)),
-    Contestant(
-        "robust",
-        "Least absolute deviations",
-        # Of R(w) and the loss, one is in squares of the target's unit and the other in units: C makes up for it.
-        lambda s: [er.LeastAbsolute(penalty="l2", C=factor * s.unit) for factor in (0.1, 0.001, 10.0)],
-    ),
-    Contestant(
-        "neighbours",
-        "Nearest neighbours",
-        lambda s: [er.KNNRegressor(k=k) for k in (15, 1, 5, 40) if k < s.rows // 2] or [er.KNNRegressor(k=1)],
-        _few_rows,
-    ),
-    Contestant(
-        "tree",
-        "Pruned tree",
-        lambda s: [
-            er.TreeRegressor(max_leaves=leaves, min_samples_leaf=5, ccp_alpha="cv", **_usual(s)) for leaves in (32, 8)
-        ],
-        _needs_dense,
-        _approximated,
-        codes=True,
-    ),
+REGRESSORS = _everyone(
+    "Regressor",
+    [
+        Contestant("baseline", "Always the mean", lambda s: [DummyRegressor()], turn=AT_ONCE),
+        Contestant(
+            "ridge",
+            "Ridge regression",
+            lambda s: [er.Ridge(C="loo" if s.rows * s.columns <= 2e7 else 1.0)],
+            turn=EARLY,
+        ),
+        Contestant("lasso", "Lasso", lambda s: [er.Lasso(C="cv", tol=TOL)], _too_long),
+        Contestant(
+            "robust",
+            "Least absolute deviations",
+            # Of R(w) and the loss, one is in squares of the target's unit and the other in units: C makes up for it.
+            lambda s: [er.LeastAbsolute(penalty="l2", C=factor * s.unit) for factor in (0.1, 0.001, 10.0)],
+        ),
+    ],
     Contestant(
         "kernel_ridge",
         "Gaussian ridge regression",
@@ -315,37 +315,9 @@ REGRESSORS = (
         _few_rows,
         _approximated,
     ),
-    Contestant(
-        "forest",
-        "Random forest",
-        lambda s: [er.ForestRegressor(_trees(s), max_samples=_share(s), **_usual(s))],
-        _needs_dense,
-        turn=SOON,
-        quick=lambda s: [er.ForestRegressor(QUICK_FOREST, max_samples=_share(s), **_usual(s))],
-        codes=True,
-    ),
-    Contestant(
-        "boosting",
-        "Gradient boosting",
-        lambda s: [er.BoostingRegressor(**settings) for settings in _boosting_settings(s)],
-        _needs_dense,
-        turn=EARLY,
-        quick=lambda s: [er.BoostingRegressor(**_quick_boosting(s))],
-        codes=True,
-    ),
-    Contestant(
-        "network",
-        "Network",
-        # In units of the target the sum of squares is as large as the penalties on the weights allow.
-        lambda s: [er.Ridge(C=1.0 / s.unit**2, features=network, tol=TOL) for network in _networks(s)],
-        _needs_network,
-        lambda s: True,
-    ),
+    # In units of the target the sum of squares is as large as the penalties on the weights allow.
+    lambda s, network: er.Ridge(C=1.0 / s.unit**2, features=network, tol=TOL),
 )
-
-
-def _too_long(size: Size) -> str:
-    return "cross-validating its path takes long at this size" if size.rows * size.columns > 2e7 else ""
 
 
 def contestants(classification: bool, names: Sequence[str] | None = None) -> tuple[Contestant, ...]:

@@ -34,7 +34,7 @@ FIRST_GROUPS, IMPORTANCE_SECONDS = 40, 10.0
 CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
 CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)
 #: How often answers are dealt to other rows: what none of so many reaches has a chance of 1 %; and on how many rows.
-DEALS, DEALT_ROWS = 99, 5000
+DEALS, DEALT_ROWS = 99, 2000
 
 
 #: What people call scores; the second name is for more than two classes, where it differs.

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk import tables
+from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.metrics import Metric
 from empirisk.files.atomic import whole_file
@@ -164,7 +165,9 @@ def learn(
     given = dict(locals())
     begin, work = perf_counter(), process_time()
     listener = listener or Listener()
-    _check(folds, time, seed)
+    check_count("folds", folds, 2, optional=True)
+    check_count("seed", seed, 0)
+    limit = np.inf if time is None else check_number("time", time, 0, above=True)
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
     paths = None if out is None else _paths(Path(out), force)
     with config(threads=jobs), nullcontext() if out is None else alone(Path(out)):
@@ -177,7 +180,7 @@ def learn(
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
             decides,
-            Clock(np.inf if time is None else time, begin, work, len(found.test)),
+            Clock(limit, begin, work, len(found.test)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,
@@ -271,6 +274,9 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
 
 def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -> tables.TableModel:
     """The model, with its scores and what is worth knowing of it."""
+    machine = uncalibrated(pipeline[-1])
+    if hasattr(machine, "choice_"):  # the loss of every training row would make the file large
+        machine.choice_ = replace(machine.choice_, losses=machine.choice_.mean[None])
     description = {
         "machine": best.title,
         "settings": settings_of(pipeline[-1]),
@@ -290,7 +296,7 @@ def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -
         description,
         residuals,
         profile(found.frame[found.train], found.schema),
-        passed_by(uncalibrated(pipeline[-1]), pipeline[0].transform(found.frame[found.train[:SENT]])),
+        passed_by(machine, pipeline[0].transform(found.frame[found.train[:SENT]])),
     )
 
 
@@ -371,15 +377,6 @@ class Extras:
 def _listed(names: list[str]) -> str:
     """Names as people list them: a, b and c."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _check(folds: Any, time: Any, seed: Any) -> None:
-    if folds is not None and (not isinstance(folds, int) or isinstance(folds, bool) or folds < 2):
-        raise EmpiriskError(f"folds={folds!r} must be a whole number of at least 2.")
-    if time is not None and not time > 0:
-        raise EmpiriskError(f"time={time!r} must be a positive number of seconds.")
-    if not isinstance(seed, int) or seed < 0:
-        raise EmpiriskError(f"seed={seed!r} must be a whole number of at least 0.")
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:

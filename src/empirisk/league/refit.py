@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from empirisk.fits.fit import listening_to
@@ -108,6 +109,8 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
     last.set_params(**dict.fromkeys(timed, max(seconds, 0.01)))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")  # the folds of a calibration may be small
+        if timed:
+            warnings.simplefilter("ignore", ConvergenceWarning)  # what was cut is given up
         pipeline.fit(plan.frame[rows], plan.y[rows])
     if timed and was_cut(last):
         raise threads.Stopped

@@ -255,7 +255,7 @@ def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
         return parse_numbers(text.str.replace(r"\s?[kKMB]$", ""), "thousands") * size
     elif form == "clock":
         parts = text.str.extract_groups(CLOCK).struct.unnest().cast(pl.Float64, strict=False).get_columns()
-        return parts[0] * 3600 + parts[1] * 60 + parts[2].fill_null(0.0)
+        return (parts[0] * 3600 + parts[1] * 60 + parts[2].fill_null(0.0)).alias(text.name)
     elif form.startswith("unit "):
         text = text.str.strip_suffix(form.removeprefix("unit ")).str.replace_all(r"[,\s]", "")
     return text.cast(pl.Float64, strict=False)
