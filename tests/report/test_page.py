@@ -414,7 +414,7 @@ def test_no_report_is_large_for_its_rows():
 
 def test_the_page_without_a_target_looks_the_same(browser, folder):
     table = rich().drop("y")
-    unsupervised.write(describe(table), folder / "groups.report.html")
+    (folder / "groups.report.html").write_text(unsupervised.page(describe(table)))
     opened(browser, folder, "groups")
     assert "clusters" in shown(browser, "#summary")
     assert len(browser.find_elements(By.CSS_SELECTOR, "#clusters figure svg")) == 1

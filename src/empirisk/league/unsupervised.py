@@ -21,6 +21,7 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.contract.arguments import check_number
 from empirisk.contract.clock import NO_TIME, Clock
 from empirisk.errors import EmpiriskError
+from empirisk.files.atomic import whole_file
 from empirisk.files.models import save
 from empirisk.fits.fit import interruptible
 from empirisk.league.origin import Origin
@@ -183,9 +184,11 @@ def describe(
         hurried=hurried,
     )
     if out is not None:
-        from empirisk.report.unsupervised import write  # what draws takes a while to import
+        from empirisk.report.unsupervised import page  # what draws takes a while to import
 
-        write(described, f"{out}.report.html", f"{Path(out).name}.model")
+        text = page(described, f"{Path(out).name}.model")
+        with whole_file(Path(f"{out}.report.html")) as file:
+            file.write(text.encode())
         save(described.model, f"{out}.model")
     return described
 

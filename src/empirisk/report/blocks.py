@@ -97,22 +97,12 @@ class Code:
 
 @dataclass(frozen=True)
 class Chooser:
-    """The threshold of two classes, to be moved: counts at every threshold."""
+    """The threshold of two classes, to be moved: what the script counts with, and where it starts."""
 
     positive: str
-    thresholds: Sequence[float]
-    found: Sequence[int]
-    alarms: Sequence[int]
-    positives: int
-    negatives: int
+    counts: dict[str, Any]
     start: int
     kind: str = "chooser"
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What the script needs."""
-        names = ("thresholds", "found", "alarms", "positives", "negatives")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)

@@ -125,10 +125,8 @@ def _one_output(learned: Any, terms: Terms) -> Table:
 
 
 def _tree(learned: Any) -> Figure:
-    caption = "On the upper branch the condition holds. What holds or not, such as town=Ulm, is 1 or 0."
-    return guarded(
-        "The tree", caption, lambda: tree(uncalibrated(learned.model.machine), learned.model.pipeline[0]), wide=True
-    )
+    fitted, encoder = uncalibrated(learned.model.machine), learned.model.pipeline[0]
+    return guarded("The tree", "On the upper branch the condition holds.", lambda: tree(fitted, encoder), wide=True)
 
 
 def machine(learned: Any) -> Section:

@@ -1,9 +1,7 @@
 """Result in, HTML out."""
 
-from pathlib import Path
 from typing import Any
 
-from empirisk.files.atomic import whole_file
 from empirisk.report import data, machine, verdict
 from empirisk.report.blocks import Code, Head, Section, Table, Text, render, sections
 from empirisk.report.words import code, number, plain
@@ -74,16 +72,3 @@ def use(origin: Any, seconds: float, model_file: str, what: str = "") -> Section
     ]
     made = Table("How it was made", [Head(""), Head("")], rows)
     return Section("use", "How to use it", [*([Text(what)] if what else []), Code(code(model_file)), made])
-
-
-def write(learned: Any, path: str | Path, model_file: str = "table.model") -> Path:
-    """Write the report; an earlier file is replaced only once the new one is complete."""
-    return write_text(page(learned, model_file), path)
-
-
-def write_text(text: str, path: str | Path) -> Path:
-    """Write a page, whole or not at all."""
-    path = Path(path)
-    with whole_file(path) as file:
-        file.write(text.encode())
-    return path

@@ -1,6 +1,5 @@
 """The report of a table without a target."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,8 @@ from matplotlib.axes import Axes
 from empirisk.plots import style
 from empirisk.report.blocks import Cell, Figures, Head, Section, Table, Text, render, sections
 from empirisk.report.figures import picture
-from empirisk.report.page import byline, use, write_text
+from empirisk.report.page import byline, use
 from empirisk.report.words import count, shown
-
-__all__ = ["page", "write"]
 
 SHOWN = 8  # columns of the rows that fit nowhere
 
@@ -36,11 +33,6 @@ def page(described: Any, model_file: str = "table.model") -> str:
         warnings=lost,
         sections=made,
     )
-
-
-def write(described: Any, path: str | Path, model_file: str = "table.model") -> Path:
-    """Write the report; an earlier file is replaced only once the new one is complete."""
-    return write_text(page(described, model_file), path)
 
 
 def clusters(described: Any) -> Section:

@@ -1,6 +1,7 @@
 """How good the model is: scores, classes, thresholds, and where it errs."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
 from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Head, Section, Table, Text
-from empirisk.report.figures import canvas, finished, guarded, picture
+from empirisk.report.figures import canvas, picture
 from empirisk.report.words import count, error_of, named, number, plain, shown
 
 MOST_CLASSES = 30  # of a matrix that is still read
@@ -105,15 +106,10 @@ def threshold(learned: Any) -> Chooser | None:
     even, steps = np.linspace(0, 1, THRESHOLDS + 1), np.quantile(chances, np.linspace(0, 1, THRESHOLDS + 1))
     limits = np.unique(np.concatenate([even, steps]).round(4))
     said = chances[None, :] >= limits[:, None]
-    return Chooser(
-        named(learned, learned.classes[1]),
-        limits.tolist(),
-        (said & there).sum(axis=1).tolist(),
-        (said & ~there).sum(axis=1).tolist(),
-        int(there.sum()),
-        int((~there).sum()),
-        int(np.searchsorted(limits, 0.5)),
-    )
+    found, alarms = ((said & part).sum(axis=1).tolist() for part in (there, ~there))
+    counts = {"thresholds": limits.tolist(), "found": found, "alarms": alarms}
+    counts |= {"positives": int(there.sum()), "negatives": int((~there).sum())}
+    return Chooser(named(learned, learned.classes[1]), counts, int(np.searchsorted(limits, 0.5)))
 
 
 def figures(learned: Any) -> Iterator[Figure]:
@@ -163,16 +159,13 @@ def residuals(learned: Any) -> Iterator[Figure]:
         ("Truth and prediction", "Points on the line are right."),
         ("Errors", f"Truth minus prediction; their {name} is {number(size(truth, said))}."),
     )
-    pair = [canvas(), canvas()]
-    for k, (title, caption) in enumerate(captions):
 
-        def drawn(k: int = k) -> str:
-            if k == 0:
-                plots.residuals(truth, said, axes=pair)
-                pair[0].set_aspect("auto")
-            return finished(pair[k])
+    def draw(axes: Axes, place: int) -> None:
+        plots.residuals(truth, said, axes=[axes if k == place else canvas() for k in range(2)])
+        axes.set_aspect("auto")
 
-        yield guarded(title, caption, drawn)
+    for place, (title, caption) in enumerate(captions):
+        yield picture(title, caption, partial(draw, place=place))
 
 
 def errors(learned: Any) -> Section:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import polars as pl
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -39,9 +38,6 @@ class Service:
         self.limit, self.most_rows = limit, rows
         self.fields = Fields(model.schema)
         self.batcher = Batcher(model)
-        self.document = describe(model, limit, rows)
-        # Pages never change, so they are written once.
-        self._form, self._docs = pages.form(model), pages.docs(model, self.document)
         self._machine = type(model.machine).__name__
 
     async def predict(self, request: Request) -> Response:
@@ -64,31 +60,12 @@ class Service:
             first = problems[0]
             where = f" in row {first['row']}" if len(rows) > 1 else ""
             return problem(422, f"Field {first['field']!r}{where}: {first['problem']}.", problems)
-        answers = await self._answers(frame)
+        answers = await self.batcher.ask(frame)
         return JSONResponse(answers if isinstance(data, list) else answers[0])
 
     async def health(self, request: Request) -> Response:
         """Say that the service is up."""
         return JSONResponse({"status": "ok", "machine": self._machine, "rows": self.batcher.rows})
-
-    async def openapi(self, request: Request) -> Response:
-        """The OpenAPI document."""
-        return JSONResponse(self.document)
-
-    async def docs(self, request: Request) -> Response:
-        """The description for people."""
-        return HTMLResponse(self._docs, headers=SAFE)
-
-    async def form(self, request: Request) -> Response:
-        """The page to try the model."""
-        return HTMLResponse(self._form, headers=SAFE)
-
-    async def script(self, request: Request) -> Response:
-        """The script of that page."""
-        return Response(pages.SCRIPT, media_type="text/javascript", headers=SAFE)
-
-    async def _answers(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
-        return await self.batcher.ask(frame)
 
     async def _body(self, request: Request) -> bytes:
         """The body, given up as soon as it is too long."""
@@ -130,21 +107,23 @@ def problem(status: int, sentence: str, problems: list[dict[str, Any]] | None = 
     return Response(json.dumps(content), status_code=status, media_type="application/json")
 
 
-async def _missing(request: Request, error: Exception) -> Response:
-    return problem(404, "There is no such page; see /docs.")
+def always(answer: Response) -> Any:
+    """What gives the same answer to every request, written once."""
 
+    async def give(*_: Any) -> Response:
+        return answer
 
-async def _wrong_method(request: Request, error: Exception) -> Response:
-    return problem(405, "This page takes another method; see /docs.")
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    return problem(500, "The model could not answer; the log of the service says why.")
+    return give
 
 
 def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIMIT, rows: int = ROWS) -> Starlette:
     """The application for a model; ``hosts`` are the names by which it may be called, all if None."""
-    service = Service(model, limit, rows)
+    service, document = Service(model, limit, rows), describe(model, limit, rows)
+    wrong = {
+        404: "There is no such page; see /docs.",
+        405: "This page takes another method; see /docs.",
+        500: "The model could not answer; the log of the service says why.",
+    }
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -153,15 +132,15 @@ def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIM
 
     return Starlette(
         routes=[
-            Route("/", service.form),
-            Route("/form.js", service.script),
+            Route("/", always(HTMLResponse(pages.form(model), headers=SAFE))),
+            Route("/form.js", always(Response(pages.SCRIPT, media_type="text/javascript", headers=SAFE))),
             Route("/predict", service.predict, methods=["POST"]),
             Route("/health", service.health),
-            Route("/openapi.json", service.openapi),
-            Route("/docs", service.docs),
+            Route("/openapi.json", always(JSONResponse(document))),
+            Route("/docs", always(HTMLResponse(pages.docs(model, document), headers=SAFE))),
         ],
         # A page elsewhere that gives itself our address must not read our answers.
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)] if hosts else [],
-        exception_handlers={404: _missing, 405: _wrong_method, 500: _failed},
+        exception_handlers={status: always(problem(status, sentence)) for status, sentence in wrong.items()},
         lifespan=lifespan,
     )
