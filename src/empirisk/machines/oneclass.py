@@ -156,8 +156,10 @@ def _behind_a_kernel(design: Any) -> Design:
 
 def _slack(problem: Problem, point: Point) -> float:
     """How far below rho a row that supports the boundary may be by inaccuracy and rounding."""
-    scores = problem.design.dot(point.w)
-    rounding = ROUNDING * (float(np.abs(scores).max()) + abs(float(point.b)))
+    scores, lengths = problem.design.dot(point.w), np.sqrt(problem.design.squared_rows())
+    # The terms of a score, which cancel where the best w is zero.
+    terms = float(np.abs(point.w) @ lengths * lengths.max())
+    rounding = ROUNDING * (max(float(np.abs(scores).max()), terms) + abs(float(point.b)))
     if point.u is None:
         return rounding
     on_boundary = scores[(point.u < 0) & (point.u > -problem.scale)]
