@@ -92,6 +92,7 @@ class ColumnForm:
 
     def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
         columns = design.shape[1]
+        # The matrix and its factor, in doubles.
         require(
             16 * columns**2,
             f"A {columns} x {columns} normal matrix",
@@ -134,6 +135,7 @@ class RowForm:
 
     def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
         rows = design.shape[0]
+        # The matrix and its factor, in doubles.
         require(16 * rows**2, f"A {rows} x {rows} normal matrix", "use fewer rows, or solver='dual_ascent'")
         self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
         self._root = np.sqrt(curvatures)
@@ -193,5 +195,6 @@ class ConjugateGradients:
         size = len(packed)
         operator = LinearOperator((size, size), self._multiply, dtype=float)
         condition = LinearOperator((size, size), lambda vector: vector / self._diagonal, dtype=float)
+        # A direction needs one digit; where so many products do not give it, the line search will do.
         solution = cg(operator, packed, rtol=0.05, maxiter=250, M=condition)[0]
         return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
