@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
-from empirisk.linalg.factor import Cholesky, NormalEquations
+from empirisk.linalg.factor import Cholesky, normal_equations
 from empirisk.linalg.gradients import JointGradients
 from empirisk.problem import CHEAP, Problem
 
@@ -152,7 +152,7 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
 
 def _restoring(problem: Problem, slack: Array) -> Callable[[Array, float], Array]:
     """The map from A'u and 1'u to the smallest slack * f with [A, 1]'(u - slack * f) = 0, by normal equations."""
-    system = NormalEquations(problem.design, slack, np.zeros(problem.design.shape[1]), problem.intercept)
+    system = normal_equations(problem.design, slack, np.zeros(problem.design.shape[1]), problem.intercept)
     return lambda sums, total: slack * system.solve(sums, total if problem.intercept else 0.0)[2]
 
 

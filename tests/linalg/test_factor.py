@@ -5,7 +5,7 @@ import pytest
 from numpy.linalg import LinAlgError
 
 from empirisk.linalg.design import DenseDesign
-from empirisk.linalg.factor import Cholesky, ColumnForm, ConjugateGradients, NormalEquations, RowForm
+from empirisk.linalg.factor import Cholesky, ColumnForm, ConjugateGradients, RowForm, normal_equations
 
 
 def residuals(A, c, E, x, b, e, right, constant, g, h, intercept):
@@ -19,7 +19,7 @@ def residuals(A, c, E, x, b, e, right, constant, g, h, intercept):
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("shifted", [True, False])
-@pytest.mark.parametrize("form", [ColumnForm, RowForm, NormalEquations])
+@pytest.mark.parametrize("form", [ColumnForm, RowForm, normal_equations])
 def test_the_equations_hold(form, shifted, intercept):
     random = np.random.default_rng(0)
     for n, d in ((30, 8), (8, 30)):
@@ -38,7 +38,7 @@ def test_conjugate_gradients_agree_roughly(intercept):
     random = np.random.default_rng(0)
     A, c, E = random.normal(size=(50, 8)), random.random(50), np.ones(8)
     right, constant = random.normal(size=8), float(intercept)
-    exact = NormalEquations(DenseDesign(A), c, E, intercept).step(right, constant)
+    exact = normal_equations(DenseDesign(A), c, E, intercept).step(right, constant)
     rough = ConjugateGradients(DenseDesign(A), c, E, intercept).step(right, constant)
     assert np.linalg.norm(rough[0] - exact[0]) <= 0.2 * np.linalg.norm(exact[0])
 

@@ -235,7 +235,7 @@ def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choic
         f"C='cv' was chosen from {tried.sum()} of {len(Cs)} values by {len(folds)} of {len(table)} folds: "
         f"max_time={machine.max_time!r} s were over; raise max_time, or give fewer Cs or folds.",
         ConvergenceWarning,
-        stacklevel=6,
+        stacklevel=6,  # the line that called `fit`
     )
     return choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
 
@@ -255,6 +255,7 @@ def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
             )
     try:
         if isinstance(cv, Integral):
+            # A seed is any whole number of 31 bits.
             seed = check_random_state(0 if machine.random_state is None else machine.random_state).randint(2**31)
             cv = (StratifiedKFold if stratified else KFold)(int(cv), shuffle=True, random_state=seed)
         return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))

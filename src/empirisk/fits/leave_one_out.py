@@ -78,6 +78,7 @@ def decompose(problem: Problem) -> Decomposition:
     """The decomposition of the design of a ridge problem."""
     rows, columns = problem.design.shape
     root = np.sqrt(problem.weights)
+    # Four arrays of doubles: the products, a copy, the vectors, and what is computed from them.
     require(32 * rows * min(rows, columns), "Leave-one-out for all rows", "use C='cv'")
     centre = np.zeros(columns)
     constant = np.zeros(rows)

@@ -12,6 +12,8 @@ SMALL = 200_000
 SECONDS = 0.5  # a question that only words a warning may cost no more
 #: Rounding of margins along a direction whose entries, times those of the columns, are at most one; and what is more.
 ROUNDING, GROWTH = 1e-9, 1e-6
+#: The smallest tolerance that the solver of linear programmes knows.
+FEASIBLE = 1e-10
 #: A smaller margin leaves a loss that counts beside those of the other samples: the fit has not gone far that way.
 FAR = 8.0
 
@@ -55,7 +57,7 @@ def _direction_exists(problem: Problem) -> bool:
         A_ub=-matrix,
         b_ub=np.zeros(len(matrix)),
         bounds=(-1.0, 1.0),
-        options={"time_limit": SECONDS, "primal_feasibility_tolerance": 1e-10},
+        options={"time_limit": SECONDS, "primal_feasibility_tolerance": FEASIBLE},
     )
     if found.x is None:
         return False

@@ -26,6 +26,7 @@ ENTRY_BYTES = 64
 def blocks(rows: int, row_bytes: int) -> list[slice]:
     """Slices of some megabytes that cover the rows; they depend on the data's shape alone."""
     size = min(max(rows * row_bytes // BLOCKS, BLOCK_BYTES), LARGEST_BLOCK)
+    # Of very wide rows some still go together: a product of one row with a matrix is none of matrices.
     step = max(64, size // max(row_bytes, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 

@@ -156,6 +156,7 @@ class JointColumns:
     def _matrix(self) -> Array:
         columns, classes = self._stiffness.shape
         size = columns + self._intercept
+        # The matrix and its factor, in doubles.
         require(
             16 * (classes * size) ** 2,
             f"A normal matrix of {classes * size} rows",
@@ -239,6 +240,7 @@ class JointRows:
 
     def __init__(self, design: Design, coupling: Coupling, stiffness: Array, intercept: bool):
         rows, classes = coupling.shares.shape
+        # Of each class the products, what is factored and its inverse, in doubles.
         require(
             24 * classes * rows**2,
             f"{classes} normal matrices of {rows} rows",

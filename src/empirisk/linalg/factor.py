@@ -45,8 +45,8 @@ class Cholesky:
         return scale * lapack.dpotrs(self._factor, scale * right, lower=True)[0]
 
 
-class NormalEquations:
-    """Solves the normal equations for changing right-hand sides, by columns (d x d) or, when n < d, by rows (n x n).
+def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "ColumnForm | RowForm":
+    """The normal equations, by columns (d x d) or, when n < d, by rows (n x n), to be solved for many right-hand sides.
 
     The equations are, with shifts g of the rows and h of the columns that are zero unless given,
 
@@ -65,33 +65,17 @@ class NormalEquations:
     intercept : bool
         Whether b is free.
     """
-
-    def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
-        rows, columns = design.shape
-        form = RowForm if rows < columns and stiffness.min(initial=np.inf) > 0 else ColumnForm
-        self._form = form(design, curvatures, stiffness, intercept)
-
-    def solve(
-        self, right: Array, constant: float, rows: Array | None = None, columns: Array | None = None
-    ) -> tuple[Array, float, Array]:
-        """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
-        return self._form.solve(right, constant, rows, columns)
-
-    @property
-    def dependent(self) -> bool:
-        """Whether columns were found to be dependent, so that the solution is one of many."""
-        return self._form.dependent
-
-    def step(self, right: Array, constant: float) -> tuple[Array, float]:
-        """(x, b) alone, without shifts."""
-        return self._form.step(right, constant)
+    rows, columns = design.shape
+    form = RowForm if rows < columns and stiffness.min(initial=np.inf) > 0 else ColumnForm
+    return form(design, curvatures, stiffness, intercept)
 
 
 class ColumnForm:
-    """The d x d form."""
+    """The d x d form of the normal equations."""
 
     def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
         columns = design.shape[1]
+        # The matrix and its factor, in doubles.
         require(
             16 * columns**2,
             f"A {columns} x {columns} normal matrix",
@@ -108,11 +92,13 @@ class ColumnForm:
 
     @property
     def dependent(self) -> bool:
+        """Whether columns were found to be dependent, so that the solution is one of many."""
         return self._factor.ridge > 0
 
     def solve(
-        self, right: Array, constant: float, rows: Array | None, columns: Array | None
+        self, right: Array, constant: float, rows: Array | None = None, columns: Array | None = None
     ) -> tuple[Array, float, Array]:
+        """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
         if rows is not None:
             push = self._curvatures * rows
             right, constant = right - self._design.tdot(push), constant - float(push.sum())
@@ -123,6 +109,7 @@ class ColumnForm:
         return w if columns is None else w + columns, b, e if rows is None else e + rows
 
     def step(self, right: Array, constant: float) -> tuple[Array, float]:
+        """(x, b) alone, without shifts."""
         solution = self._factor.solve(np.append(right, constant) if self._intercept else right)
         return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
 
@@ -134,6 +121,7 @@ class RowForm:
 
     def __init__(self, design: Design, curvatures: Array, stiffness: Array, intercept: bool):
         rows = design.shape[0]
+        # The matrix and its factor, in doubles.
         require(16 * rows**2, f"A {rows} x {rows} normal matrix", "use fewer rows, or solver='dual_ascent'")
         self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
         self._root = np.sqrt(curvatures)
@@ -150,8 +138,9 @@ class RowForm:
         return self._root * self._factor.solve(self._root * f)
 
     def solve(
-        self, right: Array, constant: float, rows: Array | None, columns: Array | None
+        self, right: Array, constant: float, rows: Array | None = None, columns: Array | None = None
     ) -> tuple[Array, float, Array]:
+        """(x, b, e) for the right-hand sides p, q and the shifts g, h."""
         start = right / self._stiffness
         f = self._design.dot(start if columns is None else start - columns)
         z = self._respond(f if rows is None else f + rows)
@@ -168,7 +157,8 @@ class RowForm:
         return x, b, e
 
     def step(self, right: Array, constant: float) -> tuple[Array, float]:
-        return self.solve(right, constant, None, None)[:2]
+        """(x, b) alone, without shifts."""
+        return self.solve(right, constant)[:2]
 
 
 class ConjugateGradients:
@@ -193,5 +183,6 @@ class ConjugateGradients:
         size = len(packed)
         operator = LinearOperator((size, size), self._multiply, dtype=float)
         condition = LinearOperator((size, size), lambda vector: vector / self._diagonal, dtype=float)
+        # A direction needs one digit; where so many products do not give it, the line search will do.
         solution = cg(operator, packed, rtol=0.05, maxiter=250, M=condition)[0]
         return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)

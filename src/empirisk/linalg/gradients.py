@@ -107,6 +107,7 @@ class JointGradients:
         if columns > WIDE:
             self._condition = self._diagonal()
             return
+        # In products with the data: one with K classes costs about as much as twelve passes over a column.
         price = (self._sample.shape[0] * columns + columns**2 / 3) / (12 * rows)
         if self._gram is None:
             self._gram = self._bordered(self._sample.gram(), np.ones(self._sample.shape[0])) / self._sample.shape[0]

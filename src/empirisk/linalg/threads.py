@@ -257,12 +257,19 @@ def _libraries() -> list:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
+def _free_to_set() -> None:
+    """Newer versions of threadpoolctl let the first thread alone set numbers of threads; ours, and the user's, may."""
+    for library in _libraries():
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
 def _set_threads(numbers: list[int]) -> None:
     """Give each library its number of threads."""
+    _free_to_set()
     for library, number in zip(_libraries(), numbers, strict=True):
-        if hasattr(library, "clear_controlling_thread"):  # it lets one thread alone set this; ours take turns
-            library.clear_controlling_thread(force=True)
         library.set_num_threads(number)
+    _free_to_set()
 
 
 class _SingleThread:

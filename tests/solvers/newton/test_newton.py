@@ -52,7 +52,7 @@ def test_the_hessian_of_part_of_the_rows_serves_for_all(loss, C, dtype, monkeypa
 
 def test_a_bad_factor_is_replaced():
     problem = long_problem(losses.Logistic())
-    far = newton.Hessian(problem, factor.NormalEquations(problem.design, np.ones(20_000), np.full(60, 1e9), True))
+    far = newton.Hessian(problem, factor.normal_equations(problem.design, np.ones(20_000), np.full(60, 1e9), True))
     watch = Watch(tol=1e-10)
     course = Columns(problem, watch)
     course.hessian = far
@@ -65,7 +65,7 @@ def test_a_bad_factor_is_replaced():
 def test_corrections_make_a_step_follow_the_changes_seen():
     problem = long_problem(losses.Squared(), n=500, d=3)
     stiffness = np.ones(3)
-    model = newton.Hessian(problem, factor.NormalEquations(problem.design, np.ones(500), stiffness, True))
+    model = newton.Hessian(problem, factor.normal_equations(problem.design, np.ones(500), stiffness, True))
     exact = np.diag([4.0, 3.0, 2.0, 1.0])
     for direction in np.eye(4):
         model.learn(direction, exact @ direction)

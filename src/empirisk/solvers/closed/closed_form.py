@@ -10,7 +10,7 @@ from scipy import linalg
 
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.factor import NormalEquations
+from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
 from empirisk.maps.implicit import GramDesign
@@ -76,7 +76,7 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
     curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
     stiffness = np.full(problem.design.shape[1], l2)
     system = _shared(
-        problem, watch, "factor", lambda: NormalEquations(problem.design, curvature, stiffness, problem.intercept)
+        problem, watch, "factor", lambda: normal_equations(problem.design, curvature, stiffness, problem.intercept)
     )
     point = problem.origin()
     w, b = point.w, float(point.b)

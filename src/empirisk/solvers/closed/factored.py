@@ -31,6 +31,7 @@ class Factored(Solver):
         from empirisk.solvers.choose import ranked  # the table holds this solver, and is asked by it
 
         rows = problem.design.shape[0]
+        # The matrix, its eigenvectors, those that are kept, and room to find them, in doubles.
         require(32 * rows**2, f"The factor of a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
         if "factor" not in watch.shared.setdefault(problem.design, {}):
             watch.shared[problem.design]["factor"] = Factor(problem.design.outer())

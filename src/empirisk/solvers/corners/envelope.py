@@ -14,7 +14,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.factor import ColumnForm, NormalEquations
+from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
@@ -209,7 +209,7 @@ class Envelopes:
         self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
         yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2]
 
-    def _refined(self, system: NormalEquations | ColumnForm, dw: Array, db: float) -> tuple[Array, float]:
+    def _refined(self, system: ColumnForm | RowForm, dw: Array, db: float) -> tuple[Array, float]:
         """Newton's direction with what the factor missed of the equations added once."""
         curved = self.curvature * (self.problem.design.dot(dw) + db)
         right = -self.gradient - self.stiffness * dw - self.problem.design.tdot(curved)
@@ -223,9 +223,9 @@ class Envelopes:
         self.f = self.problem.predict(Point(self.w, self.b))
         self._differentiate()
 
-    def _system(self) -> NormalEquations | ColumnForm:
+    def _system(self) -> ColumnForm | RowForm:
         """The normal equations; with l1 by columns, since products of rows lose the columns with small entries."""
-        form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else NormalEquations
+        form = ColumnForm if self.l1 and len(self.w) <= COLUMNS else normal_equations
         return form(self.problem.design, self.curvature, self.stiffness, self.problem.intercept)
 
     def _searched(self, dw: Array, db: float) -> "Move":

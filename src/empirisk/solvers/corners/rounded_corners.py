@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from empirisk.certificate import verify
 from empirisk.linalg import blocks
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.factor import NormalEquations
+from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.single_precision import coarse
 from empirisk.linalg.threads import in_threads
 from empirisk.problem import Point, Problem
@@ -285,7 +285,7 @@ class RoundedCorners:
             curvature, design = curvature[bent], design.rows(bent)
         l2 = problem.penalty.l2
         design = coarse(design, curvature, l2)
-        system = NormalEquations(design, curvature, np.full(len(self.w), l2), problem.intercept)
+        system = normal_equations(design, curvature, np.full(len(self.w), l2), problem.intercept)
         return system.step(-l2 * self.w - self.correlations, -self.imbalance)
 
     def _move(self, dw: Array, db: float) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.coupled import Coupling, JointColumns, JointRows, joint_equations
-from empirisk.linalg.factor import NormalEquations
+from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Problem
 from empirisk.settings import settings
 from empirisk.solvers.corners.kinks import Kinks, corners_of, longest, recentred
@@ -45,13 +45,13 @@ class CornerScores:
         """The dual point: the slopes of all."""
         return self._slopes + sum(self._sign * kinks.v for kinks in self.kinks)
 
-    def equations(self, stiffness: Array) -> NormalEquations:
+    def equations(self, stiffness: Array) -> ColumnForm | RowForm:
         """The normal equations at the current curvatures; of many rows those that hardly curve are left out."""
         self._weights = [kinks.curvature() for kinks in self.kinks]
         self._curvature = counted = self.bends + sum(self._weights)
         if len(counted) > MANY:
             counted = np.where(counted > NEGLIGIBLE * counted.mean(), counted, 0.0)
-        return NormalEquations(self._problem.design, counted, stiffness, self._problem.intercept)
+        return normal_equations(self._problem.design, counted, stiffness, self._problem.intercept)
 
     def offset(self) -> Array:
         """The offset of a prediction: the curvature-weighted mean over its kinks."""

@@ -14,6 +14,10 @@ from empirisk.solvers.base import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, N
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
 
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
+#: Steps before the first look at the gap.
+FIRST_LOOK = 5
+#: The power method finds an eigenvalue from below: so much is added to be safe.
+SAFETY = 1.05
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
 Array = NDArray[np.float64]
 
@@ -52,6 +56,7 @@ class GradientDescent(Solver):
     'gradient_descent'
     """
 
+    #: Steps are cheap, and on badly scaled columns thousands of them.
     iteration_limit = 20_000
 
     def __init__(self, step: str = "auto", rate: float | None = None, grow: float = 1.1, shrink: float = 0.5):
@@ -71,13 +76,13 @@ class GradientDescent(Solver):
         self._check()
         line = Line(problem, problem.origin() if start is None else start)
         rule = self._rule(line)
-        best, lowest, looked, moved = line.point(), line.value, 5, True
+        best, lowest, looked, moved = line.point(), line.value, FIRST_LOOK, True
         while True:
             steps = watch.iterations
             # A proof costs about two steps: near the end after a tenth more of them, else at every doubling.
             near = line.unsettled() <= watch.tol * problem.magnitude(line.value) and steps >= 1.1 * looked
             if near or not moved or steps >= 2 * looked:
-                looked = max(steps, 5)
+                looked = max(steps, FIRST_LOOK)
                 if watch.proves(problem, best):
                     return best
                 if not moved:
@@ -128,7 +133,7 @@ class GradientDescent(Solver):
 def curvature(problem: Problem) -> float:
     """The largest curvature of the objective; a few per cent more, to be safe."""
     largest = largest_eigenvalue(problem.design, problem.scale, problem.intercept)
-    return 1.05 * problem.loss.curvature_bound * largest + problem.penalty.l2 or 1.0
+    return SAFETY * problem.loss.curvature_bound * largest + problem.penalty.l2 or 1.0
 
 
 class Line:

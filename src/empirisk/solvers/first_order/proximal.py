@@ -12,6 +12,8 @@ from empirisk.solvers.first_order.scaling import Progress, Scaling
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000
 Array = NDArray[np.float64]
+#: Steps before the first look at the gap.
+FIRST_LOOK = 5
 #: A change of the objective below this share of it is rounding.
 ROUNDING = 1e-14
 #: A change above this share can be told from a difference of values.
@@ -38,6 +40,7 @@ class Proximal(Solver):
 
     needs = (EXPLICIT, CONVEX)
 
+    #: The last resort of the table: steps are cheap, and it may need many.
     iteration_limit = 50_000
 
     def __init__(self, accelerated: bool = True):
@@ -45,7 +48,7 @@ class Proximal(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         best = problem.origin() if start is None else start
-        method, lowest, looked = self._method(problem, best), np.inf, 5
+        method, lowest, looked = self._method(problem, best), np.inf, FIRST_LOOK
         while True:
             method.step()
             point, steps = method.point(), watch.iterations
@@ -54,7 +57,7 @@ class Proximal(Solver):
             near = method.unsettled <= 10 * watch.tol * problem.magnitude(method.objective)
             # A look at the gap costs several products: when it may succeed, and now and then in any case.
             if method.stuck or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
-                looked = max(steps, 5)
+                looked = max(steps, FIRST_LOOK)
                 if watch.proves(problem, point):
                     return point
             if method.stuck:
@@ -132,6 +135,7 @@ class ProximalGradient:
                 bend = 0.5 * float(np.vdot(self.problem.slopes(f_next) - u, f_next - f))
             if bend <= self.steepness * square * (1 + VISIBLE) or square == 0:
                 break
+            # Towards what this step has shown, by no less than a half and no more than ten times.
             self.steepness *= min(10.0, max(1.5, bend / (self.steepness * square)))
         return x, f_next
 

@@ -94,6 +94,7 @@ class KernelClasses(KernelNorm, Classes):
     def __init__(self, problem: Problem, watch: Watch):
         super().__init__(problem, watch)
         rows = problem.design.shape[0]
+        # The matrix, its factor and a copy to refine with, in doubles.
         require(24 * rows**2, f"Newton's method on a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
         self.design = cast(GramDesign, problem.design)
         self._preconditioner = FactoredSystem(problem)

@@ -119,6 +119,7 @@ class NystromSystem(System):
         super().__init__(problem)
         self._design = cast(GramDesign, problem.design)
         rows = self._design.shape[0]
+        # Four arrays of rows x rank doubles are made on the way.
         rank = min(LANDMARKS, rows, max(1, settings().memory // (32 * rows)))
         chosen = np.sort(np.random.default_rng(0).choice(rows, rank, replace=False))
         block = np.asarray(self._design.block(slice(None), chosen), dtype=np.float64)
@@ -162,6 +163,7 @@ def system_for(problem: Problem, watch: Watch, direct: int) -> System:
     rows = problem.design.shape[0]
     kept = kept_for(problem, watch)
     if "newton" not in kept:
+        # Three matrices of doubles: K, its scaled form and the factor.
         small = rows <= direct and 24 * rows**2 <= settings().memory
         kept["newton"] = FactoredSystem(problem) if small else NystromSystem(problem)
     kept["newton"].begin(watch)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.linalg import blocks
-from empirisk.linalg.factor import ConjugateGradients, NormalEquations
+from empirisk.linalg.factor import ColumnForm, ConjugateGradients, RowForm, normal_equations
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import (
@@ -30,7 +30,7 @@ from empirisk.solvers.newton.joint import Classes, KernelClasses
 from empirisk.solvers.newton.kernel import NoProgress, Samples
 
 Array = NDArray[np.float64]
-System = NormalEquations | ConjugateGradients
+System = ColumnForm | RowForm | ConjugateGradients
 #: A normal matrix of so many rows is factored in about two seconds.
 DIRECT = 4096
 #: A factor is kept while each step promises at most this share of what the last one did; an expensive one for longer.
@@ -89,7 +89,7 @@ class Hessian:
     def _renew(self, place: Place) -> None:
         problem = self._problem
         curvatures = np.minimum(problem.curvatures(place.f), STEEPEST * problem.scale)
-        equations = NormalEquations if min(problem.design.shape) <= DIRECT else ConjugateGradients
+        equations = normal_equations if min(problem.design.shape) <= DIRECT else ConjugateGradients
         stiffness = problem.penalty.curvature(place.w)
         self.factor = equations(problem.design, curvatures, stiffness, problem.intercept)
         self._pairs = []

@@ -51,6 +51,7 @@ def polish(state: DualIterate) -> bool:
     u = state.u[samples]
     moved = False
     held = np.zeros(len(u), dtype=bool)
+    # As many steps as the work allows, and a few in any case.
     for _ in range(max(5, min(len(u), int(WORK / len(u) ** 3)))):
         inside = np.flatnonzero(~held)
         if len(inside) < 1 + state.problem.intercept:
@@ -167,6 +168,7 @@ class Decomposition(Solver):
 
     needs = (KERNEL, ONE_OUTPUT, DUAL_QUADRATIC, RIDGE)
 
+    #: A round moves hundreds of samples: hard problems of a million rows take about a thousand.
     iteration_limit = 5000
 
     def __init__(self, size: int | None = None, share: float = 0.1):
@@ -248,6 +250,7 @@ class Run:
         if (self.values[-MEMORY] - self.values[-1]) / MEMORY * left > gaps[-1]:
             return False
         pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
+        # A tolerance of zero has no logarithm.
         missing = np.log(gaps[-1] / max(watch.tol * self.magnitude(), 1e-300))
         return bool(missing > pace * left)
 
@@ -290,6 +293,7 @@ class Run:
 def _interior_start(problem: Problem, watch: Watch) -> Point | None:
     """The solution on the factor of K, with variables near a bound moved to it; None if that is too expensive."""
     rows = len(problem.y)
+    # Four matrices of doubles, as for any factor of K.
     if rows > FACTORABLE or 32 * rows**2 > settings().memory or problem.tilt:
         return None
     explicit = replace(problem, design=Factor(gram(problem).matrix).design)

@@ -56,6 +56,7 @@ class DualAscent(Solver):
 
     needs = (ONE_OUTPUT, DUAL_QUADRATIC, NORMS, L2_PART, behind_kernel(RIDGE))
 
+    #: With five passes each, far beyond what a problem that converges takes.
     iteration_limit = 5000
 
     def __init__(self, passes: int = 5, random_state: int = 0):
@@ -221,6 +222,7 @@ def _row_dot_shrunk(rows, i, p, l1):
 def shuffle(order, active, memory):
     """Permute the first rows in place, with a small generator of its own (splitmix64)."""
     seed = np.uint64(memory[SEED])
+    # The constants and shifts are those of splitmix64 (Steele, Lea and Flood, 2014).
     state = seed * np.uint64(0x9E3779B97F4A7C15)
     for k in range(active - 1, 0, -1):
         state += np.uint64(0x9E3779B97F4A7C15)

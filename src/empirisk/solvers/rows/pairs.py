@@ -19,6 +19,10 @@ from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
 Array = NDArray[np.float64]
 #: Beyond every gradient, and still finite.
 FAR = 1e300
+#: Beyond FAR, to begin a search for the least or the largest.
+BEYOND = 1e308
+#: A curvature that is not zero.
+TINY = 1e-300
 Indices = NDArray[np.intp]
 # The least curvature of a pair, in multiples of the rounding of a row's entry.
 FLAT = 4.0
@@ -49,7 +53,7 @@ FINITE = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 @inner_with(FINITE)
 def _advance(G, lift, first, second, step):
     """G += step (first - second), and the smallest G + lift."""
-    least = 1e308
+    least = BEYOND
     for k in range(len(G)):
         G[k] += step * (first[k] - second[k])
         least = min(least, G[k] + lift[k])
@@ -59,14 +63,14 @@ def _advance(G, lift, first, second, step):
 @inner_with(FINITE)
 def _gains(G, drop, row, diagonal, own, price, flat, gains):
     """What the best step with each partner gains, up to a factor of one half; and the largest violation and gain."""
-    worst = -1e308
+    worst = -BEYOND
     best = gains[0] * 0
     for k in range(len(G)):
         violation = G[k] + drop[k] - price
         worst = max(worst, violation)
         violation = max(violation, 0.0)
         both = own + diagonal[k]
-        curvature = max(both - 2 * row[k], flat * abs(both) + 1e-300)
+        curvature = max(both - 2 * row[k], flat * abs(both) + TINY)
         gain = violation * violation / curvature
         gains[k] = gain
         best = max(best, gains[k])
@@ -124,7 +128,7 @@ def solve_pairs(local, tube, flat, tol, limit):
         j = _find(local.gains, best)
         violation = G[j] + drop[j] - price
         both = diagonal[i] + diagonal[j]
-        curvature = max(both - 2 * local.Q[i, j], flat * abs(both) + 1e-300)
+        curvature = max(both - 2 * local.Q[i, j], flat * abs(both) + TINY)
         ceiling = 0.0 if tube > 0 and u[i] < 0 else local.high[i]
         floor = 0.0 if tube > 0 and u[j] > 0 else local.low[j]
         step = violation / curvature

@@ -48,7 +48,7 @@ class KeptMatrix:
 
     @property
     def room(self) -> int:
-        """The rows that fit at once, any number of times."""
+        """The rows that fit at once: more than there ever are."""
         return 1 << 30
 
     def fetch(self, wanted: NDArray) -> NDArray:

@@ -147,4 +147,5 @@ def _usual_rate(problem: Problem, batch: int) -> float:
     K = np.asarray(gram(problem).block(some, some), dtype=np.float64) + float(problem.intercept)
     one, everything = float(K.diagonal().mean()), float(np.linalg.eigvalsh(K)[-1]) / len(some)
     bound = problem.loss.curvature_bound
+    # A kernel that is zero on these samples has no stiffness; any positive number will do.
     return batch / (max(one + (batch - 1) * everything, 1e-300) * (bound if np.isfinite(bound) else 1.0))

@@ -51,6 +51,7 @@ class Perceptron(Solver):
     """
 
     needs = (PERCEPTRON_LOSS, NO_PENALTY)
+    #: Epochs after which rows that can be separated nearly always are.
     iteration_limit = 200
     aims_at_tol = False
 

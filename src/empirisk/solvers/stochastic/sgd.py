@@ -70,6 +70,7 @@ class SGD(Solver):
     'sgd'
     """
 
+    #: Epochs; rates that fall by then change little.
     iteration_limit = 200
     aims_at_tol = False
 
@@ -119,6 +120,7 @@ class SGD(Solver):
             if watch(point, objective=objective) or not np.isfinite(objective):
                 watch.status = watch.status or Status.STALLED
                 return judge.best
+            # A proof costs about an epoch: one after half as many again.
             if watch.iterations >= 1.5 * looked:
                 looked = watch.iterations
                 if watch.proves(problem, judge.best):
@@ -244,6 +246,7 @@ def usual_rate(problem: Problem, batch: int) -> float:
     One sample is stiff with the squared length of its row, all of them together with the largest eigenvalue of their
     mean outer product; a batch lies between. A thousand rows tell both.
     """
+    # As the docstring says, about a thousand rows.
     some = problem.design.rows(slice(None, None, max(1, len(problem.y) // 1000)))
     count = some.shape[0]
     one = 1.0 + float(some.squared_rows().mean())
@@ -282,6 +285,7 @@ class Adaptation:
     keep_square: float
     gain: float
     corrected: bool
+    #: What keeps the divisor above zero, as in the paper on Adam.
     floor: float = 1e-8
 
     def write(self, numbers: Array, t: int) -> None:
