@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import answers_of
 from empirisk.evaluation.compare import judge_gaps
 from empirisk.evaluation.curves import LearningCurve, learning_curve
-from empirisk.evaluation.intervals import Part, Trial, corrected_t, grade, score
+from empirisk.evaluation.intervals import Part, Score, Trial, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.league.arena import sample
 from empirisk.league.contest import Standing
@@ -85,19 +86,19 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
     truth = plan.y[plan.test]
     answers = answers_of(pipeline, plan.frame[plan.test], plan.classes)
     part = Part(np.arange(len(truth)), truth, answers, None)
-    trial = Trial([part], 1, len(plan.test) / len(plan.train), None, CONFIDENCE)
-    graded = [(one, grade(one, part)) for one in _all_metrics(plan, pipeline, metric)]
-    scores = [score(one, trial, np.array([value])) for one, value in graded if np.isfinite(value)]
-    said = _luck(plan, part, metric, graded[0][1])
+    scores = scores_of(part, pipeline, [metric], len(plan.test) / len(plan.train))
+    said = _luck(plan, part, metric, scores[0].value) if scores[0].name == metric.name else ""
     return Test(truth, answers.predictions, answers.probabilities, answers.decisions, scores, said)
 
 
-def _all_metrics(plan: Plan, pipeline: Pipeline, metric: Metric) -> list[Metric]:
-    """The metric that decided, and the usual ones; those of a class that the test lacks are left out."""
-    others = [one for one in find_metrics(None, plan.classes, pipeline) if one.name != metric.name]
-    if plan.classes is not None and len(np.unique(plan.y[plan.test])) < len(plan.classes):
+def scores_of(part: Part, machine: Any, first: Sequence[Metric], share: float = 1.0) -> list[Score]:
+    """The scores that come first and the usual ones; those of a class that the rows lack are left out."""
+    classes, trial = part.answers.classes, Trial([part], 1, share, None, CONFIDENCE)
+    others = [one for one in find_metrics(None, classes, machine) if one.name not in {m.name for m in first}]
+    if classes is not None and len(np.unique(part.truth)) < len(classes):
         others = [one for one in others if one.name == "accuracy"]
-    return [metric, *others]
+    graded = [(one, grade(one, part)) for one in (*first, *others)]
+    return [score(one, trial, np.array([value])) for one, value in graded if np.isfinite(value)]
 
 
 def _luck(plan: Plan, part: Part, metric: Metric, value: float) -> str:

@@ -10,10 +10,8 @@ import polars as pl
 from empirisk import tables
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import answers_of
-from empirisk.evaluation.intervals import Part, Score, Trial, grade
-from empirisk.evaluation.intervals import score as with_interval
-from empirisk.evaluation.metrics import find_metrics
-from empirisk.league.judge import CONFIDENCE, metric_for
+from empirisk.evaluation.intervals import Part, Score
+from empirisk.league.judge import metric_for, scores_of
 from empirisk.tables.profile import Drift, drift
 
 
@@ -71,11 +69,6 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None) -> Sco
             raise EmpiriskError(f"No row has a class of {target.name!r} that the model knows; is it the right model?")
     frame = model.schema.features(table)
     part = Part(np.arange(len(truth)), truth, answers_of(model.pipeline, frame, classes), None)
-    trial = Trial([part], 1, 1.0, None, CONFIDENCE)
     first = [] if metric is None else [metric_for(metric, classes, balance=False)]
-    others = [one for one in find_metrics(None, classes, model.pipeline) if one.name not in {m.name for m in first}]
-    if classes is not None and len(np.unique(truth)) < len(classes):  # other scores need every class
-        others = [one for one in others if one.name == "accuracy"]
-    values = [(one, grade(one, part)) for one in (*first, *others)]
-    scores = [with_interval(one, trial, np.array([value])) for one, value in values if np.isfinite(value)]
+    scores = scores_of(part, model.pipeline, first)
     return Scored(len(truth), scores, dict(model.scores), drift(model.profile, frame), notes)
