@@ -166,6 +166,12 @@ METRICS = ("contrastive metric", "large-margin metric")
 CASES = {
     "nan": (np.where(np.arange(6) == 2, np.nan, X), {}, dict.fromkeys(EVERY, "NaN")),
     "infinite": (np.where(np.arange(6) == 2, np.inf, X), {}, dict.fromkeys(EVERY, "infinity")),
+    "huge": (1e60 * X, {}, dict.fromkeys(EVERY, "X holds numbers as large as")),
+    "vanishing column": (
+        np.column_stack([X[:, :5], 5e-324 * HALVES]),
+        {},
+        dict.fromkeys(EVERY) | dict.fromkeys(DENSITIES, "Column 5 of X is constant"),
+    ),
     "negative weights": (X, {"sample_weight": -np.ones(len(X))}, dict.fromkeys(EVERY, "sample_weight.*negative")),
     "no weights": (X, {"sample_weight": np.zeros(len(X))}, dict.fromkeys(EVERY, "sample_weight")),
     "one row": (

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number
-from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.inputs import check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
@@ -223,14 +223,19 @@ def find_form(name: Any, allowed: tuple[str, ...]) -> Form:
 # --- rows and densities -----------------------------------------------------------------------------------------------
 
 
+#: Columns that vary by less are constant to a density: the squares of their differences are zero.
+VANISHING = 1e-150
+
+
 def check_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[NDArray, Array]:
     """The rows that count, and their weights; refused where a density has no meaning."""
     X = validate_data(estimator, X, dtype=FLOATS)
+    check_size("X", X)
     weights = check_weights(sample_weight, len(X))
     X, weights = X[weights > 0], weights[weights > 0]
     if len(X) < 2:
         raise EmpiriskError(f"A density needs more than one sample of positive weight, but X has n_samples={len(X)}.")
-    constant = np.flatnonzero((X[0] == X).all(axis=0))
+    constant = np.flatnonzero(X.max(axis=0) - X.min(axis=0) < VANISHING)
     if len(constant):
         raise EmpiriskError(
             f"Column {constant[0]} of X is constant, so that the density along it is not finite; drop "

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
-from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.inputs import check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
@@ -122,6 +122,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         """
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS)
+        check_size("X", matrix)
         weights = check_weights(sample_weight, matrix.shape[0])
         way = self._way(matrix.shape[1])
         rows = np.flatnonzero(weights > 0)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
-from empirisk.contract.inputs import check_weights, encode_classes
+from empirisk.contract.inputs import check_size, check_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
@@ -75,6 +75,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
     def _by_target(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, NDArray[np.intp]]:
         """The rows that have weight, their weights and their classes."""
         matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS)
+        check_size("X", matrix)
         weights = check_weights(sample_weight, matrix.shape[0])
         codes = self._classes(y, weights)
         rows = np.flatnonzero(weights > 0)
@@ -235,6 +236,7 @@ class ContrastiveMetric(Metric):
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         if similar is not None or dissimilar is not None:
             matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, ensure_min_samples=2)
+            check_size("X", matrix)
             weights = check_weights(sample_weight, matrix.shape[0])
             design = design_of(matrix)
             make = partial(self._listed, design, weights, similar, dissimilar)
