@@ -88,3 +88,6 @@ def test_a_model_keeps_nothing_of_every_training_row(tmp_path):
     assert found.winner == "ridge"
     assert found.model.machine.choice_.losses.shape == (1, 20)
     assert (tmp_path / "ridge.model").stat().st_size < 60_000
+    frame = frame.with_columns(y=pl.Series(np.where(X[:, 0] > 0, "yes", "no")))
+    er.learn(frame, "y", machines=["svm"], out=tmp_path / "svm")
+    assert (tmp_path / "svm.model").stat().st_size < 60_000

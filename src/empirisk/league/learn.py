@@ -285,6 +285,7 @@ def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -
     }
     if hasattr(pipeline[-1], "calibrated_classifiers_"):
         description["probabilities"] = CALIBRATED
+        pipeline[-1].set_params(cv=len(found.folds))  # and not the rows of every fold
     residuals = None
     if found.classes is None:
         residuals = np.sort(tested.truth - tested.predictions)[:: len(found.test) // KEPT + 1]
