@@ -307,5 +307,5 @@ def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
     if not (inside and balanced and problem.penalty.zero):
         return bool(inside and balanced)
     sums = np.abs(problem.design.tdot(u)).max(axis=1)
-    allowed = size * np.sqrt(problem.design.squared_columns())
+    allowed = size * problem.design.lengths
     return bool(np.all((sums <= allowed) | negligible_columns(problem.design)))

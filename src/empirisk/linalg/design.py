@@ -85,6 +85,11 @@ class Design:
         """sum_i weights_i A_ij^2 for every column j."""
         raise NotImplementedError
 
+    @lazy
+    def lengths(self) -> Array:
+        """The length of every column, kept."""
+        return np.sqrt(self.squared_columns())
+
     def squared_rows(self) -> Array:
         """|a_i|^2 for every row i."""
         raise NotImplementedError

@@ -63,7 +63,7 @@ class Screening:
         With ``likely`` only where they were near l1 the last time; `complete` tells whether that is all that matters.
         """
         if self._norms is None and self._passes >= max(self.early, 1):
-            self._norms = (1 + ROUNDING) * np.sqrt(self._design.squared_columns())
+            self._norms = (1 + ROUNDING) * self._design.lengths
         full = len(self._slopes) >= min(EPOCHS, REMEMBERED // len(u))
         if not self._passes or full or not self._update_some(u, l1, needed, likely):
             self.values = self._design.tdot(u)

@@ -256,7 +256,7 @@ def least_squares(problem: Problem) -> Point | None:
     rows, columns = problem.design.shape
     if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form or rows * columns > SMALL:
         return None
-    sizes = np.sqrt(problem.design.squared_columns())
+    sizes = problem.design.lengths
     sizes = np.where(sizes > 0, sizes, 1.0)
     matrix = problem.design.columns(slice(None)) / sizes
     if problem.intercept:
