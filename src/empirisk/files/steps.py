@@ -399,6 +399,8 @@ MACHINES = {
         regressor_=part(has="predict", columns="columns"),
     ),
     "LabelBinarizer": State(
+        neg_label=whole(-(2**31), 2**31),
+        pos_label=whole(-(2**31), 2**31),
         y_type_=text("binary", "multiclass"),
         sparse_input_=flag(),
         classes_=labels("classes"),

@@ -50,7 +50,12 @@ def is_networkx(graph: Any) -> bool:
 
 def read(graph: Any, node_label: str, edge_label: str) -> Network:
     """The network of a networkx graph or of a tuple (edges, labels)."""
-    return _from_networkx(graph, node_label, edge_label) if is_networkx(graph) else _from_edges(*graph)
+    try:
+        return _from_networkx(graph, node_label, edge_label) if is_networkx(graph) else _from_edges(*graph)
+    except TypeError as error:  # a list, which cannot be looked up
+        raise EmpiriskError(
+            f"X holds a graph with a node or label that is no name; {FORMS}, numbers or texts."
+        ) from error
 
 
 def _require_undirected(graph: Any) -> None:

@@ -323,6 +323,9 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         require(8 * count, f"A network of {count} weights", "use fewer or narrower layers")  # drawn in double precision
         drawn = self.plan().weights(self.init, np.random.default_rng([self.seed_, attempt]))
         moments = self.plan().shapes_of_moments()
+        for given, value in (("weights", self.weights), ("masks", self.masks)):
+            if not isinstance(value, (Mapping, type(None))):
+                raise EmpiriskError(f"{given}={value!r} must be a table of arrays by the names of weights, or None.")
         for name in self.weights or {}:
             if name not in drawn and name not in moments:
                 known = sorted([*drawn, *moments])
@@ -364,6 +367,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _sample_shape(self, rows: NDArray) -> Shape:
         if self.shape is None:
             return (*rows.shape[1:], 1) if rows.ndim == 3 else tuple(rows.shape[1:])
+        if not hasattr(self.shape, "__len__"):
+            raise EmpiriskError(f"shape={self.shape!r} must be a list of sizes, such as (28, 28, 1).")
         shape = tuple(whole("shape", side) for side in self.shape)
         shape = (*shape, 1) if len(shape) == 2 else shape
         if int(np.prod(shape)) != int(np.prod(rows.shape[1:])):

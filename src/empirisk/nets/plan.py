@@ -140,8 +140,9 @@ def _steps(layers: Sequence[Layer], function: str, batch_norm: bool, dropout: fl
 
 def checked_layers(layers: Any, widths: Any) -> list[Layer]:
     """Layers as objects: a whole number is a dense layer; ``widths`` replaces the widths of the dense ones."""
-    if isinstance(layers, (str, bytes)) or not hasattr(layers, "__len__"):
-        raise EmpiriskError(f"layers={layers!r} must be a list of widths and layers, such as [256, 128].")
+    for name, value in (("layers", layers), ("widths", () if widths is None else widths)):
+        if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
+            raise EmpiriskError(f"{name}={value!r} must be a list of widths, such as [256, 128].")
     given = [layer if isinstance(layer, Layer) else Dense(layer) for layer in layers]
     if widths is None:
         return given
