@@ -166,7 +166,7 @@ class SingleGram:
 
     def product(self, v: Array) -> Array:
         """K v, for a vector or for several as columns."""
-        return self._K @ v
+        return DenseDesign(self._K).dot(v)
 
 
 def single_suffices(K: Array, root: Array, ridge: float) -> bool:
@@ -179,7 +179,7 @@ def single_suffices(K: Array, root: Array, ridge: float) -> bool:
         return False
     # Kernels are mostly positive: the first eigenvector is then near the root itself.
     direction = root * root
-    largest = float(direction @ (K @ direction)) / float(direction.sum())
+    largest = float(direction @ DenseDesign(K).dot(direction)) / float(direction.sum())
     largest = max(largest, float((K.diagonal() * direction).max()))
     return EPSILON * largest <= COARSE * ridge and largest < LARGEST
 
