@@ -211,7 +211,7 @@ class Power(Composed):
     array([[25.]])
     """
 
-    _state = state.State(exponent=state.whole())
+    _state = state.State(exponent=state.whole(0, 10_000))  # as the degree of `Polynomial`
 
     binding = POWER
 
@@ -269,6 +269,8 @@ class PolynomialOf(Composed):
     >>> er.kernels.polynomial(er.kernels.Linear(), [1.0, 0.0, 2.0])([[2.0]])
     array([[33.]])
     """
+
+    _state = state.State(coefficients=state.either(state.several(state.number(0)), state.array("fiu", None, low=0)))
 
     def __init__(self, kernel: Kernel, coefficients: Sequence[float]):
         self.kernel = kernel

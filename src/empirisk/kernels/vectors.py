@@ -90,7 +90,8 @@ class Polynomial(InnerProduct):
     array([[16.]])
     """
 
-    _state = state.State(degree=state.whole(1), constant=state.number(0))
+    # Powers are products one by one: a file must not ask for more of them than anybody fits.
+    _state = state.State(degree=state.whole(1, 10_000), constant=state.number(0))
 
     def __init__(self, degree: int = 2, constant: float = 1.0):
         self.degree = degree
