@@ -13,7 +13,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size, take
 from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads
 from empirisk.penalties.norms import HilbertNorm
 from empirisk.settings import require, settings
@@ -234,7 +234,7 @@ class GramDesign(Design):
 
     def dot(self, w):
         if self.keeps_matrix:
-            return self.matrix @ w
+            return DenseDesign(self.matrix).dot(w)
         if self._multiply is not None:
             return self._multiply(w)
         known, product = self._nearest(w)
