@@ -50,7 +50,7 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
     if "dual_coef_" in its and explicit is None:
         return "dual_coef_ has no meaning without a kernel"
     if learned is not None:
-        return None if hasattr(type(learned), "transform") else "features_ is neither a map nor a kernel"
+        return None if hasattr(learned, "transform") else "features_ is neither a map nor a kernel"
     # A tree of merges keeps no rows.
     fits = rows is None or rows.shape[-1] == its["n_features_in_"]
     return None if fits else "n_features_in_ is not the number of weights"

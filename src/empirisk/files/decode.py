@@ -180,7 +180,12 @@ class Decoder:
         data, indices, indptr = (self.value(part) for part in parts)
         major, minor = _shape(shape) if kind.startswith("csr") else _shape(shape)[::-1]
         _check_sparse(data, indices, indptr, major, minor)
-        return SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
+        matrix = SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
+        if matrix.has_canonical_format:
+            return matrix
+        sorted_ = matrix.copy()  # SciPy would do so in place, when it is first asked
+        sorted_.sum_duplicates()
+        return SPARSE[kind](tuple(map(_frozen, (sorted_.data, sorted_.indices, sorted_.indptr))), shape=tuple(shape))
 
     def _frame(self, content: list) -> pl.DataFrame:
         columns = [

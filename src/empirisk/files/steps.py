@@ -93,6 +93,13 @@ def numbers_type(value: Any, scope: Scope) -> None:
 
 
 @rule
+def array_type(value: Any, scope: Scope) -> None:
+    """A type of arrays that NumPy has."""
+    if not isinstance(value, np.dtype):
+        raise Mismatch("is no type of an array")
+
+
+@rule
 def seed(value: Any, scope: Scope) -> None:
     """What scikit-learn takes for a random state."""
     if value is not None and not isinstance(value, np.random.RandomState):
@@ -318,8 +325,8 @@ NUMBERS = {
         n_features_in_=size("columns"),
         statistics_=array("biufUO", "columns", finite=False),
         indicator_=maybe(part(columns="columns")),
-        _fit_dtype=anything(),
-        _fill_dtype=anything(),
+        _fit_dtype=array_type(),
+        _fill_dtype=array_type(),
     ),
     "MissingIndicator": State(
         features=text("missing-only", "all"),
@@ -435,6 +442,8 @@ def chain(value: Any, scope: Scope) -> None:
         if inner is None:
             maybe(text("passthrough")).test(made, scope)
             continue
+        if number_ < len(value) - 1 and not hasattr(made, "transform"):
+            raise Mismatch("has a step before its last that transforms nothing")
         scope.fitted = inner.fitted if number_ == 0 else scope.fitted and inner.fitted
         takes = inner.sizes.get("columns")
         if given is not None and takes is not None and takes != given:

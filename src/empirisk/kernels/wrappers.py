@@ -274,7 +274,11 @@ class Centred(Changed):
     array([[2.]])
     """
 
-    _state = state.State(items_=state.optional(state.items("kept", "columns")), mean_=state.optional(state.number()))
+    _state = state.State(
+        lambda its: None if ("items_" in its) == ("mean_" in its) else "items_ and mean_ belong together",
+        items_=state.optional(state.items("kept", "columns")),
+        mean_=state.optional(state.number()),
+    )
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel

@@ -34,6 +34,8 @@ def wrong_trees(roots, feature, left, category_start, category_counts, words: in
     parents[roots] += 1
     if np.any(parents != 1):
         return "left makes no trees"
+    if np.any(category_start[feature < 0] >= 0):
+        return "category_start splits a leaf"
     with_sets = splits[category_start[splits] >= 0]
     needed = (category_counts[feature[with_sets]].astype(np.int64) + WORD - 1) // WORD
     if np.any(category_start[with_sets] + needed > words):
