@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -222,3 +223,39 @@ def test_rows_that_mean_nothing_are_refused_in_a_sentence_and_others_are_taken(c
 def test_a_tree_of_equal_rows_cannot_be_cut_into_more_clusters(linkage):
     with pytest.raises(EmpiriskError, match="n_clusters=3 exceeds the 2 distinct rows"):
         er.Hierarchical(linkage, n_clusters=3).fit(EQUAL)
+
+
+# --- odd numbers and labels -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["contrastive metric", "large-margin metric"])
+@pytest.mark.parametrize("labels", [["a", 1, "a", 1], ["a", None, "b", "a"]], ids=["mixed", "missing"])
+def test_labels_of_several_kinds_are_refused_in_a_sentence(name, labels):
+    with pytest.raises(EmpiriskError):
+        clone(MACHINES[name]).fit(X[:4], np.array(labels, dtype=object))
+
+
+@pytest.mark.parametrize("machine", [er.KMeans(2, er.kernels.Linear(), random_state=0), er.PCA(2, er.kernels.Linear())])
+def test_fits_to_sparse_rows_answer_dense_ones(machine):
+    sparse_rows = sparse.csr_array(np.where(X > 4, X, 0.0))
+    machine = clone(machine).fit(sparse_rows)
+    answer = machine.transform if isinstance(machine, er.PCA) else machine.predict
+    np.testing.assert_allclose(answer(sparse_rows.toarray()), answer(sparse_rows), atol=1e-9)
+
+
+@pytest.mark.parametrize("machine", [er.GaussianDensity(), er.GaussianMixture(1), er.GaussianMixture(2)])
+def test_columns_that_do_not_vary_are_named_in_single_precision_too(machine):
+    with pytest.raises(EmpiriskError, match="Column 0 of X is constant"):
+        clone(machine).fit(np.zeros((8, 3), dtype=np.float32))
+
+
+def test_batches_far_from_a_centre_do_not_overflow():
+    far = rng.normal(size=(30, 2))
+    far[7] = 1e40
+    machine = er.KMeans(2, batch_size=5, random_state=0).fit(far)  # a warning would be an error
+    assert np.all(np.isfinite(machine.cluster_centers_))
+
+
+def test_single_precision_has_a_limit_that_is_told():
+    with pytest.raises(EmpiriskError, match="divide them by their size"):
+        clone(MACHINES["large-margin metric"]).fit(1e30 * X, Y)

@@ -20,6 +20,7 @@ SHARES = 48  # at most, so that sums over shares stay cheap; enough for the core
 SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
 OWN_LOOSE = np.float32(1e-5)  # added to the distance to the own centre, a sum of squares in float32
+FAR = 1e15  # in units of the rows; of centres beyond, in a batch, no digit tells which is nearer
 EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of float64
 
 _FAST = {"reassoc", "contract", "nnan", "nsz"}
@@ -267,7 +268,7 @@ class DenseRows:
 
     def assign(self) -> int:
         """Every row to its nearest centre; how many changed."""
-        scaled = (self.centres - self.mean) / self.unit
+        scaled = np.clip((self.centres - self.mean) / self.unit, -FAR, FAR)
         squares = np.einsum("kj,kj->k", scaled, scaled)
         table = np.empty((len(scaled), self.width + 1), np.float32)
         table[:, :-1], table[:, -1] = -2 * scaled, squares * (1 - self.rounding)

@@ -49,7 +49,9 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     (array([3., 6.]), array([9.]))
     """
     count, rest = size(centres), size(others)
-    if count and kernel.formula(take(centres, slice(0, 1)), take(centres, slice(0, 1))) is not None:
+    first = take(centres, slice(0, 1))
+    asked = [first] * among + [take(others, slice(0, 1))] * (rest > 0)
+    if count and all(kernel.formula(item, first) is not None for item in asked):
         at_centres = _compiled_sums(kernel, centres, coefficients, centres) if among else np.zeros_like(coefficients)
         return at_centres, _compiled_sums(kernel, centres, coefficients, others)
     height, width = _block_shape()

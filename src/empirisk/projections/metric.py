@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
-from empirisk.contract.inputs import check_size, check_weights, encode_classes
+from empirisk.contract.inputs import LARGEST, check_size, check_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
@@ -44,6 +44,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
         history_=state.mapping(state.array("f8", None)),
         stopped_=state.text(),
     )
+    _largest = LARGEST  # number of X
 
     _: KW_ONLY
     n_components: int | None = None
@@ -75,7 +76,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
     def _by_target(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, NDArray[np.intp]]:
         """The rows that have weight, their weights and their classes."""
         matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, dtype=FLOATS)
-        check_size("X", matrix)
+        check_size("X", matrix, self._largest)
         weights = check_weights(sample_weight, matrix.shape[0])
         codes = self._classes(y, weights)
         rows = np.flatnonzero(weights > 0)
@@ -84,7 +85,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
 
     def _classes(self, y: NDArray, weights: Array) -> NDArray[np.intp]:
         """Numbers of classes; a target of numbers is cut into ranges of equal weight."""
-        if type_of_target(y) == "continuous":
+        if y.dtype.kind == "f" and type_of_target(y) == "continuous":
             order = np.argsort(y, kind="stable")
             reached = np.cumsum(weights[order]) / weights.sum()
             # The last row of a value decides for all rows that have it.
@@ -327,6 +328,8 @@ class LargeMarginMetric(Metric):
     >>> machine.score(X[40:], y[40:]) > plain
     True
     """
+
+    _largest = 1e15  # the products of its images are in single precision, after steps that make them larger
 
     k: int = 3
     form: str = "triplets"
