@@ -235,7 +235,7 @@ def check_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[NDArray, Arr
     X, weights = X[weights > 0], weights[weights > 0]
     if len(X) < 2:
         raise EmpiriskError(f"A density needs more than one sample of positive weight, but X has n_samples={len(X)}.")
-    constant = np.flatnonzero(np.ptp(np.array([X.min(axis=0), X.max(axis=0)], dtype=np.float64), axis=0) < VANISHING)
+    constant = np.flatnonzero(np.subtract(X.max(axis=0), X.min(axis=0), dtype=np.float64) < VANISHING)
     if len(constant):
         raise EmpiriskError(
             f"Column {constant[0]} of X is constant, so that the density along it is not finite; drop "

@@ -24,7 +24,7 @@ RULES: dict[str, Any] = {
     "ensure_all_finite": "allow-nan",
     "accept_sparse": ["csr", "csc"],
 }
-LARGEST_TARGET = 1e150
+LARGEST_TARGET = 1e150  # the squares of larger ones are no numbers
 DATE_TYPES = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
 
 

@@ -9,6 +9,7 @@ from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
+from empirisk.kernels.tiles import slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import in_threads, look
 
@@ -174,7 +175,7 @@ class EuclideanSearch:
         if sparse.issparse(X):
             largest = float(abs(X).max())
         else:
-            largest = float(max(in_threads(lambda rows: max(X[rows].max(), -X[rows].min()), _parts(X))))
+            largest = float(max(in_threads(lambda rows: max(X[rows].max(), -X[rows].min()), slices(len(X), PART))))
         # Between the smallest and the largest power of two of which the inverse is a number too.
         self.unit = float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1], -1000, 1000))))
         self.rows = X.tocsr().astype(np.float64) / self.unit if sparse.issparse(X) else self._scaled(X)
@@ -209,7 +210,7 @@ class EuclideanSearch:
     def _scaled(self, X: NDArray) -> Array:
         """X in units, in float64; exactly, because the unit is a power of two."""
         out = np.empty(X.shape)
-        in_threads(lambda rows: np.divide(X[rows], self.unit, out=out[rows]), _parts(X))
+        in_threads(lambda rows: np.divide(X[rows], self.unit, out=out[rows]), slices(len(X), PART))
         return out
 
     def _find_by_tree(self, X: Array, count: int) -> Found:
@@ -231,7 +232,8 @@ class EuclideanSearch:
         return Found(squares[:, :count], places[:, :count], self.unit)
 
     def _find_dense(self, X: Array, count: int, dtype: Any) -> tuple[Array, NDArray[np.intp], NDArray[np.bool_]]:
-        centre = np.add.reduce(in_threads(lambda rows: self.rows[rows].sum(axis=0), _parts(self.rows))) / self._count
+        sums = in_threads(lambda rows: self.rows[rows].sum(axis=0), slices(len(self.rows), PART))
+        centre = np.add.reduce(sums) / self._count
         known, norms = _around(self.rows, centre, dtype)
         queries, own = _around(X, centre, dtype)
         wanted = min(count + EXTRA, self._count)
@@ -334,11 +336,6 @@ def _squared_differences(queries: Any, known: Any, places: NDArray[np.intp]) -> 
     return out
 
 
-def _parts(X: NDArray) -> list[slice]:
-    """Slices of the rows, for threads to share."""
-    return [slice(start, start + PART) for start in range(0, len(X), PART)]
-
-
 def _around(exact: Array, centre: Array, dtype: Any) -> tuple[NDArray, NDArray]:
     """Rows around a centre in another precision, and their squared norms."""
     out, norms = np.empty(exact.shape, dtype), np.empty(len(exact), dtype)
@@ -346,7 +343,7 @@ def _around(exact: Array, centre: Array, dtype: Any) -> tuple[NDArray, NDArray]:
     def run(rows: slice) -> None:
         centred(exact, centre, rows.start, min(rows.stop, len(exact)), out, norms)
 
-    in_threads(run, _parts(exact))
+    in_threads(run, slices(len(exact), PART))
     return out, norms
 
 

@@ -19,16 +19,12 @@ from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
 from empirisk.solvers.corners.kinks import spread_of
-from empirisk.solvers.corners.rounded_corners import RoundedCorners, rounded_start
+from empirisk.solvers.corners.rounded_corners import SHARPER, STEPS_A_ROUND, RoundedCorners, rounded_start
 from empirisk.solvers.newton.course import line_search
 
 Array = NDArray[np.float64]
 #: Columns whose normal matrix is factored in no time.
 COLUMNS = 1000
-#: A smaller factor takes more rounds, a larger one more steps in each.
-SHARPER = 5.0
-#: A round takes about five steps; so many mean that the steps lead nowhere.
-STEPS_A_ROUND = 30
 #: A step of less than this share of Newton's calls for another direction.
 SHORT = 0.1
 #: Entries of a design whose least squares cost less than one round.
