@@ -186,3 +186,25 @@ def test_wide_tables():
     wide = pl.DataFrame(random.normal(size=(100, 5000)), schema=[f"c{i}" for i in range(5000)])
     made = er.tables.TableEncoder(er.tables.understand(wide)).fit(wide)
     assert made.transform(wide).shape == (100, 5000)
+
+
+def test_columns_of_one_unit_are_scaled_alike():
+    """Pixels: a speck in a corner that is nearly always dark stays a small number; another column keeps its scale."""
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (200, 10)).astype(float)
+    pixels[0], pixels[1] = 0, 255
+    pixels[:, 9] = np.arange(200) == 7  # dark, but for one speck
+    table = pl.DataFrame({f"x{k}": column for k, column in enumerate(pixels.T)} | {"weight": random.normal(3, 9, 200)})
+    encoded = er.tables.TableEncoder(er.tables.understand(table, types={"x9": "number"})).fit_transform(table)
+    ratios = encoded[:, :10].std(axis=0) / pixels.std(axis=0)
+    assert np.allclose(ratios, ratios[0])
+    assert np.isclose(np.square(encoded[:, :10].std(axis=0)).mean(), 1)
+    assert np.isclose(encoded[:, 10].std(), 1)
+
+
+def test_few_columns_of_one_range_are_scaled_each_for_itself():
+    """Two truth values among numbers have a range in common, and no unit."""
+    random = np.random.default_rng(0)
+    table = pl.DataFrame({"a": [True, False] * 50, "b": [True] * 90 + [False] * 10, "c": random.normal(size=100)})
+    encoded = er.tables.TableEncoder(er.tables.understand(table)).fit_transform(table)
+    assert np.allclose(encoded.std(axis=0), 1)

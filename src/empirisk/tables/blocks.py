@@ -18,16 +18,20 @@ from empirisk import state
 Array = NDArray[np.float64]
 
 FAR = 1e100  # what comes of numbers near the largest float is kept finite, and its square too
+ALIKE = 8  # so many columns of one range are no accident: pixels, answers on one scale, indicators
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """Numbers in place of columns: missing ones become the median and a flag, all are centred and scaled.
 
+    Columns of one unit, such as pixels, are scaled alike: a rare speck in a corner is no large number.
+
     Attributes
     ----------
     middle, mean, scale : arrays
-        Median, mean and standard deviation of each column on the training rows.
+        Median, mean and standard deviation of each column on the training rows, or the root mean square of the
+        deviations where columns share a unit.
     flagged : array of int
         The columns that had missing values there.
     """
@@ -63,8 +67,11 @@ class Numbers:
         size = np.maximum(np.abs(filled).max(axis=0), np.finfo(float).tiny)
         mean = (filled / size).mean(axis=0) * size
         spread = np.sqrt(np.square(filled / size - mean / size).mean(axis=0)) * size
-        small = 10 * np.finfo(float).eps * size
-        return cls(middle, mean, np.where(spread > small, spread, 1.0), holes)
+        varies = spread > 10 * np.finfo(float).eps * size
+        alike = _of_one_unit(filled, varies)
+        top = spread.max(where=alike, initial=0.0)
+        spread[alike] = top * np.sqrt(np.square(spread[alike] / top).sum() / max(alike.sum(), 1))
+        return cls(middle, mean, np.where(varies, spread, 1.0), holes)
 
     def transform(self, X: Array) -> tuple[Array, Array]:
         """The scaled numbers and the flags of missing ones."""
@@ -73,6 +80,20 @@ class Numbers:
         with np.errstate(over="ignore"):
             scaled = np.clip((filled - self.mean) / self.scale, -FAR, FAR)
         return scaled, missing[:, self.flagged].astype(np.float64)
+
+
+def _of_one_unit(X: Array, varies: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The columns that begin where most do, if most of those that vary, and not a few, have one range.
+
+    >>> _of_one_unit(np.vander(np.array([0.0, 0.5, 1.0]), 10), np.arange(10) < 9).sum()
+    np.int64(9)
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    ranges, counts = np.unique(np.stack([low, high])[:, varies], axis=1, return_counts=True)
+    if counts.max(initial=0) < max(ALIKE, varies.sum() / 2):
+        return np.zeros_like(varies)
+    least, most = ranges[:, counts.argmax()]
+    return varies & (low == least) & (high <= most)
 
 
 DAY = 86_400_000_000  # microseconds
