@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.linalg import LinAlgError
 from scipy import sparse
 
-import empirisk as er
 from empirisk.linalg import single_precision
 from empirisk.linalg.design import DenseDesign, design_of
-from empirisk.linalg.single_precision import CoarseDesign, SingleFactor, coarse, single_suffices
+from empirisk.linalg.single_precision import CoarseDesign, coarse, single_suffices
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(3000, 70)) + 5.0
@@ -36,36 +34,6 @@ def test_only_dense_and_large_normal_matrices_beside_a_ridge_are_coarse():
     assert coarse(small, WEIGHTS[:100], 1e9) is small
     thin = design_of(sparse.csr_matrix(X), centre=False)
     assert coarse(thin, WEIGHTS, 1e9) is thin
-
-
-def test_a_factor_in_single_precision_solves_to_its_precision():
-    K = X[:300] @ X[:300].T / 70
-    root, ridge = RANDOM.uniform(0.5, 2.0, 300), RANDOM.uniform(1.0, 2.0, 300)
-    matrix = np.diag(ridge) + root[:, None] * K * root
-    for scale in (1.0, 1e60):  # float32 ends at 3e38
-        right = scale * RANDOM.normal(size=(300, 2))
-        factor = SingleFactor(K)
-        factor.renew(root, ridge)
-        np.testing.assert_allclose(factor.solve(right), np.linalg.solve(matrix, right), rtol=0, atol=1e-3 * scale)
-    factor.renew(None, 1.0)
-    np.testing.assert_allclose((K @ factor.solve(np.ones(300)) + factor.solve(np.ones(300))), 1.0, atol=1e-2)
-    with pytest.raises(LinAlgError, match="single precision"):
-        SingleFactor(-np.eye(3)).renew(None, 0.5)
-
-
-def test_a_factor_of_many_tiles_has_the_same_bits_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(single_precision, "ROWS", 16)
-    monkeypatch.setattr(single_precision, "STRIP", 64)
-    K = X[:301] @ X[:301].T / 70  # the last tile and the last strip are cut
-    right, found = RANDOM.normal(size=301), []
-    for threads in (1, 2, 5):
-        with er.config(threads=threads):
-            factor = SingleFactor(K)
-            factor.renew(None, 1.0)
-            found.append(factor.solve(right))
-    np.testing.assert_allclose(found[0], np.linalg.solve(K + np.eye(301), right), rtol=0, atol=1e-3)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_single_precision_suffices_beside_a_ridge_alone(monkeypatch):

@@ -14,6 +14,7 @@ from empirisk.contract.inputs import check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
+from empirisk.linalg.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 FLOATS = (np.float64, np.float32)
@@ -258,6 +259,7 @@ def least_variances(X: NDArray, weights: Array, floor: float) -> Array:
     return floor * (share @ (X - share @ X).astype(np.float64) ** 2)
 
 
+@single_threaded_blas()
 def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
     """log p_k(x) of every row under every Gaussian, n x k, from the differences to the means."""
     factors = np.linalg.cholesky(covariances)
@@ -279,6 +281,7 @@ def lower_quantile(values: Array, weights: Array, share: float) -> float:
     return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
 
 
+@single_threaded_blas()
 def draw(mean: Array, covariance: Array, count: int, random: np.random.Generator) -> Array:
     """Rows of a Gaussian."""
     return mean + random.normal(size=(count, len(mean))) @ np.linalg.cholesky(covariance).T

@@ -24,6 +24,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 
@@ -286,6 +287,7 @@ class KMeans(
             return nearest(design_of(self._mapped(X)), self.cluster_centers_)[0]
         return (self.squares_of_means_ - 2 * self._products(X)).argmin(axis=1).astype(np.int32)
 
+    @single_threaded_blas()
     def transform(self, X: Any) -> NDArray:
         """The distance of each row to each mean."""
         check_is_fitted(self)

@@ -19,6 +19,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_positive
 from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
 from empirisk.problem import Point, Problem
 
@@ -169,12 +170,13 @@ class MapsFeatures:
         check_finite("X", matrix, type(self).__name__)
         return matrix
 
+    @single_threaded_blas()
     def _products(self, X) -> Array:
         """<w, phi(x)> for every row and output."""
         if hasattr(getattr(self, "features_", None), "streamed"):
             return self.features_.products(X, np.atleast_2d(self.coef_).T)
         if not isinstance(getattr(self, "features_", None), Kernel):
-            return np.asarray(self._mapped(X) @ np.atleast_2d(self.coef_).T, dtype=np.float64)
+            return design_of(self._mapped(X)).dot(np.atleast_2d(self.coef_).T)
         return self._against_support(self._items(X), np.atleast_2d(self.dual_coef_).T)
 
     def _against_support(self, items: Any, weights: Array) -> Array:

@@ -1,15 +1,18 @@
-"""A fit that fails leaves the machine as it was."""
+"""A fit that fails leaves the machine as it was; one that succeeds has the same bits on any number of threads."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from empirisk.linalg.threads import single_threaded_blas
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """Method decorator: if ``fit`` raises, every attribute it set is put back."""
+    """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread."""
 
+    @single_threaded_blas()
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         before = dict(vars(machine))

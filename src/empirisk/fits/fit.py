@@ -22,7 +22,6 @@ from empirisk.certificate import Certificate, Status, combine
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
-from empirisk.linalg.blocks import SMALL as SMALL_BYTES
 from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
 from empirisk.problem import Point, Problem
 from empirisk.solvers import find
@@ -227,6 +226,7 @@ class Run:
         """The same run with its clock at zero."""
         return replace(self, begin=time.perf_counter())
 
+    @single_threaded_blas()
     def __call__(
         self,
         problems: list[Problem],
@@ -331,11 +331,8 @@ def solve(
 
 def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) -> Point:
     """What the solver finds, or the best point that it reported before it was stopped half-way."""
-    # Where every product is the work of one thread, BLAS is told so once, and not at each of them.
-    entries = int(np.prod(problem.design.shape))
-    held = single_threaded_blas() if entries * np.dtype(float).itemsize <= SMALL_BYTES else nullcontext()
     try:
-        with held, stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
+        with stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
             return solver.solve(problem, watch, start)
     except Stopped:
         watch.status = Status.INTERRUPTED if watch.interrupted() else Status.TIME

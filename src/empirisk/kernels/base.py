@@ -10,6 +10,7 @@ from scipy import sparse
 
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.items import Parts, as_matrix, size, take
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part
 
 if TYPE_CHECKING:
@@ -103,11 +104,13 @@ class Kernel(Part):
         self.learn(self.prepare(X))
         return self
 
+    @single_threaded_blas()
     def block(self, X: Any, Z: Any = None) -> NDArray:
         """The block k(x_i, z_j); Z is X if None."""
         A = self.prepare(X)
         return self.between(A) if Z is None else self.between(A, self.prepare(Z))
 
+    @single_threaded_blas()
     def diagonal(self, X: Any) -> NDArray:
         """k(x_i, x_i) for every item."""
         return self.norms(self.prepare(X))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads, single_threaded_blas
+from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
 TILE_BYTES = 1 << 20  # a tile stays in the second cache between the product and the formula
@@ -61,8 +61,7 @@ def fill(out: NDArray, formula: Finish, symmetric: bool, direct: bool = False) -
         if not direct:
             out[a, b] = work
 
-    with single_threaded_blas():
-        in_threads(run, tiles)
+    in_threads(run, tiles)
     return out
 
 

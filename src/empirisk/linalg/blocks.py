@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from empirisk.linalg.threads import in_threads, look
+from empirisk.linalg.threads import in_threads
 
 Result = TypeVar("Result")
 
@@ -15,8 +15,6 @@ Result = TypeVar("Result")
 BLOCK_BYTES, LARGEST_BLOCK, BLOCKS = 1 << 20, 1 << 22, 256
 #: Less than this is the work of one thread.
 SMALL = 1 << 21
-#: Less than this is done at once: no BLAS starts threads for so little, and arrangements would cost more than the work.
-TINY = 1 << 16
 #: Groups of blocks that threads take: more than there are threads, so that none waits long for the last one.
 GROUPS = 32
 #: What a step over the rows of vectors reads and writes for each row: about eight numbers.
@@ -42,9 +40,6 @@ def groups(rows: int, row_bytes: int) -> list[list[slice]]:
 
 def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> list[Result]:
     """function(group) for all groups, on no more threads than have enough to read."""
-    if rows * row_bytes <= TINY:
-        look()
-        return [function([slice(0, rows)])]
     return in_threads(function, groups(rows, row_bytes), 1 + rows * row_bytes // SMALL)
 
 

@@ -6,7 +6,9 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
+from empirisk.linalg import tiled
 from empirisk.linalg.design import Design
+from empirisk.linalg.threads import LONG
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
@@ -30,19 +32,31 @@ class Cholesky:
         scaled = matrix * self._scale[:, None] * self._scale
         scaled.flat[:: len(scaled) + 1] = 1.0
         self.ridge = 0.0
-        # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
-        self._factor, failed = lapack.dpotrf(scaled.T, lower=True, clean=False)
+        self._factor, failed = _lower(scaled)
         while failed or not (definite or self.ridge or self._factor.diagonal().min(initial=1.0) > PIVOT):
             self.ridge = max(LEAST_RIDGE, 10 * self.ridge)
             if self.ridge > 1:
                 raise LinAlgError("the matrix is not positive semidefinite")
             scaled.flat[:: len(scaled) + 1] = 1.0 + self.ridge
-            self._factor, failed = lapack.dpotrf(scaled.T, lower=True, clean=False)
+            self._factor, failed = _lower(scaled)
 
     def solve(self, right: Array) -> Array:
         """The solution of matrix x = right."""
         scale = self._scale if right.ndim == 1 else self._scale[:, None]
-        return scale * lapack.dpotrs(self._factor, scale * right, lower=True)[0]
+        return scale * lapack.dpotrs(self._factor, scale * right, lower=False)[0]
+
+
+def _lower(matrix: Array) -> tuple[Array, bool]:
+    """The transpose of the lower factor, and whether there is none; by all threads where that is worth their while."""
+    if len(matrix) < LONG:
+        # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
+        return lapack.dpotrf(matrix.T, lower=False, clean=False)
+    found, failed = matrix.copy(), False
+    try:
+        tiled.factor(found)
+    except LinAlgError:
+        failed = True
+    return found.T, failed
 
 
 def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "ColumnForm | RowForm":

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.threads import Stopped, single_threaded_blas
+from empirisk.linalg.threads import Stopped
 
 Array = NDArray[np.float64]
 #: Columns that are multiplied at a time: one pass over the data serves all of them, and equal eigenvalues are told
@@ -55,24 +55,23 @@ def leading(
     most = kept + DEPTH * BLOCK
     if most > size:
         raise ValueError(f"{count} leading pairs of {size} need more columns than the matrix has")
-    with single_threaded_blas():
-        V = _orthonormal(np.random.default_rng(0).normal(size=(size, kept)), np.empty((size, 0)))
-        AV = multiply(V)
+    V = _orthonormal(np.random.default_rng(0).normal(size=(size, kept)), np.empty((size, 0)))
+    AV = multiply(V)
+    values, S = _ritz(V, AV)
+    for _ in range(RESTARTS):
+        V, AV = V @ S[:, :kept], AV @ S[:, :kept]
+        residuals = AV - V * values[:kept]
+        # A product of n terms has a rounding that grows with their number.
+        bounds = np.maximum(TOLERANCE * np.abs(values[:kept]), np.sqrt(size) * ROUNDING * abs(values[0]))
+        found = np.linalg.norm(residuals, axis=0) <= bounds
+        if found[:count].all() or tell(np.maximum(values[:count], 0.0)):
+            break
+        try:
+            V, AV = _extended(multiply, V, AV, residuals[:, np.argsort(found, kind="stable")[:BLOCK]])
+        except Stopped:
+            break
         values, S = _ritz(V, AV)
-        for _ in range(RESTARTS):
-            V, AV = V @ S[:, :kept], AV @ S[:, :kept]
-            residuals = AV - V * values[:kept]
-            # A product of n terms has a rounding that grows with their number.
-            bounds = np.maximum(TOLERANCE * np.abs(values[:kept]), np.sqrt(size) * ROUNDING * abs(values[0]))
-            found = np.linalg.norm(residuals, axis=0) <= bounds
-            if found[:count].all() or tell(np.maximum(values[:count], 0.0)):
-                break
-            try:
-                V, AV = _extended(multiply, V, AV, residuals[:, np.argsort(found, kind="stable")[:BLOCK]])
-            except Stopped:
-                break
-            values, S = _ritz(V, AV)
-        return np.maximum(values[:count], 0.0), V[:, :count]
+    return np.maximum(values[:count], 0.0), V[:, :count]
 
 
 def _extended(multiply: Callable[[Array], Array], V: Array, AV: Array, extra: Array) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ does alone. After a fork the child has a pool of its own.
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ContextDecorator, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import cache
 from importlib import import_module
@@ -272,7 +272,7 @@ def _set_threads(numbers: list[int]) -> None:
     _free_to_set()
 
 
-class _SingleThread:
+class _SingleThread(ContextDecorator):
     """Holds BLAS to one thread while anybody wants it so."""
 
     def __init__(self):
@@ -312,8 +312,12 @@ class _SingleThread:
 _single_thread = _SingleThread()
 
 
-def single_threaded_blas() -> AbstractContextManager[None]:
-    """Inside, each matrix product uses one thread: the threads are ours."""
+def single_threaded_blas() -> _SingleThread:
+    """Inside a ``with`` block or a decorated function BLAS and LAPACK use one thread: the threads are ours.
+
+    Every public call that multiplies or factors holds them so: their bits depend on the number of their threads, and
+    beside other programs theirs wait for each other for minutes.
+    """
     return _single_thread
 
 

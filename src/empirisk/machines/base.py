@@ -19,6 +19,7 @@ from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
 from empirisk.fits.passes import hard_margins, merged
 from empirisk.linalg.design import Design
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.problem import Point, Problem
 
@@ -96,6 +97,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         """The problems that stand for the data, and the targets as validated."""
         raise NotImplementedError
 
+    @single_threaded_blas()
     def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Problems":
         """The equation as objects: the problems that `fit` would solve, one for each function that is learned.
 

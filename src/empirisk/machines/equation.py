@@ -16,6 +16,7 @@ from empirisk.contract.inputs import check_size, check_weights, class_weights, e
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg import blocks
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
 from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
@@ -221,6 +222,7 @@ class Classifier(ClassifierMixin, Equation):
         signs = np.where(self.codes_ == 0, np.nan, self.codes_)
         return loss, [blocks.rowwise(row.__getitem__, codes) for row in signs]
 
+    @single_threaded_blas()
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""
         f = self._scores(X)

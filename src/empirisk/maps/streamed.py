@@ -20,7 +20,7 @@ from empirisk.kernels.items import size, take, validated
 from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
 from empirisk.linalg.design import DenseDesign, Design
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
@@ -88,6 +88,7 @@ class StreamedMap(TransformerMixin, BaseEstimator):
     def _projected(self, raw: NDArray) -> NDArray:
         return raw if self.projection_ is None else project(raw, self.projection_.astype(raw.dtype, copy=False))
 
+    @single_threaded_blas()
     def transform(self, X: ArrayLike) -> NDArray:
         """phi(x) of each row."""
         check_is_fitted(self)
@@ -105,6 +106,7 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         columns = self.width if self.projection_ is None else self.projection_.shape[1]
         return np.array([f"{type(self).__name__.lower()}{j}" for j in range(columns)], dtype=object)
 
+    @single_threaded_blas()
     def products(self, X: Any, w: Array) -> Array:
         """phi(X) w, without keeping phi(X)."""
         check_is_fitted(self)
@@ -292,6 +294,7 @@ class Nystrom(StreamedMap):
     _: KW_ONLY
     random_state: Any = None
 
+    @single_threaded_blas()
     def fit(self, X: ArrayLike, y: Any = None) -> "Nystrom":
         """Choose the landmarks and factor their Gram matrix."""
         require_whole(self.rank, "rank", 1)
@@ -429,6 +432,7 @@ class RandomFourier(StreamedMap):
         self.rank = rank
         self.random_state = random_state
 
+    @single_threaded_blas()
     def fit(self, X: ArrayLike, y: Any = None) -> "RandomFourier":
         """Draw the frequencies."""
         require_whole(self.rank, "rank", 2)

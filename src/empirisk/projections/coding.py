@@ -9,7 +9,6 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.compiled import loop, plain
 from empirisk.linalg.design import DenseDesign
-from empirisk.linalg.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 #: Coordinate descent ends where no step is larger than this part of the largest product with an atom.
@@ -103,8 +102,7 @@ class Largest(Coding):
         self.count, self.soft = count, soft
 
     def fresh(self, products):
-        with single_threaded_blas():
-            inverse: Array = np.asarray(np.linalg.pinv(products.gram, hermitian=True), dtype=np.float64)
+        inverse: Array = np.asarray(np.linalg.pinv(products.gram, hermitian=True), dtype=np.float64)
         codes: NDArray = DenseDesign(products.crossed).dot(inverse)
         if self.count >= codes.shape[1]:
             return codes

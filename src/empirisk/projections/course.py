@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.contract.clock import Clock, Watch
-from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
+from empirisk.linalg.threads import Stopped, look, stopping
 
 Array = NDArray[np.float64]
 Attributes = Callable[[], dict[str, Any]]
@@ -109,7 +109,7 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
         if course.ended(value, lambda: fitted(best)) or settled:
             raise Stopped
 
-    with single_threaded_blas(), stopping(course.stops):
+    with stopping(course.stops):
         try:
             last = scaled(start / unit)[0]
             course.note(last)

@@ -203,6 +203,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
             raise EmpiriskError(f"init={self.init!r} must be 'rows' or an array of atoms.")
         return unit_length(atoms) if normed else np.array(atoms)
 
+    @single_threaded_blas()
     def transform(self, X: ArrayLike) -> NDArray:
         """The codes of each row, n x p."""
         check_is_fitted(self)
@@ -211,6 +212,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         codes = self._way(matrix.shape[1]).codes(products_of(design_of(matrix), atoms), None)
         return codes.astype(matrix.dtype, copy=False)
 
+    @single_threaded_blas()
     def inverse_transform(self, Z: ArrayLike) -> NDArray:
         """The rows z A that codes stand for.
 
@@ -274,11 +276,10 @@ class Atoms:
         codes = self._codes
         weighted = self._weights[:, None] * codes
         gram, sums = DenseDesign(codes).gram(self._weights), self._design.tdot(weighted).T
-        with single_threaded_blas():
-            if self._way.counted:
-                found = np.linalg.pinv(gram, hermitian=True) @ sums
-            else:
-                found = bounded_atoms(gram, sums, self.atoms)
+        if self._way.counted:
+            found = np.linalg.pinv(gram, hermitian=True) @ sums
+        else:
+            found = bounded_atoms(gram, sums, self.atoms)
         used = np.diag(gram) > 0
         self.atoms = np.where(used[:, None], found, self.atoms)
         if self._way.normed and self._way.counted:
@@ -290,11 +291,10 @@ class Atoms:
     def improve_one_by_one(self) -> None:
         """K-SVD: every atom with its codes, as the leading singular pair of what the other atoms leave over."""
         codes = self._codes
-        with single_threaded_blas():
-            for j in range(len(self.atoms)):
-                rows = np.flatnonzero(codes[:, j])
-                if len(rows):
-                    self._improve(j, rows)
+        for j in range(len(self.atoms)):
+            rows = np.flatnonzero(codes[:, j])
+            if len(rows):
+                self._improve(j, rows)
         self._replace(~codes.any(axis=0))
 
     def _improve(self, j: int, rows: NDArray[np.intp]) -> None:
@@ -324,9 +324,7 @@ class Atoms:
 
 def products_of(design: Design, atoms: Array, squares: Array | None = None) -> Products:
     """X A', A A' and |x|^2."""
-    with single_threaded_blas():
-        gram = atoms @ atoms.T
-    return Products(design.dot(atoms.T), gram, design.squared_rows() if squares is None else squares)
+    return Products(design.dot(atoms.T), atoms @ atoms.T, design.squared_rows() if squares is None else squares)
 
 
 def unit_length(atoms: Array) -> Array:

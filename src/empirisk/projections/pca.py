@@ -300,6 +300,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     # --- what it answers ----------------------------------------------------------------------------------------------
 
+    @single_threaded_blas()
     def transform(self, X: ArrayLike) -> NDArray:
         """The coordinates of each row along the directions."""
         check_is_fitted(self)
@@ -320,6 +321,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """Standard deviations to divide by; one where there is no variance at all."""
         return np.sqrt(np.where(self.explained_variance_ > 0, self.explained_variance_, 1.0))
 
+    @single_threaded_blas()
     def inverse_transform(self, Z: ArrayLike) -> NDArray:
         """The rows with these coordinates; behind a kernel, where there may be none, rows whose phi is near.
 
@@ -550,9 +552,8 @@ def principal(
     rounding = ROUNDING**2 * float(weights.sum()) * shift
     if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
-        with single_threaded_blas():
-            A = (X - design.shift) * np.sqrt(weights)[:, None]
-            _, values, vectors = linalg.svd(A, full_matrices=False, check_finite=False)
+        A = (X - design.shift) * np.sqrt(weights)[:, None]
+        _, values, vectors = linalg.svd(A, full_matrices=False, check_finite=False)
         spread = _cut(values**2, wanted, total)
         return spread, vectors[: len(spread)], total
     form = (Scatter if columns <= rows else RowProducts)(design, weights)
@@ -564,7 +565,7 @@ def principal(
     if columns <= rows:
         return spread, vectors.T, total
     # In order of decreasing values the factor Q keeps the directions, and it fills in where there is no variance left.
-    with single_threaded_blas(), stopping(lambda: False):  # what was found is worth one pass more
+    with stopping(lambda: False):  # what was found is worth one pass more
         right = linalg.qr(design.tdot(np.sqrt(weights)[:, None] * vectors), mode="economic", check_finite=False)[0]
     return spread, right.T, total
 
@@ -630,8 +631,7 @@ def decompose(
         overwrite_a=True,
         check_finite=False,
     )
-    with single_threaded_blas():
-        values, vectors = patiently(find, length)
+    values, vectors = patiently(find, length)
     values = _cut(np.maximum(values[::-1], 0.0), wanted, total)
     return values, vectors[:, ::-1][:, : len(values)]
 

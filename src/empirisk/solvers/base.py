@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from empirisk.certificate import Certificate, Proof, Status
-from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
 
@@ -184,8 +183,7 @@ class Watch:
         """The proof of a point, from memory if this very point was the last one to be proved."""
         if self._proof is not None and self._proof.point is point and self._proof.problem is problem:
             return self._proof
-        with single_threaded_blas():
-            return Proof(problem, point)
+        return Proof(problem, point)
 
 
 class Solver(Part):

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.linalg.columns import Array, Chosen, columns_of
-from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS, Solver, Watch, thinned
@@ -56,8 +55,7 @@ class CoordinateDescent(Solver):
     needs = (EXPLICIT, ONE_OUTPUT, SMOOTH_LOSS, NORMS)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        with single_threaded_blas():
-            return self._descent(problem, watch, start).run(problem, watch)
+        return self._descent(problem, watch, start).run(problem, watch)
 
     def _descent(self, problem: Problem, watch: Watch, start: Point | None) -> "Descent":
         """The descent that ended at the start, if it was on the same problem but for C; otherwise a new one."""

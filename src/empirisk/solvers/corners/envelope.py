@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
-from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
 from empirisk.solvers.corners.kinks import spread_of
@@ -297,8 +296,7 @@ class Envelope(Solver):
             if exact is not None and proofs(exact):
                 return exact
             return _rounds(Envelopes(problem, problem.origin() if start is None else start), proofs, watch)
-        with single_threaded_blas():
-            return _rounds(rounded_start(problem, watch, start), proofs, watch)
+        return _rounds(rounded_start(problem, watch, start), proofs, watch)
 
 
 def _rounds(state: Envelopes | RoundedCorners, proofs: Proofs, watch: Watch) -> Point:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,9 +118,6 @@ class Direction:
 
 class Course:
     """How Newton's method moves on one kind of problem: a subclass says where it starts and what a step is."""
-
-    #: Whether the matrices are so small that threads of the linear algebra cost more than they bring.
-    serial: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, watch: Watch):
         self.problem, self.watch = problem, watch

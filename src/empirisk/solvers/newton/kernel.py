@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram_factor import ScaledGram
-from empirisk.linalg.single_precision import SingleFactor, single_suffices
+from empirisk.linalg.single_precision import single_suffices
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
@@ -86,20 +86,20 @@ class FactoredSystem(System):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         self._K = cast(GramDesign, problem.design).matrix
-        self._factor: SingleFactor | ScaledGram | None = None
+        self._factor: ScaledGram | None = None
 
     def _prepare(self):
         if single_suffices(self._K, self.root, self.l2):
             try:
-                return self._renew(SingleFactor)
+                return self._renew(np.float32)
             except LinAlgError:
                 pass
-        return self._renew(ScaledGram)
+        return self._renew(np.float64)
 
-    def _renew(self, kind: type[SingleFactor] | type[ScaledGram]) -> None:
-        if not isinstance(self._factor, kind):
+    def _renew(self, dtype: Any) -> None:
+        if self._factor is None or self._factor.dtype != dtype:
             self._factor = None  # its memory first
-            self._factor = kind(self._K)
+            self._factor = ScaledGram(self._K, dtype)
         self._factor.renew(self.root, self.l2)
 
     def _invert(self, right, guess):

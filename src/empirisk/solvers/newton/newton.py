@@ -1,6 +1,5 @@
 """Newton's method (IRLS) with a line search, for smooth losses and smooth penalties."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.linalg import blocks
 from empirisk.linalg.factor import ColumnForm, ConjugateGradients, RowForm, normal_equations
-from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import (
     CURVED_PENALTY,
@@ -143,8 +141,7 @@ class Newton(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         course = self._course(problem, watch)
-        with single_threaded_blas() if course.serial else nullcontext():
-            return descend(course, self._start(course, start))
+        return descend(course, self._start(course, start))
 
     def _course(self, problem: Problem, watch: Watch) -> Course:
         """How to move: the kind of design and the number of outputs are the problem's business."""
@@ -186,8 +183,6 @@ def descend(course: Course, place: Place) -> Point:
 
 class Columns(Course):
     """One output on explicit columns, with a Hessian that is kept while it is good."""
-
-    serial = True
 
     def __init__(self, problem: Problem, watch: Watch):
         super().__init__(problem, watch)

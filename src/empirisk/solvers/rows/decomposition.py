@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from empirisk.certificate import Status
-from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import DUAL_QUADRATIC, KERNEL, ONE_OUTPUT, RIDGE, Proofs, Solver, Watch
@@ -56,8 +55,7 @@ def polish(state: DualIterate) -> bool:
         inside = np.flatnonzero(~held)
         if len(inside) < 1 + state.problem.intercept:
             break
-        with single_threaded_blas():  # starting threads takes longer than these small factorisations
-            direction = _direction(Q[np.ix_(inside, inside)], G[inside], state.problem.intercept)
+        direction = _direction(Q[np.ix_(inside, inside)], G[inside], state.problem.intercept)
         if direction is None or not np.any(direction):
             break
         length, first = _length(u[inside], direction, low[inside], high[inside])

@@ -1,0 +1,147 @@
+"""Cholesky factors of large matrices by tiles, in threads: the bits depend on the tiles, not on the threads.
+
+LAPACK's own threads would change them, and beside other programs they wait for each other. Its one-threaded routines
+work on each tile where it lies.
+"""
+
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, byref, c_char_p, c_double, c_float, c_int, c_void_p
+from functools import cache
+from threading import Event
+from typing import Any
+
+import numpy as np
+from numba.extending import get_cython_function_address
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+
+from empirisk.linalg.threads import PATIENCE, in_threads, look
+
+#: Rows and columns of a tile: products of smaller ones are slower, and of larger ones there are too few for threads.
+TILE = 256
+#: Rows or columns of the factor that a thread multiplies with a vector at once.
+STRIP = 1024
+
+
+def _routine(name: str, *kinds: Any) -> Callable[..., None]:
+    """A routine of BLAS or LAPACK, in SciPy's library; all arguments are addresses, and Python's lock is free."""
+    module = "scipy.linalg.cython_lapack" if name.endswith("potrf") else "scipy.linalg.cython_blas"
+    return CFUNCTYPE(None, *kinds)(get_cython_function_address(module, name))
+
+
+class _Routines:
+    """What is done to tiles of rows of a C-ordered matrix, whose transposes are what Fortran's routines see."""
+
+    def __init__(self, letter: str, number: Any):
+        self._number = number
+        text, one = c_char_p, c_void_p
+        self._potrf = _routine(letter + "potrf", text, one, one, one, one)
+        self._trsm = _routine(letter + "trsm", text, text, text, text, *[one] * 7)
+        self._gemm = _routine(letter + "gemm", text, text, *[one] * 11)
+
+    def subtract(self, tile: NDArray, left: NDArray, right: NDArray) -> None:
+        """tile -= left right'."""
+        rows, columns, depth = (byref(c_int(size)) for size in (*tile.shape, left.shape[1]))
+        minus, plus = byref(self._number(-1)), byref(self._number(1))
+        a, b, c = (part for matrix in (right, left, tile) for part in (_place(matrix),))
+        self._gemm(b"T", b"N", columns, rows, depth, minus, *a, *b, plus, *c)
+
+    def factor(self, tile: NDArray) -> None:
+        """The tile, a symmetric matrix, becomes its factor L, above which stays what was there."""
+        failed = c_int(0)
+        self._potrf(b"U", byref(c_int(len(tile))), *_place(tile), byref(failed))
+        if failed.value:
+            raise LinAlgError("the matrix is not positive definite to working precision")
+
+    def divide(self, tile: NDArray, factor: NDArray) -> None:
+        """Tile becomes tile L'^-1."""
+        rows, columns = (byref(c_int(size)) for size in tile.shape)
+        one = byref(self._number(1))
+        self._trsm(b"L", b"U", b"T", b"N", columns, rows, one, *_place(factor), *_place(tile))
+
+    def solve(self, x: NDArray, factor: NDArray, transposed: bool) -> None:
+        """X becomes L^-1 x, or L'^-1 x."""
+        rows, columns = (byref(c_int(size)) for size in x.shape)
+        way, one = b"T" if transposed else b"N", byref(self._number(1))
+        self._trsm(b"R", b"U", way, b"N", columns, rows, one, *_place(factor), *_place(x))
+
+
+def _place(matrix: NDArray) -> tuple[Any, Any]:
+    """Where a matrix begins, and how far apart its rows are."""
+    return c_void_p(matrix.ctypes.data), byref(c_int(matrix.strides[0] // matrix.itemsize))
+
+
+@cache
+def _routines(dtype: np.dtype) -> _Routines:
+    return _Routines("s", c_float) if dtype == np.float32 else _Routines("d", c_double)
+
+
+def factor(matrix: NDArray) -> None:
+    """The lower triangle of a C-ordered positive definite matrix becomes its factor L, with matrix = L L'.
+
+    A tile waits for what stands before it in its rows and in those of its columns, which another thread has begun to
+    compute already. Tiles above the diagonal are not touched.
+
+    >>> matrix = np.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> factor(matrix)
+    >>> np.tril(matrix)
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    routines, count = _routines(matrix.dtype), -(-len(matrix) // TILE)
+    spans = [slice(start, min(start + TILE, len(matrix))) for start in range(0, len(matrix), TILE)]
+    done = {(i, j): Event() for j in range(count) for i in range(j, count)}
+
+    def wait(tile: tuple[int, int]) -> None:
+        while not done[tile].wait(PATIENCE):
+            look()
+
+    def run(tile: tuple[int, int]) -> None:
+        i, j = tile
+        part = matrix[spans[i], spans[j]]
+        try:
+            if j:
+                wait((i, j - 1))
+                wait((j, j - 1))
+                before = slice(0, spans[j].start)
+                routines.subtract(part, matrix[spans[i], before], matrix[spans[j], before])
+            if i == j:
+                routines.factor(part)
+            else:
+                wait((j, j))
+                routines.divide(part, matrix[spans[j], spans[j]])
+        except BaseException:
+            for event in done.values():  # nobody waits for what will not come
+                event.set()
+            raise
+        done[tile].set()
+
+    in_threads(run, list(done))
+
+
+def solve(L: NDArray, right: NDArray) -> NDArray:
+    """The solution x of  L L' x = right,  for one or several right-hand sides, in the precision of L.
+
+    >>> solve(np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([8.0, 12.0]))
+    array([1., 2.])
+    """
+    x = np.array(right, L.dtype, order="C").reshape(len(right), -1)
+    routines = _routines(L.dtype)
+    strips = [slice(start, min(start + STRIP, len(L))) for start in range(0, len(L), STRIP)]
+
+    # Some columns by one thread, then what they leave of the other rows by all.
+    for strip in strips:
+        routines.solve(x[strip], L[strip, strip], transposed=False)
+
+        def lower(rows: slice, strip: slice = strip) -> None:
+            x[rows] -= L[rows, strip] @ x[strip]
+
+        in_threads(lower, strips[strip.stop // STRIP :] if strip.stop < len(L) else [])
+    for strip in reversed(strips):
+        routines.solve(x[strip], L[strip, strip], transposed=True)
+
+        def upper(rows: slice, strip: slice = strip) -> None:
+            x[rows] -= L[strip, rows].T @ x[strip]
+
+        in_threads(upper, strips[: strip.start // STRIP])
+    return x.reshape(right.shape)
