@@ -7,11 +7,15 @@ NumPy's).
 """
 
 import gc
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.targetconfig import TargetConfig
 from numba.extending import intrinsic
 from numba.np.linalg import dot_3_mm, ensure_blas
 
@@ -34,15 +38,56 @@ class _WithoutCollector(event.Listener):
             gc.enable()
 
 
+def _values(self: TargetConfig) -> dict[str, Any]:
+    """`TargetConfig.values`, which Numba asks for thousands of times and builds of 28 properties each time."""
+    return _defaults(type(self)) | self._values
+
+
+@cache
+def _defaults(kind: type[TargetConfig]) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
+
+
+class _Part(JITCodeLibrary):
+    """Code that only other code takes in: what takes it in is optimised and turned into machine code as a whole."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0  # what Numba takes for a function without a wrapper
+
+    @property
+    def codegen(self) -> "_Part":
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Nothing: the environment is for code that handles Python's objects."""
+
+
+class _Parts(Compiler):
+    """Compiles into a `_Part`."""
+
+    def define_pipelines(self) -> list:
+        state = self.state
+        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
 event.register("numba:compile", _WithoutCollector())
+TargetConfig.values = _values
 _njit: Any = njit  # its types do not know all of its options
 _ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER = {"no_cpython_wrapper": True, "pipeline_class": _Parts, **_ALL}
 loop = _njit(cache=True, **_ALL)
 #: For functions that only other compiled ones call: no wrapper for Python either, and no file of their own.
-inner = _njit(no_cpython_wrapper=True, **_ALL)
+inner = _njit(**_INNER)
 #: The same two for loops that make no arrays: without counts of references there is a quarter less to compile.
 plain_loop = _njit(cache=True, _nrt=False, **_ALL)
-plain = _njit(no_cpython_wrapper=True, _nrt=False, **_ALL)
+plain = _njit(_nrt=False, **_INNER)
 
 
 def loop_with(fastmath: set[str]) -> Any:
@@ -52,7 +97,7 @@ def loop_with(fastmath: set[str]) -> Any:
 
 def inner_with(fastmath: set[str]) -> Any:
     """`plain` with sums that may be reordered, or numbers that are known to be finite."""
-    return _njit(no_cpython_wrapper=True, fastmath=fastmath, _nrt=False, **_ALL)
+    return _njit(fastmath=fastmath, _nrt=False, **_INNER)
 
 
 @intrinsic
