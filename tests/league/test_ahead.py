@@ -16,7 +16,7 @@ SIZE = Size.of(X, Y, 2, 0)
 def test_what_machines_need_is_in_the_cache_when_the_process_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     with er.config(threads=2), Ahead() as ahead:
-        ahead.compile(["neighbours"], SIZE, X, Y)
+        ahead.compile([("neighbours", False)], {False: (SIZE, X, Y)})
         (process,) = ahead.running
         assert process.wait(timeout=120) == 0
     kept = [file.name for file in tmp_path.rglob("*.nbc")]
@@ -26,7 +26,7 @@ def test_what_machines_need_is_in_the_cache_when_the_process_ends(tmp_path, monk
 def test_a_process_ends_with_the_contest_and_leaves_no_file_half_way(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     with er.config(threads=2), Ahead() as ahead:
-        ahead.compile(["forest", "network"], SIZE, X, Y)
+        ahead.compile([("forest", False), ("network", False)], {False: (SIZE, X, Y)})
     (process,) = ahead.running
     assert process.wait(timeout=120) == 0
     assert not [file for file in tmp_path.rglob("*") if ".tmp." in file.name]
@@ -35,13 +35,13 @@ def test_a_process_ends_with_the_contest_and_leaves_no_file_half_way(tmp_path, m
 
 def test_one_thread_compiles_nothing_ahead():
     with er.config(threads=1), Ahead() as ahead:
-        ahead.compile(["neighbours"], SIZE, X, Y)
+        ahead.compile([("neighbours", False)], {False: (SIZE, X, Y)})
     assert ahead.running == []
 
 
 def test_the_first_loop_that_is_compiled_in_a_contest_starts_it_for_those_who_come_later(monkeypatch):
     asked = []
-    monkeypatch.setattr(Ahead, "compile", lambda self, names, size, X, y: asked.append((names, size.classes, len(X))))
+    monkeypatch.setattr(Ahead, "compile", lambda self, names, parts: asked.append((names, parts)))
 
     class Compiler(Listener):
         """Compiles a function while the first machine plays."""
@@ -51,4 +51,26 @@ def test_the_first_loop_that_is_compiled_in_a_contest_starts_it_for_those_who_co
                 njit(lambda x: x + 1)(1)
 
     er.learn("iris", machines=["logistic", "centroid"], listener=Compiler())
-    assert asked[0] == (["centroid", "logistic"], 3, 96)  # a cold machine asks again: nothing runs here
+    names, parts = asked[0]  # a cold machine asks again: nothing runs here
+    assert names == [("centroid", False), ("logistic", False)]
+    assert [(size.classes, len(X)) for size, X, _ in parts.values()] == [(3, 96)]
+
+
+def test_trees_are_compiled_for_codes_where_they_get_codes(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Ahead, "compile", lambda self, names, parts: asked.append((names, parts)))
+
+    class Compiler(Listener):
+        """Compiles a function while the first machine plays."""
+
+        def doing(self, what):
+            if what == "Always the most frequent class, fold 1 of 5":
+                njit(lambda x: x + 2)(1)
+
+    towns = np.array(["Ulm", "Bonn", "Trier"])[np.arange(60) % 3]
+    table = {"x": X[:, 0], "town": towns, "y": np.where(Y, "yes", "no")}
+    er.learn(table, "y", machines=["logistic", "boosting"], listener=Compiler())
+    names, parts = asked[0]
+    assert dict(names) == {"logistic": False, "boosting": True}
+    assert parts[True][0].codes == [1]
+    assert (parts[False][1].shape[1], parts[True][1].shape[1]) == (4, 2)

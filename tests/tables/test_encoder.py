@@ -110,11 +110,21 @@ def test_dates_become_parts():
 def test_texts_become_weights_of_words():
     texts = [f"the quick fox number {i} jumps over the lazy dog" for i in range(60)]
     table = {"t": [*texts, None], "n": list(range(61))}
-    made = encoder(table, max_words=5).fit(table)
+    made = encoder(table, max_words=5, max_letters=200).fit(table)
     X = made.transform({"t": ["fox dog unheard", None], "n": [0, 0]})
     assert column(made, "t: fox", X)[0] > 0
+    assert column(made, "t: …he…", X)[0] > 0
     assert X[1, [name.startswith("t:") for name in made.names_]].sum() == 0
-    assert sum(name.startswith("t:") for name in made.names_) == 5
+    assert sum(name.startswith("t:") and "…" not in name for name in made.names_) == 5
+
+
+def test_trees_get_words_and_no_letters():
+    texts = [" ".join(random.choice([f"word{i}" for i in range(3000)], 30)) for _ in range(600)]
+    table = {"t": texts, "c": random.choice(["a", "b"], 600).tolist()}
+    made = encoder(table).for_trees().fit(table)
+    assert sum(name.startswith("t:") for name in made.names_) == 1000
+    assert "c=a" in made.names_
+    assert made.texts_[0].letters is None
 
 
 def test_wide_thin_tables_are_sparse_and_the_same():

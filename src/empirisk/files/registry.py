@@ -22,6 +22,7 @@ RECORDS = {
     "Pruned": "empirisk.trees.prune",
     "maps.BoxCox": "empirisk.maps.recipes",
     "maps.Logarithm": "empirisk.maps.recipes",
+    "tables.Letters": "empirisk.tables.letters",
     "tables.Means": "empirisk.tables.words",
     "tables.Numbers": "empirisk.tables.blocks",
     "tables.Texts": "empirisk.tables.blocks",

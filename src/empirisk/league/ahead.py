@@ -9,7 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Any
@@ -42,22 +42,28 @@ class Ahead:
     Examples
     --------
     >>> with Ahead() as ahead:
-    ...     ahead.compile(["svm"], Size(20, 1, 1.0, 2, False, 0), np.arange(20.0)[:, None], np.arange(20) % 2)
+    ...     size = Size(20, 1, 1.0, 2, False, 0)
+    ...     ahead.compile([("svm", False)], {False: (size, np.arange(20.0)[:, None], np.arange(20) % 2)})
     """
 
     def __init__(self):
         self.running: list[subprocess.Popen] = []
 
-    def compile(self, names: Sequence[str], size: Size, X: Any, y: NDArray) -> None:
-        """Begin with the contestants of these names, the last first: that one is needed last."""
-        names = [name for name in names[::-1] if name not in UNKEPT]
-        count = min(len(names), settings().threads - 1, MOST)
+    def compile(self, names: Sequence[tuple[str, bool]], parts: Mapping[bool, tuple[Size, Any, NDArray]]) -> None:
+        """Begin with the contestants of these names, the last first: that one is needed last.
+
+        Beside each name stands which of the parts it learns from: the size of its table, and its rows.
+        """
+        few = {}
+        for codes, (size, X, y) in parts.items():
+            rows = sample(y, ROWS, size.seed, np.arange(len(y)))
+            few[codes] = size, X[rows], y[rows]
+        jobs = [(name, *few[codes]) for name, codes in names[::-1] if name not in UNKEPT]
+        count = min(len(jobs), settings().threads - 1, MOST)
         if count < 1 or not sys.executable:
             return
-        rows = sample(y, ROWS, size.seed, np.arange(len(y)))
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         for place in range(count):
-            job = (names[place::count], size, X[rows], y[rows])
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
                 stdin=subprocess.PIPE,
@@ -66,7 +72,7 @@ class Ahead:
                 env=environment,
             )
             self.running.append(process)
-            Thread(target=_send, args=(process, job), daemon=True).start()
+            Thread(target=_send, args=(process, jobs[place::count]), daemon=True).start()
 
     def __enter__(self) -> "Ahead":
         return self
@@ -77,10 +83,10 @@ class Ahead:
                 process.stdin.close()  # type: ignore[union-attr]
 
 
-def _send(process: subprocess.Popen, job: tuple) -> None:
-    """Hand the job over, and wait for the end of the process, so that nothing is left of it."""
+def _send(process: subprocess.Popen, jobs: list[tuple]) -> None:
+    """Hand the jobs over, and wait for the end of the process, so that nothing is left of it."""
     with suppress(OSError, ValueError):  # it has ended, or is to end
-        pickle.dump(job, process.stdin)  # type: ignore[arg-type]
+        pickle.dump(jobs, process.stdin)  # type: ignore[arg-type]
         process.stdin.flush()  # type: ignore[union-attr]
     process.wait()
 
@@ -90,11 +96,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the contest, which then closes the pipe
     if hasattr(os, "nice"):
         os.nice(POLITE)
-    names, size, X, y = pickle.load(sys.stdin.buffer)
+    jobs = pickle.load(sys.stdin.buffer)
     over = Event()
     Thread(target=lambda: (sys.stdin.buffer.read(), over.set()), daemon=True).start()
     with heard(Compiling(lambda: None, lambda: over.is_set() and os._exit(0))):
-        for contestant in (contestants(size.classes > 0, [name])[-1] for name in names):
+        for name, size, X, y in jobs:
+            contestant = contestants(size.classes > 0, [name])[-1]
             machines = [] if contestant.excuse(size) else [*contestant.quick(size), *contestant.machines(size)]
             for machine in machines[:1] + machines[1:][-1:]:  # settings differ most there
                 with suppress(Exception):  # the contest will say what is wrong

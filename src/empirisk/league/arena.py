@@ -35,7 +35,7 @@ class Arena:
     Attributes
     ----------
     encoders : dict
-        The encoder for machines that take codes of words (True), and for others (False).
+        The encoder for machines of trees (True), and for others (False).
     seconds : float
         The longest that an encoding took.
     """
@@ -52,6 +52,11 @@ class Arena:
         """Training rows of the first fold."""
         return len(self.folds[0][0])
 
+    @property
+    def two(self) -> bool:
+        """Whether trees get an encoding of their own."""
+        return self.encoders[True] is not self.encoder
+
     def part(self, rows: int) -> "Arena":
         """The first fold alone, with so many of its training rows at most, and enough rows that judge."""
         train, validation = self.folds[0]
@@ -65,7 +70,7 @@ class Arena:
 
     def has(self, number: int, codes: bool = False) -> bool:
         """Whether a fold is encoded already."""
-        return (number, codes) in self._kept
+        return (number, codes and self.two) in self._kept
 
     def fold(self, number: int, codes: bool = False) -> tuple[Any, NDArray, Any, NDArray]:
         """Encoded training rows, their targets, encoded validation rows, their targets."""
@@ -76,7 +81,7 @@ class Arena:
         return Pipeline([("table", self._encoded(number, reads_codes(machine))[0]), ("machine", machine)])
 
     def _encoded(self, number: int, codes: bool) -> tuple[Any, Any, NDArray, Any, NDArray]:
-        key = number, codes
+        key = number, codes and self.two
         if key not in self._kept:
             begin = time.perf_counter()
             train, validation = self.folds[number]

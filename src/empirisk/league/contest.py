@@ -142,7 +142,7 @@ class Contest:
     def __post_init__(self):
         self._doing = ""
         self._compiling, self._ahead = Compiling(self._compiles, self._too_late_to_compile), Ahead()
-        self._later: list[str] = []
+        self._later: list[Contestant] = []
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
         """Standings as they change. With a limit of time the strong and cheap come first, on few rows of a fold."""
@@ -155,8 +155,11 @@ class Contest:
         """Say so; what those who come later need is now being compiled too."""
         self.tell(f"{self._doing}: compiling, once")
         if not self._ahead.running:
-            arena = self._arenas[-1]
-            self._ahead.compile(self._later, self._size(arena), *arena.fold(0)[:2])
+            arena, names = self._arenas[-1], [(one.name, one.codes) for one in self._later]
+            parts = {
+                codes: (self._size(arena, codes), *arena.fold(0, codes)[:2]) for codes in {two for _, two in names}
+            }
+            self._ahead.compile(names, parts)
 
     def _too_late_to_compile(self) -> bool:
         return self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
@@ -218,10 +221,10 @@ class Contest:
         sizes: dict[bool, Size] = {}
         for turn, (place, contestant) in enumerate(order):
             waiting = len(order) - turn - 1
-            self._later = [later.name for _, later in order[turn + 1 :]]
+            self._later = [later for _, later in order[turn + 1 :]]
             patient = first and not contestant.early
             self._begin_turn(waiting + FURTHER_ROUNDS if patient else min(waiting, MOST_WAITING))
-            codes = contestant.codes and arena.encoders[True].codes
+            codes = contestant.codes and arena.two
             size = sizes[codes] = sizes.get(codes) or self._size(arena, codes)
             self._large = size.large
             excuse = contestant.excuse(size)

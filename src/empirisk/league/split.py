@@ -97,8 +97,8 @@ class Plan:
 
 
 def reads_codes(machine: Any) -> bool:
-    """Whether a machine knows which of its columns hold codes of words."""
-    return isinstance(machine.get_params().get("categorical_features"), list)
+    """Whether a machine is one of trees, which can be told which of its columns hold codes of words."""
+    return "categorical_features" in machine.get_params()
 
 
 @dataclass(frozen=True)

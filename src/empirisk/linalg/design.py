@@ -39,6 +39,11 @@ class Design:
     #: Whether A is known by its inner products alone, and w by the coefficients of its rows.
     implicit: ClassVar[bool] = False
 
+    @property
+    def entries(self) -> int:
+        """Numbers that a product with a vector reads."""
+        return self.shape[0] * self.shape[1]
+
     def dot(self, w: Array) -> Array:
         """A w, in float64."""
         raise NotImplementedError
@@ -330,6 +335,10 @@ class SparseDesign(Design):
     def __init__(self, X):
         self.X = X
         self.shape = X.shape
+
+    @property
+    def entries(self):
+        return self.X.nnz
 
     @lazy
     def by_row(self) -> sparse.csr_matrix:

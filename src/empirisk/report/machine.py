@@ -65,7 +65,7 @@ def effects(learned: Any) -> list[Any]:
 
 
 def words_of_texts(learned: Any) -> list[Any]:
-    """What the model says of test rows with a word of a text and without it, for machines that are no weighted sum."""
+    """What the model says of test rows with a word, or letters, of a text and without, for machines that are no sum."""
     classes, test, encoder = learned.classes, learned.test, learned.model.pipeline[0]
     if classes is not None and len(classes) != 2:
         return []
@@ -88,7 +88,12 @@ def words_of_texts(learned: Any) -> list[Any]:
         [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
         for word, count, mine, theirs in found[:IMPORTANT]
     ]
-    head = [Head("Word"), Head("Test rows", number=True), Head("With it", number=True), Head("Without", number=True)]
+    head = [
+        Head("Word, or letters"),
+        Head("Test rows", number=True),
+        Head("With it", number=True),
+        Head("Without", number=True),
+    ]
     what = learned.target if classes is None else f"probability of {named(learned, classes[1])}"
     return [Table(f"Words that go with the prediction (average {what})", head, rows)]
 

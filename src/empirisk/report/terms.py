@@ -74,9 +74,7 @@ def in_words(terms: Terms, place: int, positive: str | None, odds: bool) -> str:
     """What one weight does to a number, or to the second of two classes; ``odds`` where it adds to log odds."""
     weight, scale = float(terms.weights[0, place]), float(terms.scales[place])
     if np.isnan(scale):
-        return (
-            f"the word speaks for {'more' if weight > 0 else 'less'}" if positive is None else _side(weight, positive)
-        )
+        return f"speaks for {'more' if weight > 0 else 'less'}" if positive is None else _side(weight, positive)
     more = "where it holds" if scale == 1 else f"{number(scale)} more"
     if positive is None:
         return f"{more}: {number(abs(weight))} {'more' if weight > 0 else 'less'}"

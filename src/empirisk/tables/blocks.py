@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from empirisk import state
+from empirisk.tables.letters import Letters
 
 Array = NDArray[np.float64]
 
@@ -122,36 +123,48 @@ def date_parts(columns: list[pl.Series]) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """A column of text as weighted word counts (tf-idf).
+    """A column of text as weighted counts (tf-idf) of its words and of the groups of letters in them.
 
     Attributes
     ----------
     vectorizer : TfidfVectorizer or None
-        Fitted on the training rows; None where they held no word worth keeping.
+        Of the words, fitted on the training rows; None where they held no word worth keeping.
+    letters : Letters or None
+        Of the groups of letters.
     """
 
-    _state = state.State(vectorizer=state.maybe(state.part(TfidfVectorizer, width="width")))
+    _state = state.State(
+        vectorizer=state.maybe(state.part(TfidfVectorizer)),
+        letters=state.optional(state.maybe(state.part(Letters))),  # older files have none
+    )
 
     vectorizer: Any
+    letters: Letters | None = None
 
     @classmethod
-    def fit(cls, column: pl.Series, max_words: int) -> "Texts":
-        """Learn the words of the training rows, without those met once where there are many rows."""
+    def fit(cls, column: pl.Series, max_words: int, max_letters: int) -> "Texts":
+        """Learn from the training rows, without what is met once where there are many rows."""
         rows = column.fill_null("").to_list()
-        vectorizer = TfidfVectorizer(
-            sublinear_tf=True, strip_accents="unicode", max_features=max_words, min_df=2 if len(rows) >= 50 else 1
-        )
+        least = 2 if len(rows) >= 50 else 1
+        vectorizer = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=max_words, min_df=least)
+        letters = Letters.fit(rows, max_letters, least) if max_letters else None
         try:
-            return cls(vectorizer.fit(rows))
+            return cls(vectorizer.fit(rows), letters)
         except ValueError:  # scikit-learn's word for an empty vocabulary
-            return cls(None)
+            return cls(None, letters)
 
     def transform(self, column: pl.Series) -> sparse.csr_matrix:
-        """The weights of the words."""
-        if self.vectorizer is None:
-            return sparse.csr_matrix((len(column), 0))
-        return self.vectorizer.transform(column.fill_null("").to_list())
+        """The weights of the words, and of the letters."""
+        rows = column.fill_null("").to_list()
+        return sparse.hstack(
+            [sparse.csr_matrix((len(rows), 0)), *(part.transform(rows) for part in self._parts)], format="csr"
+        )
 
     def names(self) -> list[str]:
-        """The words."""
-        return [] if self.vectorizer is None else self.vectorizer.get_feature_names_out().tolist()
+        """The words, and the letters."""
+        words = [] if self.vectorizer is None else self.vectorizer.get_feature_names_out().tolist()
+        return words + ([] if self.letters is None else self.letters.names())
+
+    @property
+    def _parts(self) -> list[Any]:
+        return [part for part in (self.vectorizer, self.letters) if part is not None]

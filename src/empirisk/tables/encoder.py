@@ -16,6 +16,7 @@ from empirisk.tables.blocks import DATE_PARTS, WEEKDAYS, Numbers, Texts, date_pa
 from empirisk.tables.schema import Schema
 from empirisk.tables.words import OTHER, Means, Words
 
+TREE_WORDS = 1000  # of a column of text: trees look at every one of them, in every row
 MOST_OUTPUTS = 10  # classes up to which mean targets of words are used
 WIDE, THIN = 200, 0.2  # a table with more columns, of which fewer are filled, is kept sparse
 
@@ -43,7 +44,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Numbers are filled with the median, flagged where missing, centred and scaled. Dates become days, the phase of the
     year and of the day, and the weekday. Words become indicators of the frequent ones, rare and unseen ones sharing
     one; a column of more words than that also gives the mean target of each word, of other folds for training rows.
-    Texts become tf-idf weights of their words.
+    Texts become tf-idf weights of their words, and of the groups of two to four letters in them.
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What the columns hold, from `understand`.
     max_categories : int
         Most indicators of a column of words.
-    max_words : int
-        Most words of a column of text.
+    max_words, max_letters : int
+        Most words of a column of text, and most groups of letters; 0 for none of these.
     scale : bool
         Whether numbers are centred and scaled; trees do not need it.
     sparse : bool or "auto"
@@ -87,6 +88,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         _wrong_blocks,
         schema=state.part(Schema),
         codes=state.optional(state.flag()),  # older files have none
+        max_letters=state.optional(state.whole()),
         n_features_in_=state.size("columns"),
         numbers_=state.part(Numbers),
         words_=state.part(Words),
@@ -103,7 +105,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         schema: Schema,
         *,
         max_categories: int = 30,
-        max_words: int = 1000,
+        max_words: int = 5000,
+        max_letters: int = 5000,
         scale: bool = True,
         sparse: bool | str = "auto",
         codes: bool = False,
@@ -111,14 +114,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.schema = schema
         self.max_categories = max_categories
         self.max_words = max_words
+        self.max_letters = max_letters
         self.scale = scale
         self.sparse = sparse
         self.codes = codes
 
     def for_trees(self) -> "TableEncoder":
-        """The encoder that trees like: with codes, unless there are none, or texts make the table wide anyway."""
-        coded = self.schema.of_kind("category") and not self.schema.of_kind("text")
-        return clone(self).set_params(codes=True) if coded else self
+        """The encoder that trees like: with codes of categories, or fewer columns of text; itself where neither is."""
+        if self.schema.of_kind("text"):
+            return clone(self).set_params(max_words=min(self.max_words, TREE_WORDS), max_letters=0)
+        return clone(self).set_params(codes=True) if self.schema.of_kind("category") else self
 
     def categories(self) -> list[NDArray[Any] | None]:
         """For each of the numbers that is a code the words that it stands for; None for the others."""
@@ -154,15 +159,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array(self.names_, dtype=object)
 
     def _learn(self, X: Any, y: Any) -> Any:
-        if self.max_categories < 1 or self.max_words < 1:
-            raise EmpiriskError("max_categories and max_words must be at least 1.")
+        if min(self.max_categories, self.max_words, self.max_letters + 1) < 1:
+            raise EmpiriskError("max_categories and max_words must be at least 1, and max_letters at least 0.")
         frame = self.schema.features(X)
         rows = frame.height
         words = self._columns(frame, "category")
         least = 1 if rows < 50 else 2 if rows < 500 else max(3, rows // 2000)
         self.numbers_ = Numbers.fit(self._numbers(frame), self.scale)
         self.words_ = Words.fit(words, self.max_categories, least)
-        self.texts_ = tuple(Texts.fit(column, self.max_words) for column in self._columns(frame, "text"))
+        texts = self._columns(frame, "text")
+        self.texts_ = tuple(Texts.fit(column, self.max_words, self.max_letters) for column in texts)
         outputs = _outputs(y)
         crowded = [column.name for column in words if column.n_unique() > self.max_categories]
         self.many_ = crowded if outputs is not None else []

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+import empirisk as er
 from empirisk import certificate, losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.linalg import factor
@@ -95,3 +97,13 @@ def test_a_proof_is_remembered_for_its_own_point_only(monkeypatch):
     assert len(calls) == 1
     assert watch.proof(problem, other).certificate == verify(problem, other)
     assert len(calls) == 2
+
+
+def test_few_entries_in_many_columns_make_no_matrix(monkeypatch):
+    A = sparse.random(900, 1000, 0.003, random_state=0, format="csr")
+    y = np.where(A @ np.random.default_rng(0).normal(size=1000) > 0.1, 1, -1)
+    exact = er.LogisticRegression(C=10.0, tol=1e-9).fit(A.toarray(), y)
+    monkeypatch.setattr(newton, "normal_equations", None)  # nobody asks for it
+    fast = er.LogisticRegression(C=10.0, tol=1e-9).fit(A, y)
+    np.testing.assert_allclose(fast.coef_, exact.coef_, atol=1e-3)
+    assert fast.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-8)

@@ -31,6 +31,9 @@ Array = NDArray[np.float64]
 System = ColumnForm | RowForm | ConjugateGradients
 #: A normal matrix of so many rows is factored in about two seconds.
 DIRECT = 4096
+#: What factoring takes for a row cubed, a step of conjugate gradients takes for so many entries: some 60 products of
+#: four nanoseconds an entry, against size^3 / 3 multiplications at five in a nanosecond. Fewer entries make no odds.
+PRODUCTS, FEW = 4000, 100_000
 #: A factor is kept while each step promises at most this share of what the last one did; an expensive one for longer.
 KEEP, KEEP_COSTLY = 0.01, 0.3
 #: Steps remembered for corrections.
@@ -87,7 +90,9 @@ class Hessian:
     def _renew(self, place: Place) -> None:
         problem = self._problem
         curvatures = np.minimum(problem.curvatures(place.f), STEEPEST * problem.scale)
-        equations = normal_equations if min(problem.design.shape) <= DIRECT else ConjugateGradients
+        size = min(problem.design.shape)
+        direct = size <= DIRECT and size**3 <= PRODUCTS * max(problem.design.entries, FEW)
+        equations = normal_equations if direct else ConjugateGradients
         stiffness = problem.penalty.curvature(place.w)
         self.factor = equations(problem.design, curvatures, stiffness, problem.intercept)
         self._pairs = []
@@ -117,8 +122,9 @@ ROUNDING, PATIENCE = 1e-14, 3
 class Newton(Solver):
     """Newton steps  (R'' + A' diag(s loss'') A) step = -gradient, each with a line search.
 
-    The Hessian is factored by columns, or by rows when n < d; with thousands of both the step is found by conjugate
-    gradients. On long data the first steps are taken on every eighth row, whose Hessian then serves for all.
+    The Hessian is factored by columns, or by rows when n < d; with thousands of both, or few entries in many
+    columns, the step is found by conjugate gradients. On long data the first steps are taken on every eighth row, whose
+    Hessian then serves for all.
 
     Behind a kernel the steps are those of the coefficients beta of f = K beta + b: with W the curvatures s loss'', a
     step needs the factor of  l2 I + W^1/2 K W^1/2,  n x n, or conjugate gradients preconditioned by the same matrix for
