@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -255,12 +255,4 @@ def thinned(problem: Problem, rows_per_column: int = ROWS_PER_COLUMN) -> Problem
     # With fewer than a million numbers the whole problem is solved in the time that a start would save.
     if rows < THINNING * rows_per_column * (columns + 1) or rows * columns < 1 << 20:
         return None
-    every = slice(None, None, THINNING)
-    return replace(
-        problem,
-        C=problem.C * THINNING,
-        design=problem.design.rows(every),
-        y=problem.y[every],
-        weights=problem.weights[every],
-        rows=None,
-    )
+    return problem.part(slice(None, None, THINNING)).with_C(problem.C * THINNING)
