@@ -145,11 +145,7 @@ class Watch:
         self.record(seconds=time.perf_counter() - self.start, **values)
         if self.progress is not None and self.progress(self.iterations, point):
             self.status = Status.EARLY
-        if self.interrupted():
-            self.status = Status.INTERRUPTED
-        elif time.perf_counter() >= self.deadline:
-            self.status = Status.TIME
-        elif not self.status and self.iterations >= self.max_iter:
+        if not self.must_stop() and self.iterations >= self.max_iter:
             self.status = Status.ITERATIONS
         return bool(self.status)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,53 @@ NUMBERS = 10
 REGULARISED = L2_PART._replace(words=f"{L2_PART.words} for schedule='inverse_regularised'; 'inverse' does not")
 
 
+class Batches(Solver):
+    """Steps along the slopes of random batches, epoch after epoch; the best point after an epoch is the answer."""
+
+    aims_at_tol = False
+    #: A proof costs about an epoch: the next one is due after so many times as many of them.
+    proof_after = 1.5
+    batch: int
+    rate: float | None
+    random_state: int | None
+
+    def check(self) -> None:
+        """Raise a sentence if a parameter makes no sense."""
+        name = type(self).__name__
+        if not (isinstance(self.batch, Integral) and self.batch >= 1):
+            raise EmpiriskError(f"batch={self.batch!r} of {name} must be a whole number, at least 1.")
+        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
+            raise EmpiriskError(f"rate={self.rate!r} of {name} must be a positive number, or None.")
+
+    def limit(self, problem: Problem) -> int:
+        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
+        return min(max(self.iteration_limit, wanted), MOST_PASSES)
+
+    def training(self, problem: Problem, start: Point | None) -> Any:
+        """The weights on their way: ``epoch(random, watch)`` moves them, ``point()`` tells where they are."""
+        raise NotImplementedError
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        self.check()
+        random, training = np.random.default_rng(self.random_state), self.training(problem, start)
+        best, lowest, looked = problem.origin(), np.inf, 1
+        while True:
+            training.epoch(random, watch)
+            point = training.point()
+            objective = problem.primal(point)
+            if objective < lowest:
+                best, lowest = point, objective
+            if watch(point, objective=objective) or not np.isfinite(objective):
+                watch.status = watch.status or Status.STALLED
+                return best
+            if watch.iterations >= self.proof_after * looked:
+                looked = watch.iterations
+                if watch.proves(problem, best):
+                    return best
+
+
 @dataclass(eq=False, repr=False)
-class SGD(Solver):
+class SGD(Batches):
     """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
 
     The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
@@ -68,7 +113,6 @@ class SGD(Solver):
 
     #: Epochs; rates that fall by then change little.
     iteration_limit = 200
-    aims_at_tol = False
 
     batch: int = 32
     schedule: str = "auto"
@@ -83,41 +127,16 @@ class SGD(Solver):
         """A decay by the l2 strength needs one."""
         return (EXPLICIT, CONVEX, NORMS, *((REGULARISED,) if self.schedule == "inverse_regularised" else ()))
 
-    def limit(self, problem: Problem) -> int:
-        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
-        return min(max(self.iteration_limit, wanted), MOST_PASSES)
-
-    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        self._check()
-        generator = np.random.default_rng(self.random_state)
-        training = Training(problem, self, problem.origin() if start is None else start)
-        best, lowest, looked = problem.origin(), np.inf, 1
-        rows = np.arange(len(problem.y))
-        while True:
-            training.epoch(generator.permutation(rows) if self.shuffle else rows, watch)
-            point = training.point()
-            objective = problem.primal(point)
-            if objective < lowest:
-                best, lowest = point, objective
-            if watch(point, objective=objective) or not np.isfinite(objective):
-                watch.status = watch.status or Status.STALLED
-                return best
-            # A proof costs about an epoch: one after half as many again.
-            if watch.iterations >= 1.5 * looked:
-                looked = watch.iterations
-                if watch.proves(problem, best):
-                    return best
-
-    def _check(self) -> None:
-        if not (isinstance(self.batch, Integral) and self.batch >= 1):
-            raise EmpiriskError(f"batch={self.batch!r} of SGD must be a whole number, at least 1.")
+    def check(self) -> None:
+        super().check()
         if self.schedule not in ("auto", *SCHEDULES):
             known = ["auto", *SCHEDULES]
             raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {known}.")
         if self.adapt not in ADAPTATIONS:
             raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
-        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
-            raise EmpiriskError(f"rate={self.rate!r} of SGD must be a positive number, or None.")
+
+    def training(self, problem: Problem, start: Point | None) -> "Training":
+        return Training(problem, self, problem.origin() if start is None else start)
 
     @property
     def falling(self) -> str:
@@ -132,6 +151,7 @@ class Training:
 
     def __init__(self, problem: Problem, solver: SGD, start: Point):
         self.problem, self.batch, self.averaged = problem, int(solver.batch), solver.average
+        self.shuffled = solver.shuffle
         self.rows = compiled_rows(problem.design)
         total, penalty = float(problem.scale.sum()), problem.penalty
         self.relative = problem.scale * (len(problem.y) / total)
@@ -147,8 +167,10 @@ class Training:
         self.predictions = np.empty((self.batch, len(weights)))
         self.steps = 0
 
-    def epoch(self, order: Indices, watch: Watch) -> None:
-        """One pass over the rows in the given order, unless the watch says stop."""
+    def epoch(self, random: np.random.Generator, watch: Watch) -> None:
+        """One pass over the rows, in a new order where they are shuffled, unless the watch says stop."""
+        order = np.arange(len(self.problem.y))
+        order = random.permutation(order) if self.shuffled else order
         y, relative = self.problem.y[order], self.relative[order]
         for begin in range(0, len(order), self.batch):
             if watch.must_stop():
