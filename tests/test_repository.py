@@ -35,16 +35,14 @@ def test_import_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize("package", [er, er.plots], ids=lambda package: package.__name__)
-def test_type_checkers_see_the_names_that_are_there(package):
+def test_names_are_found_where_type_checkers_look_for_them(package):
     stub = Path(package.__file__).with_suffix(".pyi").read_text()
-    seen = {
-        alias.name: statement.module
-        for statement in ast.parse(stub).body
-        if isinstance(statement, ast.ImportFrom)
-        for alias in statement.names
-    }
-    homes = {name: home if "." in home else f"{package.__name__}.{home}" for name, home in package._HOMES.items()}
-    assert seen == {**homes, **dict.fromkeys(getattr(package, "_MODULES", ()), "empirisk")}
+    imports = [statement for statement in ast.parse(stub).body if isinstance(statement, ast.ImportFrom)]
+    seen = {alias.asname: statement.module for statement in imports for alias in statement.names}
+    assert seen == er.homes_of(package.__file__)
+    assert sorted(seen) == sorted(package.__all__)
+    for name, home in seen.items():
+        assert getattr(package, name) is getattr(import_module(home), name)
 
 
 @pytest.mark.parametrize("room", ["classifiers", "regressors", "perceptron"])

@@ -10,74 +10,24 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
+
+def homes_of(package: str) -> dict[str, str]:
+    """Where each public name of a package lives: what the stub beside its ``__init__`` says to type checkers.
+
+    >>> homes_of(er.plots.__file__)["roc"]
+    'empirisk.plots.scores'
+    """
+    with open(f"{package}i", encoding="utf-8") as stub:
+        return {line.split()[-1]: line.split()[1] for line in stub if line.startswith("from ")}
+
+
+_SEEN = homes_of(__file__)
 #: The modules that a user reaches as ``er.kernels``.
-_MODULES = (
-    "errors",
-    "evaluation",
-    "kernels",
-    "losses",
-    "maps",
-    "nets",
-    "penalties",
-    "plots",
-    "scales",
-    "selection",
-    "solvers",
-    "tables",
-    "theory",
-)
-
+_MODULES = tuple(name for name, home in _SEEN.items() if home == "empirisk")
 #: Where every other public name lives.
-_HOMES = {
-    "AdaBoostClassifier": "empirisk.trees.adaboost",
-    "BaggingClassifier": "empirisk.trees.bagging",
-    "BaggingRegressor": "empirisk.trees.bagging",
-    "BoostingClassifier": "empirisk.trees.boosting",
-    "BoostingRegressor": "empirisk.trees.boosting",
-    "Classifier": "empirisk.machines.equation",
-    "ContrastiveMetric": "empirisk.projections.metric",
-    "Dictionary": "empirisk.projections.dictionary",
-    "ElasticNet": "empirisk.machines.regressors",
-    "ForestClassifier": "empirisk.trees.forest",
-    "ForestRegressor": "empirisk.trees.forest",
-    "GaussianDensity": "empirisk.clusters.density",
-    "GaussianMixture": "empirisk.clusters.mixture",
-    "Hierarchical": "empirisk.clusters.hierarchical",
-    "Hyperplane": "empirisk.machines.geometry",
-    "KMeans": "empirisk.clusters.kmeans",
-    "KNNClassifier": "empirisk.machines.neighbors.machines",
-    "KNNRegressor": "empirisk.machines.neighbors.machines",
-    "LargeMarginMetric": "empirisk.projections.metric",
-    "Lasso": "empirisk.machines.regressors",
-    "LeastAbsolute": "empirisk.machines.regressors",
-    "LeastSquares": "empirisk.machines.regressors",
-    "LeastSquaresClassifier": "empirisk.machines.classifiers",
-    "LogisticRegression": "empirisk.machines.classifiers",
-    "NearestCentroid": "empirisk.machines.centroid",
-    "Network": "empirisk.nets.network",
-    "OneClassSVM": "empirisk.machines.oneclass",
-    "PCA": "empirisk.projections.pca",
-    "Perceptron": "empirisk.machines.perceptron",
-    "Regressor": "empirisk.machines.equation",
-    "Ridge": "empirisk.machines.regressors",
-    "SVM": "empirisk.machines.classifiers",
-    "SVR": "empirisk.machines.regressors",
-    "TreeClassifier": "empirisk.trees.tree",
-    "TreeRegressor": "empirisk.trees.tree",
-    "VoteClassifier": "empirisk.trees.votes",
-    "VoteRegressor": "empirisk.trees.votes",
-    "compare": "empirisk.evaluation.compare",
-    "config": "empirisk.settings",
-    "evaluate": "empirisk.evaluation.evaluate",
-    "learn": "empirisk.league.learn",
-    "load": "empirisk.files.models",
-    "luck": "empirisk.theory.luck",
-    "save": "empirisk.files.models",
-    "solve": "empirisk.fits.fit",
-}
+_HOMES = {name: home for name, home in _SEEN.items() if home != "empirisk"}
 
-
-__all__ = [*_MODULES, *_HOMES]
+__all__ = list(_SEEN)
 
 
 def __getattr__(name: str):

@@ -1,4 +1,4 @@
-"""The public names, as type checkers see them."""
+"""The public names and where they live, for type checkers and for ``__init__``, which reads them here."""
 
 from empirisk import errors as errors
 from empirisk import evaluation as evaluation
@@ -63,3 +63,5 @@ __version__: str
 __all__: list[str]
 _MODULES: tuple[str, ...]
 _HOMES: dict[str, str]
+
+def homes_of(package: str) -> dict[str, str]: ...

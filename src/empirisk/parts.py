@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -24,9 +25,11 @@ class Part(BaseEstimator):
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
 
-def by_name(classes: tuple[type[Part], ...]) -> dict[str, type[Part]]:
-    """The table from snake_case names to part classes."""
-    return {cls.name(): cls for cls in classes}
+def by_name(kind: type[Part], room: dict[str, Any]) -> dict[str, Any]:
+    """The table from snake_case names to the part classes of a room that can be made without arguments."""
+    found = [part for part in room.values() if isinstance(part, type) and issubclass(part, kind) and part is not kind]
+    ready = [part for part in found if all(one.default is not one.empty for one in signature(part).parameters.values())]
+    return {part.name(): part for part in ready}
 
 
 def resolve(value: Any, table: dict[str, type[Part]], argument: str, kind: type[Part]) -> Any:

@@ -96,6 +96,13 @@ class Problem:
         """The same problem at another C."""
         return replace(self, C=C)
 
+    def part(self, chosen: NDArray | slice, trained: NDArray | None = None) -> "Problem":
+        """The problem of some of the samples; with ``trained``, to be predicted with weights found on those samples."""
+        design = self.design.rows(chosen) if trained is None else self.design.seen_from(chosen, trained)
+        numbers = np.arange(len(self.y))[chosen] if isinstance(chosen, slice) else chosen
+        places = numbers if self.rows is None else self.rows[numbers]
+        return replace(self, design=design, y=self.y[chosen], weights=self.weights[chosen], rows=places)
+
     def origin(self) -> Point:
         """w = 0 and the best intercept for it."""
         b: Array | float = np.zeros(self.classes) if self.classes else 0.0

@@ -101,6 +101,7 @@ GONE = {
     "selection.Search": ("best_estimator_",),
     "KNNClassifier": ("ks_", "losses_"),
     "KNNRegressor": ("ks_", "losses_"),
+    "solvers.SGD": ("validation_fraction", "patience"),
 }
 
 #: Attributes that would make a loaded object touch the disk: the only value they may have. None is written in place of

@@ -273,14 +273,7 @@ def _part(problem: Problem, rows: NDArray, trained: NDArray | None = None) -> Pr
     kept = _standing_in(problem, rows)
     if len(kept) == 0:
         raise EmpiriskError("C='cv': a fold holds no row of some class or target; use fewer folds or a stratified cv.")
-    design = problem.design
-    return replace(
-        problem,
-        design=design.rows(kept) if trained is None else design.seen_from(kept, _standing_in(problem, trained)),
-        y=problem.y[kept],
-        weights=problem.weights[kept],
-        rows=kept if problem.rows is None else problem.rows[kept],
-    )
+    return problem.part(kept, None if trained is None else _standing_in(problem, trained))
 
 
 def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:

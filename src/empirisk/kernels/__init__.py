@@ -52,23 +52,7 @@ __all__ = [
     "require_kernel",
 ]
 
-NAMES = by_name(
-    (
-        Anova,
-        Diffusion,
-        ExpectedLikelihood,
-        Gaussian,
-        Laplacian,
-        Linear,
-        MeanEmbedding,
-        Polynomial,
-        Precomputed,
-        RandomWalk,
-        Spectrum,
-        Subsequence,
-        WeisfeilerLehman,
-    )
-)
+NAMES = by_name(Kernel, globals())
 
 
 def find(kernel: Any, argument: str = "kernel") -> Kernel:

@@ -26,24 +26,7 @@ __all__ = [
     "find",
 ]
 
-NAMES = by_name(
-    (
-        Absolute,
-        CrammerSinger,
-        EpsilonInsensitive,
-        Exponential,
-        Hinge,
-        Logistic,
-        Perceptron,
-        Power,
-        SoftHinge,
-        Softmax,
-        Squared,
-        SquaredAbsolute,
-        SquaredHinge,
-        ZeroOne,
-    )
-)
+NAMES = by_name(Loss, globals())
 
 
 def find(loss: str | Loss) -> Loss:

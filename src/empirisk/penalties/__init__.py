@@ -7,7 +7,7 @@ from empirisk.penalties.norms import L1, L2, ElasticNet, NoPenalty
 
 __all__ = ["L1", "L2", "ElasticNet", "GroupL1", "NoPenalty", "Penalty", "find"]
 
-NAMES = by_name((ElasticNet, GroupL1, L1, L2, NoPenalty))
+NAMES = by_name(Penalty, globals())
 
 
 def find(penalty: str | Penalty) -> Penalty:

@@ -1,4 +1,4 @@
-"""The views, as type checkers see them."""
+"""The views and where they live, for type checkers and for ``__init__``, which reads them here."""
 
 from empirisk.plots.animation import animate as animate
 from empirisk.plots.clusters import dendrogram as dendrogram

@@ -35,22 +35,8 @@ __all__ = [
     "find",
 ]
 
-NAMES = by_name(
-    (
-        ClosedForm,
-        CoordinateDescent,
-        Decomposition,
-        DoublyStochastic,
-        DualAscent,
-        Envelope,
-        GradientDescent,
-        InteriorPoint,
-        Perceptron,
-        Newton,
-        Proximal,
-        SGD,
-    )
-)
+NAMES = by_name(Solver, globals())
+del NAMES["early_stopping"]  # it is made around a solver, of which it changes the answer
 
 
 def find(solver: str | Solver) -> Solver:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -144,11 +144,7 @@ class Watch:
         self.record(seconds=time.perf_counter() - self.start, **values)
         if self.progress is not None and self.progress(self.iterations, point):
             self.status = Status.EARLY
-        if self.interrupted():
-            self.status = Status.INTERRUPTED
-        elif time.perf_counter() >= self.deadline:
-            self.status = Status.TIME
-        elif not self.status and self.iterations >= self.max_iter:
+        if not self.must_stop() and self.iterations >= self.max_iter:
             self.status = Status.ITERATIONS
         return bool(self.status)
 
@@ -253,12 +249,4 @@ def thinned(problem: Problem, rows_per_column: int = ROWS_PER_COLUMN) -> Problem
     # With fewer than a million numbers the whole problem is solved in the time that a start would save.
     if rows < THINNING * rows_per_column * (columns + 1) or rows * columns < 1 << 20:
         return None
-    every = slice(None, None, THINNING)
-    return replace(
-        problem,
-        C=problem.C * THINNING,
-        design=problem.design.rows(every),
-        y=problem.y[every],
-        weights=problem.weights[every],
-        rows=None,
-    )
+    return problem.part(slice(None, None, THINNING)).with_C(problem.C * THINNING)

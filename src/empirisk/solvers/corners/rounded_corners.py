@@ -7,7 +7,7 @@ method of multipliers), and tau shrinks.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -269,11 +269,7 @@ class RoundedCorners:
 
     def _on(self, near: Indices) -> "RoundedCorners":
         """The state on some rows, with the others straight; value and gradient at its point are the same."""
-        problem = self.problem
-        part = replace(
-            problem, design=problem.design.rows(near), y=problem.y[near], weights=problem.weights[near], rows=None
-        )
-        u = self.u[near]
+        part, u = self.problem.part(near), self.u[near]
         pull = Pull(self.correlations - part.design.tdot(u), self.imbalance - float(u.sum()))
         return RoundedCorners(part, Point(self.w, self.b), self.tau, [kink.centre[near] for kink in self.kinks], pull)
 

@@ -1,15 +1,15 @@
 """Doubly stochastic gradients: random samples, whose predictions are estimated from random columns of the kernel."""
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM, Solver, Watch
+from empirisk.solvers.base import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM, Watch
 from empirisk.solvers.rows.row_cache import gram
+from empirisk.solvers.stochastic.sgd import Batches
 
 Array = NDArray[np.float64]
 #: Samples that tell how stiff the kernel is: their eigenvalues take no time.
@@ -17,11 +17,9 @@ SAMPLE = 300
 #: Slopes at corners, and what columns left out add, do not fall on the way to the minimum: after so many steps the rate
 #: falls for them, as their root.
 HELD = 500
-#: Few samples make few steps in a pass: as many passes are made as it takes for these steps, up to a limit.
-LEAST_STEPS, MOST_PASSES = 5000, 2000
 
 
-class DoublyStochastic(Solver):
+class DoublyStochastic(Batches):
     """Stochastic gradient descent on beta, f = K beta + b, which never sees more than a small block of K.
 
     A step draws a batch I of samples and a set J of columns, estimates f_I = n/|J| K_IJ beta_J + b, and moves
@@ -53,7 +51,7 @@ class DoublyStochastic(Solver):
     needs = (KERNEL, ONE_OUTPUT, CONVEX, SQUARED_NORM)
 
     iteration_limit = 100
-    aims_at_tol = False
+    proof_after = 2.0  # it takes the whole kernel
 
     def __init__(self, batch: int = 64, columns: int = 2048, rate: float | None = None, random_state: int | None = 0):
         self.batch = batch
@@ -61,33 +59,13 @@ class DoublyStochastic(Solver):
         self.rate = rate
         self.random_state = random_state
 
-    def limit(self, problem: Problem) -> int:
-        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
-        return min(max(self.iteration_limit, wanted), MOST_PASSES)
+    def check(self) -> None:
+        super().check()
+        if not (isinstance(self.columns, Integral) and self.columns >= 1):
+            raise EmpiriskError(f"columns={self.columns!r} of DoublyStochastic must be a whole number, at least 1.")
 
-    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        self._check()
-        random = np.random.default_rng(self.random_state)
-        state = Descent(problem, self, start)
-        best, lowest = problem.origin(), np.inf
-        while True:
-            state.epoch(random, watch)
-            point = state.point()
-            objective = problem.primal(point)
-            if objective < lowest:
-                best, lowest = point, objective
-            if watch(point, objective=objective) or not np.isfinite(objective):
-                watch.status = watch.status or Status.STALLED
-                return best
-            if watch.iterations & (watch.iterations - 1) == 0 and watch.proves(problem, best):
-                return best
-
-    def _check(self) -> None:
-        for name, value in (("batch", self.batch), ("columns", self.columns)):
-            if not (isinstance(value, Integral) and value >= 1):
-                raise EmpiriskError(f"{name}={value!r} of DoublyStochastic must be a whole number, at least 1.")
-        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
-            raise EmpiriskError(f"rate={self.rate!r} of DoublyStochastic must be a positive number, or None.")
+    def training(self, problem: Problem, start: Point | None) -> "Descent":
+        return Descent(problem, self, start)
 
 
 class Descent:

@@ -1,6 +1,6 @@
 """Early stopping around any solver that goes step by step."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,14 +10,14 @@ from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Solver, Watch
-from empirisk.solvers.stochastic.sgd import Judge
 
 
+@dataclass(eq=False, repr=False)
 class EarlyStopping(Solver):
     """Another solver on a part of the rows, stopped when the loss of the other rows has not improved for a while.
 
     The best point for the held-out rows is the result, whatever its gap; the certificate says how far from the optimum
-    on all rows it is. `SGD` has this built in.
+    on all rows it is.
 
     Parameters
     ----------
@@ -40,17 +40,10 @@ class EarlyStopping(Solver):
 
     aims_at_tol = False
 
-    def __init__(
-        self,
-        solver: Any = "gradient_descent",
-        validation_fraction: float = 0.1,
-        patience: int = 5,
-        random_state: int = 0,
-    ):
-        self.solver = solver
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.random_state = random_state
+    solver: Any = "gradient_descent"
+    validation_fraction: float = 0.1
+    patience: int = 5
+    random_state: int = 0
 
     def refusal(self, problem: Problem) -> str:
         return self._inner().refusal(problem)
@@ -62,20 +55,22 @@ class EarlyStopping(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         held_out, rows = self._split(len(problem.y))
-        part = replace(
-            problem, design=problem.design.rows(rows), y=problem.y[rows], weights=problem.weights[rows], rows=None
-        )
-        judge = Judge(problem, held_out, self.patience, rows)
-        judge.best = part.origin()
+        part, test = problem.part(rows), problem.part(held_out, rows)
+        best, lowest, waited = part.origin(), np.inf, 0
         behind_a_kernel = problem.design.implicit  # w then has an entry for each row
         if behind_a_kernel and start is not None:
             start = Point(start.w[rows], start.b)
         inner = replace(watch, shared={}, history={}, progress=None)
 
         def look(iteration: int, point: Point) -> bool:
-            judge.note(Point(np.array(point.w), np.array(point.b)), np.inf, inner)  # some solvers go on in place
+            nonlocal best, lowest, waited
+            score = test.loss_sum(test.predict(point)) / float(test.scale.sum())
+            inner.record(validation=score)
+            waited += 1
+            if score < lowest:  # a copy: some solvers go on in place
+                best, lowest, waited = Point(np.array(point.w), np.array(point.b)), score, 0
             told = watch.progress is not None and watch.progress(iteration, point)
-            return told or inner.status == Status.EARLY
+            return told or waited >= self.patience
 
         inner.progress = look
         self._inner().solve(part, inner, start)
@@ -83,10 +78,10 @@ class EarlyStopping(Solver):
         if watch.status in ("", Status.CONVERGED, Status.STALLED):  # the optimum of a part is not that of all rows
             watch.status = Status.EARLY
         if not behind_a_kernel:
-            return judge.best
+            return best
         w = np.zeros(problem.width)
-        w[rows] = judge.best.w
-        return Point(w, judge.best.b)
+        w[rows] = best.w
+        return Point(w, best.b)
 
     def _inner(self) -> Solver:
         from empirisk.solvers import find  # the table of solvers knows this one too

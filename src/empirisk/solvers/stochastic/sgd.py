@@ -1,9 +1,9 @@
 """Mini-batch stochastic gradient descent."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,53 @@ NUMBERS = 10
 REGULARISED = L2_PART._replace(words=f"{L2_PART.words} for schedule='inverse_regularised'; 'inverse' does not")
 
 
-class SGD(Solver):
+class Batches(Solver):
+    """Steps along the slopes of random batches, epoch after epoch; the best point after an epoch is the answer."""
+
+    aims_at_tol = False
+    #: A proof costs about an epoch: the next one is due after so many times as many of them.
+    proof_after = 1.5
+    batch: int
+    rate: float | None
+    random_state: int | None
+
+    def check(self) -> None:
+        """Raise a sentence if a parameter makes no sense."""
+        name = type(self).__name__
+        if not (isinstance(self.batch, Integral) and self.batch >= 1):
+            raise EmpiriskError(f"batch={self.batch!r} of {name} must be a whole number, at least 1.")
+        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
+            raise EmpiriskError(f"rate={self.rate!r} of {name} must be a positive number, or None.")
+
+    def limit(self, problem: Problem) -> int:
+        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
+        return min(max(self.iteration_limit, wanted), MOST_PASSES)
+
+    def training(self, problem: Problem, start: Point | None) -> Any:
+        """The weights on their way: ``epoch(random, watch)`` moves them, ``point()`` tells where they are."""
+        raise NotImplementedError
+
+    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
+        self.check()
+        random, training = np.random.default_rng(self.random_state), self.training(problem, start)
+        best, lowest, looked = problem.origin(), np.inf, 1
+        while True:
+            training.epoch(random, watch)
+            point = training.point()
+            objective = problem.primal(point)
+            if objective < lowest:
+                best, lowest = point, objective
+            if watch(point, objective=objective) or not np.isfinite(objective):
+                watch.status = watch.status or Status.STALLED
+                return best
+            if watch.iterations >= self.proof_after * looked:
+                looked = watch.iterations
+                if watch.proves(problem, best):
+                    return best
+
+
+@dataclass(eq=False, repr=False)
+class SGD(Batches):
     """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
 
     The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
@@ -55,15 +101,10 @@ class SGD(Solver):
         Divides the step of each weight by the size of its gradients so far.
     average : bool, default False
         Whether to return the average of the weights over the steps; later steps count more.
-    validation_fraction : float, default 0
-        Share of the rows held out. Training then stops when their loss has not improved for ``patience`` epochs, and
-        the best point on them is returned.
-    patience : int, default 5
-        Epochs to wait for an improvement.
     shuffle : bool, default True
         Whether every epoch visits the samples in a new random order.
     random_state : int or None, default 0
-        Seed of the order and of the held-out rows.
+        Seed of the order.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> er.LogisticRegression(C=0.1, solver=er.solvers.SGD()).fit(X, X[:, 0] > 0).solver_
@@ -72,74 +113,30 @@ class SGD(Solver):
 
     #: Epochs; rates that fall by then change little.
     iteration_limit = 200
-    aims_at_tol = False
 
-    def __init__(
-        self,
-        batch: int = 32,
-        schedule: str = "auto",
-        rate: float | None = None,
-        adapt: str | None = None,
-        average: bool = False,
-        validation_fraction: float = 0.0,
-        patience: int = 5,
-        shuffle: bool = True,
-        random_state: int | None = 0,
-    ):
-        self.batch = batch
-        self.schedule = schedule
-        self.rate = rate
-        self.adapt = adapt
-        self.average = average
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.shuffle = shuffle
-        self.random_state = random_state
+    batch: int = 32
+    schedule: str = "auto"
+    rate: float | None = None
+    adapt: str | None = None
+    average: bool = False
+    shuffle: bool = True
+    random_state: int | None = 0
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """A decay by the l2 strength needs one."""
         return (EXPLICIT, CONVEX, NORMS, *((REGULARISED,) if self.schedule == "inverse_regularised" else ()))
 
-    def limit(self, problem: Problem) -> int:
-        wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
-        return min(max(self.iteration_limit, wanted), MOST_PASSES)
-
-    def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        self._check()
-        generator = np.random.default_rng(self.random_state)
-        held_out, rows = self._split(len(problem.y), generator)
-        training = Training(problem, self, problem.origin() if start is None else start, len(rows))
-        judge = Judge(problem, held_out, self.patience)
-        looked = 1
-        while True:
-            training.epoch(generator.permutation(rows) if self.shuffle else rows, watch)
-            point = training.point()
-            objective = problem.primal(point)
-            judge.note(point, objective, watch)
-            if watch(point, objective=objective) or not np.isfinite(objective):
-                watch.status = watch.status or Status.STALLED
-                return judge.best
-            # A proof costs about an epoch: one after half as many again.
-            if watch.iterations >= 1.5 * looked:
-                looked = watch.iterations
-                if watch.proves(problem, judge.best):
-                    return judge.best
-
-    def _check(self) -> None:
-        if not (isinstance(self.batch, Integral) and self.batch >= 1):
-            raise EmpiriskError(f"batch={self.batch!r} of SGD must be a whole number, at least 1.")
+    def check(self) -> None:
+        super().check()
         if self.schedule not in ("auto", *SCHEDULES):
             known = ["auto", *SCHEDULES]
             raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {known}.")
         if self.adapt not in ADAPTATIONS:
             raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
-        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
-            raise EmpiriskError(f"rate={self.rate!r} of SGD must be a positive number, or None.")
-        if not 0 <= self.validation_fraction < 1:
-            raise EmpiriskError(f"validation_fraction={self.validation_fraction!r} of SGD must lie in [0, 1).")
-        if not self.patience >= 1:
-            raise EmpiriskError(f"patience={self.patience!r} of SGD must be at least 1 epoch.")
+
+    def training(self, problem: Problem, start: Point | None) -> "Training":
+        return Training(problem, self, problem.origin() if start is None else start)
 
     @property
     def falling(self) -> str:
@@ -148,24 +145,13 @@ class SGD(Solver):
             return self.schedule
         return "constant" if self.adapt == "adagrad" else "inverse_root"
 
-    def _split(self, rows: int, generator: np.random.Generator) -> tuple[Indices, Indices]:
-        """Rows held out for validation, and rows to train on."""
-        if not self.validation_fraction:
-            return np.arange(0), np.arange(rows)
-        count = max(1, round(self.validation_fraction * rows))
-        if count >= rows:
-            raise EmpiriskError(
-                f"validation_fraction={self.validation_fraction!r} of SGD leaves none of {rows} rows to train on."
-            )
-        order = generator.permutation(rows)
-        return np.sort(order[:count]), np.sort(order[count:])
-
 
 class Training:
     """The weights on their way, one batch at a time."""
 
-    def __init__(self, problem: Problem, solver: SGD, start: Point, rows: int):
+    def __init__(self, problem: Problem, solver: SGD, start: Point):
         self.problem, self.batch, self.averaged = problem, int(solver.batch), solver.average
+        self.shuffled = solver.shuffle
         self.rows = compiled_rows(problem.design)
         total, penalty = float(problem.scale.sum()), problem.penalty
         self.relative = problem.scale * (len(problem.y) / total)
@@ -173,7 +159,7 @@ class Training:
         rate = solver.rate
         if rate is None:
             rate = self.adaptation.rate or usual_rate(problem, self.batch)
-        self.pace = Pace(float(rate), -(-rows // self.batch), penalty.l2 / total)
+        self.pace = Pace(float(rate), -(-len(problem.y) // self.batch), penalty.l2 / total)
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
         self.numbers = np.zeros(NUMBERS)
@@ -181,8 +167,10 @@ class Training:
         self.predictions = np.empty((self.batch, len(weights)))
         self.steps = 0
 
-    def epoch(self, order: Indices, watch: Watch) -> None:
-        """One pass over the rows in the given order, unless the watch says stop."""
+    def epoch(self, random: np.random.Generator, watch: Watch) -> None:
+        """One pass over the rows, in a new order where they are shuffled, unless the watch says stop."""
+        order = np.arange(len(self.problem.y))
+        order = random.permutation(order) if self.shuffled else order
         y, relative = self.problem.y[order], self.relative[order]
         for begin in range(0, len(order), self.batch):
             if watch.must_stop():
@@ -209,35 +197,6 @@ class Training:
         if self.problem.classes:
             return Point(np.ascontiguousarray(weights[:, :-1].T), weights[:, -1])
         return Point(weights[0, :-1], float(weights[0, -1]))
-
-
-class Judge:
-    """Keeps the best point: by the objective, or by the loss of held-out rows.
-
-    Where ``trained`` is given, the points have been found on those rows alone.
-    """
-
-    def __init__(self, problem: Problem, held_out: Indices, patience: int, trained: Indices | None = None):
-        self.part = None
-        if len(held_out):
-            whole, weights = problem.design, problem.weights[held_out]
-            design = whole.rows(held_out) if trained is None else whole.seen_from(held_out, trained)
-            self.part = replace(problem, design=design, y=problem.y[held_out], weights=weights, C=1.0, rows=None)
-        self.patience, self.waited = patience, 0
-        self.best, self.lowest = problem.origin(), np.inf
-
-    def note(self, point: Point, objective: float, watch: Watch) -> None:
-        """Look at the point of one epoch; without improvement for too long, the watch is told to stop."""
-        score = objective
-        if self.part is not None:
-            score = self.part.loss_sum(self.part.predict(point)) / float(self.part.weights.sum())
-            watch.record(validation=score)
-        if score < self.lowest:
-            self.best, self.lowest, self.waited = point, score, 0
-            return
-        self.waited += 1
-        if self.part is not None and self.waited >= self.patience and not watch.status:
-            watch.status = Status.EARLY
 
 
 def usual_rate(problem: Problem, batch: int) -> float:
