@@ -2,10 +2,13 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import current_thread, main_thread
+from typing import Any
 
 from empirisk.errors import EmpiriskError, TooLarge
 
@@ -100,6 +103,16 @@ def config(memory: int | str | None = None, threads: int | None = None, device: 
             device=before.device if device is None else device,
         )
     )
+
+
+@contextmanager
+def holding(variable: ContextVar[Any], value: Any) -> Iterator[Any]:
+    """The variable has the value in here, and then the one that it had before."""
+    before = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(before)
 
 
 def keep_to_one_thread() -> None:

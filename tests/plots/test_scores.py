@@ -199,7 +199,7 @@ def test_wrong_arguments_are_named(scores):
         (lambda: er.plots.roc(truth, chances, positive="eggs"), "positive='eggs' is not among the classes"),
         (lambda: er.plots.roc(["a"] * 3, [1, 2, 3]), "one score per row needs two"),
         (lambda: er.plots.roc(truth, np.full(200, np.nan)), "not finite"),
-        (lambda: er.plots.roc(truth, chances, sample_weight=np.zeros(200)), "none negative and not all zero"),
+        (lambda: er.plots.roc(truth, chances, sample_weight=np.zeros(200)), "sample_weight is zero for every row"),
         (lambda: er.plots.roc(truth, np.ones((200, 3))), "3 columns for 2 classes"),
         (lambda: er.plots.precision_recall(truth, chances, sample_weight=truth == "ham"), "holds no rows of class"),
         (lambda: er.plots.calibration(truth, 3 * chances), "between 0 and 1"),

@@ -6,18 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    ShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn import model_selection
 from sklearn.utils import check_random_state
 
 from empirisk.errors import EmpiriskError
@@ -56,13 +45,13 @@ def make_splits(
     if classes and cv != "loo" and groups is None:
         _check_class_sizes(cv, y)
     if cv == "loo":
-        splitter = LeaveOneOut() if groups is None else LeaveOneGroupOut()
+        splitter = model_selection.LeaveOneOut() if groups is None else model_selection.LeaveOneGroupOut()
         return _pairs(splitter, y, groups)
     if isinstance(cv, str):
         count = 1 if cv == "holdout" else 10 if repeats is None else int(repeats)
         rules = {"n_splits": count, "test_size": float(test_size), "random_state": random}
-        free = StratifiedShuffleSplit(**rules) if classes else ShuffleSplit(**rules)
-        return _pairs(free if groups is None else GroupShuffleSplit(**rules), y, groups)
+        free = model_selection.StratifiedShuffleSplit(**rules) if classes else model_selection.ShuffleSplit(**rules)
+        return _pairs(free if groups is None else model_selection.GroupShuffleSplit(**rules), y, groups)
     splits: list[Split] = []
     for _ in range(repeats or 1):
         splits += _pairs(_k_folds(int(cv), classes, groups is not None, random.randint(2**31)), y, groups)
@@ -71,10 +60,10 @@ def make_splits(
 
 def _k_folds(k: int, classes: bool, grouped: bool, seed: int) -> Any:
     kinds = {
-        (True, False): StratifiedKFold,
-        (False, False): KFold,
-        (True, True): StratifiedGroupKFold,
-        (False, True): GroupKFold,
+        (True, False): model_selection.StratifiedKFold,
+        (False, False): model_selection.KFold,
+        (True, True): model_selection.StratifiedGroupKFold,
+        (False, True): model_selection.GroupKFold,
     }
     return kinds[classes, grouped](k, shuffle=True, random_state=seed)
 
@@ -116,7 +105,7 @@ def _in_time(
         return [_before(order[:cut], order[cut:], moments)]
     if not isinstance(cv, Integral):
         raise EmpiriskError(f"cv={cv!r} does not go with time=; give a number of folds or 'holdout'.")
-    pairs = _pairs(TimeSeriesSplit(int(cv)), order, None)
+    pairs = _pairs(model_selection.TimeSeriesSplit(int(cv)), order, None)
     return [_before(order[train], order[test], moments) for train, test in pairs]
 
 

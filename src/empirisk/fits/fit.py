@@ -5,7 +5,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -24,6 +24,7 @@ from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
 from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
 from empirisk.problem import Point, Problem
+from empirisk.settings import holding
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
@@ -88,33 +89,22 @@ class Fit:
 _batch: ContextVar[threading.Event | None] = ContextVar("batch", default=None)
 
 
-@contextmanager
-def as_batch() -> Iterator[threading.Event]:
+def as_batch() -> AbstractContextManager[threading.Event]:
     """Fits in here are parts of one piece of work: Ctrl-C ends it as a whole, by KeyboardInterrupt.
 
     The event tells them to end, whichever thread of the pool they run in; a batch within a batch listens to the outer
     one.
     """
-    stop = _batch.get() or threading.Event()
-    before = _batch.set(stop)
-    try:
-        yield stop
-    finally:
-        _batch.reset(before)
+    return holding(_batch, _batch.get() or threading.Event())
 
 
 #: Whether Ctrl-C was pressed in the fit that this code is part of.
 _pressed: ContextVar[Callable[[], bool] | None] = ContextVar("pressed", default=None)
 
 
-@contextmanager
-def listening_to(question: Callable[[], bool]) -> Iterator[None]:
+def listening_to(question: Callable[[], bool]) -> AbstractContextManager[Any]:
     """Fits in here end when the answer is yes, and leave Ctrl-C to whoever asks."""
-    before = _pressed.set(question)
-    try:
-        yield
-    finally:
-        _pressed.reset(before)
+    return holding(_pressed, question)
 
 
 @contextmanager

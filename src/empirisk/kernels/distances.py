@@ -8,16 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
+from empirisk.kernels import tiles
 from empirisk.kernels.compiled import Formula
-from empirisk.kernels.tiles import (
-    DENSE_ENOUGH,
-    dense,
-    density,
-    dtype_of,
-    products,
-    require_same_columns,
-    squared_norms,
-)
 from empirisk.lazy import lazy
 
 SAMPLE = 64  # rows: any point among the data will do as a centre
@@ -60,7 +52,7 @@ class Packed:
             raise EmpiriskError("X holds values so small that squared widths vanish; scale its columns.")
         wide = np.empty((A.shape[0], A.shape[1] + 2), A.dtype)
         np.subtract(A, centre, out=wide[:, :-2])
-        norms = scale * squared_norms(wide[:, :-2])
+        norms = scale * tiles.squared_norms(wide[:, :-2])
         if norms.max(initial=0.0) > np.finfo(A.dtype).max / 8:
             raise EmpiriskError("X holds values so large that squared distances overflow; scale its columns.")
         wide[:, :-2] *= A.dtype.type(np.sqrt(2 * scale))
@@ -85,14 +77,14 @@ class Exponents:
     """-scale |a_i - b_j|^2; B is A if None. Either may be packed."""
 
     def __init__(self, A: Any, B: Any, scale: float, centre: NDArray | None):
-        self.symmetric, self.scale, self.dtype = B is None, scale, dtype_of(A)
+        self.symmetric, self.scale, self.dtype = B is None, scale, tiles.dtype_of(A)
         B = A if B is None else B
-        require_same_columns(A, B)
-        self.thin = all(sparse.issparse(part) and density(part) < DENSE_ENOUGH for part in (A, B))
+        tiles.require_same_columns(A, B)
+        self.thin = all(sparse.issparse(part) and tiles.density(part) < tiles.DENSE_ENOUGH for part in (A, B))
         if self.thin:
             self.A, self.B = A, B
-            left = scale * squared_norms(A)
-            self.norms = (left, left if self.symmetric else scale * squared_norms(B))
+            left = scale * tiles.squared_norms(A)
+            self.norms = (left, left if self.symmetric else scale * tiles.squared_norms(B))
         else:
             self.B = packed(B, scale, centre)
             self.A = self.B if self.symmetric else packed(A, scale, self.B.centre)
@@ -121,7 +113,7 @@ class Exponents:
                 np.fill_diagonal(tile[:, rows.start - columns.start :], 0)
             finish(tile)
 
-        return products(self.A, None if self.symmetric else self.B, out, end)
+        return tiles.products(self.A, None if self.symmetric else self.B, out, end)
 
 
 def packed(A: Any, scale: float, centre: NDArray | None) -> Packed:
@@ -130,6 +122,6 @@ def packed(A: Any, scale: float, centre: NDArray | None) -> Packed:
         if centre is None or A.centre is centre or np.array_equal(A.centre, centre):
             return A
         A = A.points
-    A = dense(A)  # a sparse table with many entries multiplies faster so
+    A = tiles.dense(A)  # a sparse table with many entries multiplies faster so
     middle = robust_centre(A) if centre is None else centre
     return Packed.of(A, scale, middle if middle is not None else np.zeros(A.shape[1], A.dtype))

@@ -1,7 +1,7 @@
 """Items of kernels: columns of tables, and prepared items, which have a length and can be indexed by rows."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
+from empirisk.settings import holding
 
 
 def is_frame(X: Any) -> bool:
@@ -150,14 +151,9 @@ class Objects:
 _validated: ContextVar[bool] = ContextVar("validated", default=False)
 
 
-@contextmanager
-def validated() -> Iterator[None]:
+def validated() -> AbstractContextManager[Any]:
     """Rows that kernels get in here are known to be finite: whoever says so has looked."""
-    before = _validated.set(True)
-    try:
-        yield
-    finally:
-        _validated.reset(before)
+    return holding(_validated, True)
 
 
 def as_matrix(X: Any, allow_sparse: bool = True, name: str = "X") -> Any:

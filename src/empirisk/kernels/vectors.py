@@ -10,22 +10,11 @@ from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
+from empirisk.kernels import tiles
 from empirisk.kernels.base import Kernel, is_number, require_positive, require_whole, text
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
-from empirisk.kernels.tiles import (
-    DENSE_ENOUGH,
-    density,
-    differences,
-    dtype_of,
-    fill,
-    integer_power,
-    products,
-    require_same_columns,
-    result,
-    squared_norms,
-)
 
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
 FLOORS = {np.float32: 128.0, np.float64: 4096.0}  # norms up to here cost exponents only their last digits
@@ -44,20 +33,20 @@ class InnerProduct(Kernel):
 
     def between(self, A, B=None, out=None):
         formula = self.formula(A, A if B is None else B)
-        return products(A, B, out, self._finish) if formula is None else formula.block(out, B is None)
+        return tiles.products(A, B, out, self._finish) if formula is None else formula.block(out, B is None)
 
     def _finish(self, rows: slice, columns: slice, tile: NDArray) -> None:
         tile += tile.dtype.type(self.constant)
-        integer_power(tile, int(self.degree))
+        tiles.integer_power(tile, int(self.degree))
 
     def formula(self, A, B):
         if issparse(A) or issparse(B):
             return None
-        require_same_columns(A, B)
-        return Formula(POLYNOMIAL, A, B, dtype_of(A), degree=int(self.degree), constant=float(self.constant))
+        tiles.require_same_columns(A, B)
+        return Formula(POLYNOMIAL, A, B, tiles.dtype_of(A), degree=int(self.degree), constant=float(self.constant))
 
     def norms(self, A):
-        return ((squared_norms(A) + self.constant) ** int(self.degree)).astype(dtype_of(A))
+        return ((tiles.squared_norms(A) + self.constant) ** int(self.degree)).astype(tiles.dtype_of(A))
 
     def linear_part(self, A, beta):
         return A.T @ np.asarray(beta, dtype=np.float64) if self.degree == 1 else None
@@ -144,7 +133,7 @@ class Stationary(Kernel):
         return float(np.median(distances) or np.median(distances[distances > 0]))
 
     def norms(self, A):
-        return np.ones(size(A), dtype_of(A))
+        return np.ones(size(A), tiles.dtype_of(A))
 
     def _scale(self) -> float:
         if not isinstance(self.width, str):
@@ -217,7 +206,7 @@ class Gaussian(Stationary):
         return exponents.formula(EXPONENTIAL, floor=floor, bound=float(np.log(floor / largest)), share=share)
 
     def pack(self, A):
-        thin = issparse(A) and density(A) < DENSE_ENOUGH
+        thin = issparse(A) and tiles.density(A) < tiles.DENSE_ENOUGH
         return A if thin else packed(A, self._exponent(), self._centre(A))
 
     def _exponent(self) -> float:
@@ -289,15 +278,15 @@ def _distances(exponents: Exponents, factor: float, exponential: bool) -> Formul
 def _manhattan(A: NDArray, B: NDArray | None, out: NDArray | None, factor: float, exponential: bool) -> NDArray:
     """factor sum_k |a_ik - b_jk|, or its exponential."""
     others = A if B is None else B
-    require_same_columns(A, others)
+    tiles.require_same_columns(A, others)
 
     def formula(rows: slice, columns: slice, tile: NDArray) -> None:
-        differences(np.ascontiguousarray(A[rows]), np.ascontiguousarray(others[columns].T), tile)
+        tiles.differences(np.ascontiguousarray(A[rows]), np.ascontiguousarray(others[columns].T), tile)
         tile *= tile.dtype.type(factor)
         if exponential:
             np.exp(tile, out=tile)
 
-    return fill(result(len(A), len(others), dtype_of(A), out), formula, B is None)
+    return tiles.fill(tiles.result(len(A), len(others), tiles.dtype_of(A), out), formula, B is None)
 
 
 class Anova(Kernel):

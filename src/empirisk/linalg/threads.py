@@ -6,8 +6,8 @@ does alone. After a fork the child has a pool of its own.
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ContextDecorator, contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import Context, ContextVar, copy_context
 from functools import cache
 from importlib import import_module
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from empirisk.settings import CORES, keep_to_one_thread, settings
+from empirisk.settings import CORES, holding, keep_to_one_thread, settings
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -44,14 +44,9 @@ def _never() -> bool:
 _flag: ContextVar[Callable[[], bool]] = ContextVar("stop", default=_never)
 
 
-@contextmanager
-def stopping(flag: Callable[[], bool]) -> Iterator[None]:
+def stopping(flag: Callable[[], bool]) -> AbstractContextManager[Any]:
     """Work in here is given up, by `Stopped`, soon after the flag says True: the user or the clock wants it to end."""
-    before = _flag.set(flag)
-    try:
-        yield
-    finally:
-        _flag.reset(before)
+    return holding(_flag, flag)
 
 
 def look() -> None:

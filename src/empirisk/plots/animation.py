@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 
 from empirisk.clusters.kmeans import KMeans
 from empirisk.clusters.mixture import GaussianMixture
+from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
 from empirisk.plots.fits import is_replayable
@@ -130,8 +131,7 @@ def animate(
     'Film'
     """
     style.checked_choice("kind", kind, KINDS)
-    if not (isinstance(frames, (int, np.integer)) and frames >= 1):
-        raise EmpiriskError(f"frames={frames!r} must be a whole number, at least 1.")
+    check_count("frames", frames)
     if not (isinstance(fps, (int, np.integer)) and 1 <= fps <= 50):
         raise EmpiriskError(f"fps={fps!r} must be a whole number of frames in a second, from 1 to 50.")
     path = None if file is None else Path(file)

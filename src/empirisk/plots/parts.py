@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from empirisk import losses as parts
+from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Loss
 from empirisk.plots import style
@@ -283,8 +284,7 @@ def importance(
     ['income', 'age']
     """
     means, spread, named = _importances_of(values, deviations, names)
-    if not (isinstance(most, (int, np.integer)) and most >= 1):
-        raise EmpiriskError(f"most={most!r} must be a whole number, at least 1.")
+    check_count("most", most)
     order = np.argsort(-means, kind="stable")[:most]
     axes = style.canvas(axes, (6.4, 1.3 + 0.27 * len(order)))
     axes.barh(

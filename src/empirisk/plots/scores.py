@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
 
+from empirisk.contract.arguments import check_count
+from empirisk.contract.inputs import check_weights
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
@@ -48,14 +50,7 @@ def answers(
             f"truth of shape {known.shape} and predictions of shape {said.shape} must be as long as each other, "
             "with at least one row."
         )
-    return known, said, _weights(sample_weight, len(known))
-
-
-def _weights(sample_weight: ArrayLike | None, rows: int) -> Array:
-    weights = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.any():
-        raise EmpiriskError(f"sample_weight must hold {rows} numbers, none negative and not all zero.")
-    return weights
+    return known, said, check_weights(sample_weight, len(known))
 
 
 def numbers(truth: Any, predictions: ArrayLike | None, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
@@ -119,7 +114,7 @@ def scored(
         columns = {wanted: given if wanted == names[1] else -given}
     else:
         columns = _by_column(given, names, positive)
-    weights = _weights(sample_weight, len(known))
+    weights = check_weights(sample_weight, len(known))
     return [_against_others(name, known == name, values, weights) for name, values in columns.items()]
 
 
@@ -391,8 +386,7 @@ def calibration(
     """
     curves = scored(truth, probabilities, positive, sample_weight, decisions=False)
     style.checked_choice("cut", cut, CUTS)
-    if not (isinstance(bins, (int, np.integer)) and bins >= 1):
-        raise EmpiriskError(f"bins={bins!r} must be a whole number, at least 1.")
+    check_count("bins", bins)
     if any(one.scores.min() < 0 or one.scores.max() > 1 for one in curves):
         raise EmpiriskError("probabilities must lie between 0 and 1; use er.plots.roc for scores of another kind.")
     axes = _rates(axes, curves)

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk import state
+from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.members import check_table
 from empirisk.contract.meta import Delegating
@@ -264,8 +265,7 @@ class L1Selection(Columns, MetaEstimatorMixin, BaseEstimator):
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "L1Selection":
         """Fit to all rows and to random halves of them, and count."""
-        if not isinstance(self.n_samples, (int, np.integer)) or self.n_samples < 0:
-            raise EmpiriskError(f"n_samples={self.n_samples!r} must be a whole number, 0 or more.")
+        check_count("n_samples", self.n_samples, 0)
         if not 0.5 < self.threshold <= 1:
             raise EmpiriskError(f"threshold={self.threshold!r} must lie above 0.5, and be 1 at most.")
         table = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=np.float64)
