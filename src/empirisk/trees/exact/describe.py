@@ -26,7 +26,7 @@ def scale_for(reach, weight):
 
 
 @plain
-def describe_classes(state, node, keys, rows, slots, total, value):
+def describe_classes(state, node, keys, rows, slots, labels, total, value):
     """Sums of a node of classes, its impurity, and whether it is pure.
 
     Writes the weight and sums to ``total``, the class shares to ``value``; to the node its impurity, the slack of gains
@@ -41,7 +41,7 @@ def describe_classes(state, node, keys, rows, slots, total, value):
         if slots is None:
             total[1] += rows[row, 1]
         else:
-            total[1 + slots[row, 0]] += rows[row, 1]
+            total[1 + labels[row]] += rows[row, 1]
     factor, share = 1.0, 0.0
     if slots is None:
         factor = 2.0
@@ -101,9 +101,9 @@ def describe_means(state, node, keys, rows, y, total, value):
 
 
 @plain
-def describe_median(state, node, keys, rows, y, places, ordered, total, value):
+def describe_median(state, node, keys, rows, median, total, value):
     """As `describe_means`, for one output predicted by its median; ``keys`` are in the order of y."""
-    start, stop, unit = node.start, node.stop, state.unit
+    start, stop, unit, places, ordered, y = node.start, node.stop, state.unit, median[0], median[1], median[2]
     low, high = y[keys[start] & ROW, 0], y[keys[stop - 1] & ROW, 0]
     for k in range(3):
         total[k] = 0.0

@@ -4,10 +4,10 @@ Every column keeps its keys sorted within the node: a node is the same range ``s
 divides each range in place, keeping the order.
 
 What the rows are to be divided by decides which code is compiled: ``slots`` are None where there is one response and
-gains are those of its variance, else the sums that a row adds to, (n_rows, n_entries); ``y`` are the outputs of a
-regression, None for classes; ``median`` are, for the absolute criterion, the place of each row in the order of y within
-its node, and the responses in that order; ``in_left`` marks the ranks of categories that go left, None where there are
-none.
+gains are those of its variance, else the sums that a row adds to, (n_rows, n_entries). Of three, one is not None:
+``labels`` are the classes; ``y`` the outputs of a regression by means; ``median``, for the absolute criterion, the
+place of each row in the order of y within its node, the responses in that order, and y. ``in_left`` marks the ranks of
+categories that go left, None where there are none.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.compiled import draw, loop, plain, plain_loop
+from empirisk.linalg.compiled import draw, inner, loop, plain
 from empirisk.linalg.threads import in_threads, workers
 from empirisk.settings import require
 from empirisk.trees.exact.describe import BITS, describe_classes, describe_means, describe_median
@@ -44,9 +44,9 @@ Array = NDArray[np.float64]
 LARGE_NODE = 1 << 18  # values in a node from which its columns are shared among threads
 PATIENCE = 1 << 25  # values looked at between two returns to Python
 ROOM = 1 << 10  # nodes to start with
-FIRST_LANE = np.int64(0)  # the room of the thread that grows
-OPEN, NEXT, DIVIDE, SCAN, SETTLE = range(5)  # phases
-DONE, DIVIDE_LARGE, SCAN_LARGE, FULL, PAUSE = range(5)  # why `grow` returned
+FIRST, ALONE = np.arange(2)  # the share of the thread that grows, where it has no others
+OPEN, DIVIDE, SCAN, SETTLE = range(4)  # phases
+DONE, SHARE, FULL, PAUSE = range(4)  # why `grow` returned
 
 #: The rules: deepest node; most leaves, or 0: no limit, and nodes are split depth first; columns looked at; words in
 #: the largest set of categories; the criterion; least whole-number weight of a child, least gain; what a whole-number
@@ -99,139 +99,127 @@ class Growth(NamedTuple):
 
 
 @loop
-def grow(growth, slots, y, median, in_left):
+def grow(growth, slots, labels, y, median, in_left, lane, lanes):
     """Grow until no node waits, or there is work for threads, or room or patience ends; says which.
 
-    Growing goes on where it stood with the next call.
+    Growing goes on where it stood with the next call. One of ``lanes`` threads that share the work calls with its
+    number, the one that grows with -1.
     """
-    state, keys, columns, nodes, looked = growth.state[0], growth.keys, growth.columns, growth.nodes, 0
-    goes_left, scratch, width = growth.goes_left, growth.scratch[0], len(growth.columns)
+    state, nodes, looked = growth.state[0], growth.nodes, 0
+    if lane >= 0:
+        share(growth, slots, median, in_left, lane, lanes)
+        return SHARE
     while True:
         if state.phase == OPEN:
-            root = nodes[0]
-            root.start = root.depth = 0
-            root.stop = keys.shape[1]
-            # The last row of keys is the order of y where there is one, which the median needs.
-            state.alive = describe(growth, slots, y, median, keys[-1], state.children, state.child)
-            state.nodes = state.leaves = 1
-            state.phase = SCAN
-        elif state.phase == NEXT:
-            if state.waiting == 0 or (state.max_leaves > 0 and state.leaves >= state.max_leaves):
-                return DONE
-            if state.nodes + 2 > len(nodes) or state.words + 2 * state.set_words > len(growth.category_bits):
-                return FULL
-            if looked > state.patience:
-                return PAUSE
-            state.node = pop(state, nodes)
-            node, left = nodes[state.node], state.nodes
-            described = divide_node(growth, node)
-            state.children = left
-            state.child = 1
-            state.nodes = left + 2
+            described, divided = len(growth.keys) - 1, state.nodes > 0
+            if divided:
+                if state.waiting == 0 or (state.max_leaves > 0 and state.leaves >= state.max_leaves):
+                    return DONE
+                if state.nodes + 2 > len(nodes) or state.words + 2 * state.set_words > len(growth.category_bits):
+                    return FULL
+                if looked > state.patience:
+                    return PAUSE
+                state.node = pop(state, nodes)
+                described = divide_node(growth, nodes[state.node])
+            else:
+                nodes[0].stop = growth.keys.shape[1]
+            state.children = state.nodes
+            state.child = 1 if divided else 0
+            state.nodes += 1 + state.child
             state.leaves += 1
             state.alive = 0
-            for child in range(2):
-                state.alive |= describe(growth, slots, y, median, keys[described], left + child, child) << child
-            if state.alive > 0:
-                state.phase = DIVIDE
-        elif state.phase == DIVIDE:
-            state.phase = SCAN
-            node = nodes[state.node]
-            size = (node.stop - node.start) * width
-            looked += size
-            if size >= state.large:
-                return DIVIDE_LARGE
-            for column in range(width):
-                if column != node.column:
-                    partition(keys[column], node.start, node.stop, goes_left, scratch)
-        elif state.phase == SCAN:
-            if state.child < 0:
-                state.phase = NEXT
-            elif (state.alive >> state.child) & 1:
-                state.phase = SETTLE
-                node = nodes[state.children + state.child]
-                choose_columns(state, keys, columns, growth.random, node)
-                if (node.stop - node.start) * state.chosen >= state.large:
-                    return SCAN_LARGE
-                for place in range(state.chosen):
-                    scan_column(growth, slots, median, in_left, columns[place].chosen, FIRST_LANE)
-            else:
-                state.child -= 1
-        else:
-            settle(state, columns, nodes, growth.values, growth.category_bits, in_left)
+            for child in range(state.child + 1):
+                number, keys, total = state.children + child, growth.keys[described], growth.sums[child]
+                node, value, pure = nodes[number], growth.value[number], True
+                node.feature = node.left = node.category_start = -1
+                node.threshold = np.nan
+                node.missing_left = 0
+                node.gain = 0.0
+                # One of the three is there: the others are not compiled.
+                if labels is not None:
+                    pure = describe_classes(state, node, keys, growth.rows, slots, labels, total, value)
+                if y is not None:
+                    pure = describe_means(state, node, keys, growth.rows, y, total, value)
+                if median is not None:
+                    pure = describe_median(state, node, keys, growth.rows, median, total, value)
+                node.weight = total[0] * state.unit
+                if not (pure or node.depth >= state.max_depth or total[0] < 2 * state.least):
+                    state.alive |= 1 << child
+            state.phase = DIVIDE if divided and state.alive > 0 else SCAN
+        elif state.phase == SETTLE:
+            settle(state, growth.columns, nodes, growth.values, growth.category_bits, in_left)
             state.child -= 1
             state.phase = SCAN
-
-
-@plain
-def describe(growth, slots, y, median, keys, number, child):
-    """Describe a new node, as yet a leaf; returns 1 if it may be split, else 0."""
-    state, node, rows, total, value = (
-        growth.state[0],
-        growth.nodes[number],
-        growth.rows,
-        growth.sums[child],
-        growth.value,
-    )
-    node.feature = node.left = node.category_start = -1
-    node.threshold = np.nan
-    node.missing_left = 0
-    node.gain = 0.0
-    if median is not None:
-        pure = describe_median(state, node, keys, rows, y, median[0], median[1], total, value[number])
-    elif y is not None:
-        pure = describe_means(state, node, keys, rows, y, total, value[number])
-    else:
-        pure = describe_classes(state, node, keys, rows, slots, total, value[number])
-    node.weight = total[0] * state.unit
-    return 0 if pure or node.depth >= state.max_depth or total[0] < 2 * state.least else 1
-
-
-@loop
-def scan_column(growth, slots, median, in_left, number, lane):
-    """Find the best split that a column offers the child in hand, in a thread's room."""
-    state, column, keys, rows = growth.state[0], growth.columns[number], growth.keys[number], growth.rows
-    node, total, room = (
-        growth.nodes[state.children + state.child],
-        growth.sums[state.child],
-        growth.sums[2 + 3 * lane :],
-    )
-    start, stop, present, missing = node.start, node.stop, node.stop, room[0]
-    column.criterion = state.criterion
-    column.least = state.least
-    column.slack = node.slack
-    column.unit = state.unit
-    while present > start and keys[present - 1] >> 32 == MISSING:
-        present -= 1
-    for k in range(len(missing)):
-        missing[k] = 0.0
-    for k in range(present, stop):
-        row = keys[k] & ROW
-        missing[0] += rows[row, 0]
-        if slots is None:
-            missing[1] += rows[row, 1]
+        elif state.phase == SCAN and state.child < 0:
+            state.phase = OPEN
+        elif state.phase == SCAN and (state.alive >> state.child) & 1 == 0:
+            state.child -= 1
         else:
-            for j in range(slots.shape[1]):
-                missing[1 + slots[row, j]] += rows[row, 1 + j]
-    categorical = column.categories > 0
-    if median is not None:
-        here, gone, places, ordered = keys[start:present], keys[present:stop], median[0], median[1][start:stop]
-        if not categorical:
-            scan_absolute(here, gone, rows, places, ordered, total, column)
+            node, width = nodes[state.node], len(growth.columns)
+            if state.phase == SCAN:
+                node = nodes[state.children + state.child]
+                choose_columns(state, growth.keys, growth.columns, growth.random, node)
+                width = state.chosen
+            state.phase += 1
+            looked += (node.stop - node.start) * width
+            if (node.stop - node.start) * width >= state.large:
+                return SHARE
+            share(growth, slots, median, in_left, FIRST, ALONE)
+
+
+@inner
+def share(growth, slots, median, in_left, lane, lanes):
+    """What one of several threads does for a node, in its own room: every so many columns are its share.
+
+    Their keys are divided, where columns are to be looked at next; else the best splits are found that they offer the
+    child in hand. Each column's offer is found on its own, and the best is taken in their order: threads change no bit.
+    """
+    state, rows, split = growth.state[0], growth.rows, growth.nodes[growth.state[0].node]
+    if state.phase == SCAN:
+        for number in range(lane, len(growth.columns), lanes):
+            if number != split.column:
+                partition(growth.keys[number], split.start, split.stop, growth.goes_left, growth.scratch[lane])
+        return
+    node, total = growth.nodes[state.children + state.child], growth.sums[state.child]
+    room = growth.sums[2 + 3 * lane :]
+    start, stop, missing = node.start, node.stop, room[0]
+    for place in range(lane, state.chosen, lanes):
+        number = growth.columns[place].chosen
+        column, keys, present = growth.columns[number], growth.keys[number], stop
+        column.criterion = state.criterion
+        column.least = state.least
+        column.slack = node.slack
+        column.unit = state.unit
+        for k in range(len(missing)):
+            missing[k] = 0.0
+        while present > start and keys[present - 1] >> 32 == MISSING:
+            present -= 1
+            row = keys[present] & ROW
+            missing[0] += rows[row, 0]
+            if slots is None:
+                missing[1] += rows[row, 1]
+            else:
+                for j in range(slots.shape[1]):
+                    missing[1 + slots[row, j]] += rows[row, 1 + j]
+        categorical = column.categories > 0
+        if median is not None:
+            here, gone, places, ordered = keys[start:present], keys[present:stop], median[0], median[1][start:stop]
+            if not categorical:
+                scan_absolute(here, gone, rows, places, ordered, total, column)
+            elif in_left is not None:
+                subset_by_median(here, gone, rows, places, ordered, total, column, in_left[number])
+        elif slots is None:
+            if not categorical:
+                scan_variance(keys, start, present, rows, total, missing, column)
+            elif in_left is not None:
+                subset_by_mean(keys[start:present], rows, total, missing, column, in_left[number])
+        elif not categorical:
+            if state.criterion == GINI and present == stop and total[0] <= EXACT:
+                scan_squares(keys, start, stop, rows, slots, total, room, column)
+            else:
+                scan_sums(keys, start, present, rows, slots, total, room, column)
         elif in_left is not None:
-            subset_by_median(here, gone, rows, places, ordered, total, column, in_left[number])
-    elif slots is None:
-        if not categorical:
-            scan_variance(keys, start, present, rows, total, missing, column)
-        elif in_left is not None:
-            subset_by_mean(keys[start:present], rows, total, missing, column, in_left[number])
-    elif not categorical:
-        if state.criterion == GINI and present == stop and total[0] <= EXACT:
-            scan_squares(keys, start, stop, rows, slots, total, room, column)
-        else:
-            scan_sums(keys, start, present, rows, slots, total, room, column)
-    elif in_left is not None:
-        subset_by_sums(keys[start:present], rows, slots, total, room, column, in_left[number])
+            subset_by_sums(keys[start:present], rows, slots, total, room, column, in_left[number])
 
 
 @plain
@@ -292,7 +280,7 @@ def mark(keys, rows, values, column, node, bits, goes_left):
                 bits[words + (code >> 6)] &= ~(np.uint64(1) << np.uint64(code & 63))
 
 
-@plain_loop
+@plain
 def partition(keys, start, stop, goes_left, scratch):
     """Bring the keys of the rows that go left to the front of a range, keeping both orders; where the others begin."""
     left, right = start, 0
@@ -442,8 +430,9 @@ class Target(NamedTuple):
     sums: int
     values: int
     slots: NDArray[np.int64] | None = None
+    labels: NDArray[np.int64] | None = None
     y: Array | None = None
-    median: tuple[NDArray[np.int64], Array] | None = None
+    median: tuple[NDArray[np.int64], Array, Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -495,10 +484,12 @@ class Grower:
     def classes(self, labels: NDArray[np.integer], n_classes: int, weights: Array, criterion: int) -> Nodes:
         """A classification tree for labels 0, ..., n_classes - 1."""
         whole, unit = whole_weights(weights)
+        labels = labels.astype(np.int64)
         if criterion == GINI and n_classes == 2:
-            return self._grow(Target(criterion, unit, np.column_stack([whole, whole * labels]), 1, 2), weights)
-        rows, slots = np.column_stack([whole, whole]), labels.astype(np.int64)[:, None]
-        return self._grow(Target(criterion, unit, rows, n_classes, n_classes, slots), weights)
+            rows = np.column_stack([whole, whole * labels])
+            return self._grow(Target(criterion, unit, rows, 1, 2, labels=labels), weights)
+        rows, slots = np.column_stack([whole, whole]), labels[:, None]
+        return self._grow(Target(criterion, unit, rows, n_classes, n_classes, slots, labels), weights)
 
     def outputs(self, y: Array, weights: Array, criterion: int = SQUARED) -> Nodes:
         """A regression tree for outputs of shape (n_rows, n_outputs)."""
@@ -507,15 +498,15 @@ class Grower:
         n_rows, n_outputs = y.shape
         rows = np.column_stack([whole, np.zeros_like(y)])
         if criterion == ABSOLUTE:
-            median = np.zeros(n_rows, np.int64), np.zeros(n_rows)
-            return self._grow(Target(criterion, unit, rows, 2, 1, None, y, median), weights)
+            median = np.zeros(n_rows, np.int64), np.zeros(n_rows), y
+            return self._grow(Target(criterion, unit, rows, 2, 1, median=median), weights)
         slots = None if n_outputs == 1 else np.tile(np.arange(n_outputs), (n_rows, 1))
-        return self._grow(Target(criterion, unit, rows, n_outputs, n_outputs, slots, y), weights)
+        return self._grow(Target(criterion, unit, rows, n_outputs, n_outputs, slots, y=y), weights)
 
     def _grow(self, target: Target, weights: Array) -> Nodes:
         keys = self._presorted.keys
-        if target.median is not None and target.y is not None:
-            keys = np.vstack([keys, presort(target.y).keys])
+        if target.median is not None:
+            keys = np.vstack([keys, presort(target.median[2]).keys])
         elif self._reuse and self._limits.max_depth != 1:
             keys = keys.copy()  # they are divided in place as the tree grows
         growth = self._run(self._room(keys, target, weights), target)
@@ -548,29 +539,19 @@ class Grower:
 
     def _run(self, growth: Growth, target: Target) -> Growth:
         """Grow the whole tree: compiled code grows it, and hands the columns of large nodes to threads."""
-        most, lanes = int(self._counts.max()), range(len(growth.scratch))
+        most, lanes = int(self._counts.max()), len(growth.scratch)
         in_left = np.zeros((len(self._counts), most), np.bool_) if most else None
-        state, columns = growth.state[0], growth.columns
 
-        def divide(lane: int) -> None:
-            node = growth.nodes[state["node"]]
-            for column in range(lane, len(columns), len(lanes)):
-                if column != node["column"]:
-                    rows = int(node["start"]), int(node["stop"])
-                    partition(growth.keys[column], *rows, growth.goes_left, growth.scratch[lane])
+        def run(lane: int) -> int:
+            return grow(growth, target.slots, target.labels, target.y, target.median, in_left, lane, lanes)
 
-        def scan(lane: int) -> None:
-            # Each column's offer is found on its own, and the best is taken in their order: threads change nothing.
-            for place in range(lane, int(state["chosen"]), len(lanes)):
-                scan_column(growth, target.slots, target.median, in_left, int(columns["chosen"][place]), lane)
-
-        while (reason := grow(growth, target.slots, target.y, target.median, in_left)) != DONE:
+        while (reason := run(-1)) != DONE:
             if self._stopped():
                 break
             if reason == FULL:
                 growth = _enlarged(growth)
-            elif reason in (DIVIDE_LARGE, SCAN_LARGE):
-                in_threads(divide if reason == DIVIDE_LARGE else scan, lanes)
+            elif reason == SHARE:
+                in_threads(run, range(lanes))
         return growth
 
 
