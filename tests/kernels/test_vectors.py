@@ -225,6 +225,8 @@ def test_names_stand_for_kernels():
     ("kernel", "X", "message"),
     [
         (Gaussian(0.0), [[1.0]], "width=0.0 must be a positive number"),
+        (Gaussian(1e-200), [[1.0]], "width=1e-200 must be a positive number .* not beyond 1e-150"),
+        (Gaussian(1e200), [[1.0]], "width=1e.200 must be a positive number .* not beyond 1e-150 or 1e.150"),
         (Gaussian("mean"), [[1.0]], "width='mean' must be a positive number or 'median'"),
         (Gaussian("median"), [[1.0]], "call fit"),
         (Laplacian(1.0, 3), [[1.0]], "norm=3 must be 1 or 2"),

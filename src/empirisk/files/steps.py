@@ -51,7 +51,9 @@ def categories(value: Any, scope: Scope) -> None:
     """The sorted categories of each column, with a missing one at the end, perhaps."""
     several(array("biufUO", None, finite=False), "columns").test(value, scope)
     for found in value:
-        known = found[: len(found) - 1] if found.dtype.kind == "f" and len(found) and np.isnan(found[-1]) else found
+        if not len(found):
+            raise Mismatch("has a column without a category")
+        known = found[: len(found) - 1] if found.dtype.kind == "f" and np.isnan(found[-1]) else found
         if found.dtype.kind != "O" and not np.all(known[:-1] < known[1:]):
             raise Mismatch("is not sorted")
 
@@ -108,6 +110,7 @@ def seed(value: Any, scope: Scope) -> None:
 
 VECTORIZER = State(
     words_numbered,
+    lambda its: "token_pattern is missing" if its["token_pattern"] is None and its["analyzer"] == "word" else None,
     input=text("content"),
     ngram_range=ngrams(),
     token_pattern=maybe(pattern()),
@@ -163,6 +166,7 @@ def wrong_widths(its: Mapping[str, Any]) -> str | None:
 
 ENCODER = KEEPING | State(
     wrong_merging,
+    dtype=numbers_type(),
     categories_=categories(),
     _infrequent_enabled=flag(),
     _infrequent_indices=optional(several(maybe(array("i", None, low=0)), "columns")),
@@ -482,12 +486,14 @@ def chosen_columns(value: Any, scope: Scope) -> None:
         inner, listed = scope.inner(made), isinstance(columns, (list, np.ndarray))
         if inner is None:
             text("passthrough", "drop").test(made, scope)
+        elif not hasattr(made, "transform"):
+            raise Mismatch("holds a step that transforms nothing")
         elif not inner.fitted and np.size(columns):
             raise Mismatch("holds a step that is not fitted")
         elif "columns" in inner.sizes and listed:
             scope.bind(len(columns), inner.sizes["columns"])
         for column in columns if listed else ():
-            either(whole(below="columns"), text(), flag()).test(column, scope)
+            either(whole(below="columns"), text()).test(column, scope)
 
 
 STEPS = {
@@ -533,8 +539,8 @@ STEPS = {
     ),
     "Pipeline": State(memory=maybe(text()), steps=chain(), verbose=flag()),
     "FunctionTransformer": State(
-        func=maybe(text()),
-        inverse_func=maybe(text()),
+        func=maybe(nothing()),
+        inverse_func=maybe(nothing()),
         kw_args=maybe(mapping(anything())),
         inv_kw_args=maybe(mapping(anything())),
         validate=flag(),

@@ -262,6 +262,7 @@ class Diffusion(Cosine):
     """
 
     _state = state.State(
+        lambda its: None if ("gram_" in its) == ("nodes_" in its) else "gram_ and nodes_ belong together",
         beta=state.number(0),
         gram_=state.optional(state.array("f8", "nodes", "nodes")),
         nodes_=state.optional(state.mapping(state.whole(below="nodes"), keys=Hashable)),

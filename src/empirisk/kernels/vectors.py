@@ -17,6 +17,7 @@ from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
 
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
+NARROWEST, WIDEST = 1e-150, 1e150  # the squares of other widths are no numbers, or have no inverse
 FLOORS = {np.float32: 128.0, np.float64: 4096.0}  # norms up to here cost exponents only their last digits
 
 
@@ -98,8 +99,8 @@ class Stationary(Kernel):
     """A kernel of a distance over a width; ``width="median"`` is learned from the data."""
 
     _state = state.State(
-        width=state.either(state.number(0), state.text("median")),
-        width_=state.optional(state.number(0)),
+        width=state.either(state.number(NARROWEST, WIDEST), state.text("median")),
+        width_=state.optional(state.number(NARROWEST, WIDEST)),
         centre_=state.optional(state.array("f", "columns")),
     )
 
@@ -107,10 +108,10 @@ class Stationary(Kernel):
     width: Any
 
     def check(self):
-        if not (isinstance(self.width, str) and self.width == "median"):
-            if not is_number(self.width):
-                raise EmpiriskError(f"width={self.width!r} must be a positive number or 'median'.")
-            require_positive(self.width, "width")
+        learned = isinstance(self.width, str) and self.width == "median"
+        if not learned and not (is_number(self.width) and NARROWEST <= self.width <= WIDEST):
+            told = f"must be a positive number or 'median', and not beyond {NARROWEST:g} or {WIDEST:g}"
+            raise EmpiriskError(f"width={self.width!r} {told}.")
 
     def distances(self, A: Any) -> NDArray:
         """The distances among prepared items."""

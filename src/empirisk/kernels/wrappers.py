@@ -1,6 +1,6 @@
 """A kernel seen another way: on some columns, weighted by a function, normalised, centred."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -250,6 +250,16 @@ def _inverse_roots(squares: NDArray) -> NDArray:
     return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
 
 
+def _wrong_items(its: Mapping[str, Any]) -> str | None:
+    """What is wrong with the data of a mean from a file: a table, or numbers of the nodes of a graph."""
+    kernel, items = its.get("kernel_", its["kernel"]), its.get("items_")
+    if items is None or getattr(items, "ndim", 1) == 2:
+        return None
+    nodes = range(len(getattr(kernel, "nodes_", ())))
+    plain = isinstance(items, np.ndarray) and items.dtype.kind == "i"
+    return None if plain and all(place in nodes for place in items.tolist()) else "items_ are not what its kernel takes"
+
+
 class Centred(Changed):
     """The kernel of phi(x) - mean of phi over the data that it is fitted on.
 
@@ -276,6 +286,7 @@ class Centred(Changed):
 
     _state = state.State(
         lambda its: None if ("items_" in its) == ("mean_" in its) else "items_ and mean_ belong together",
+        _wrong_items,
         items_=state.optional(state.items("kept", "columns")),
         mean_=state.optional(state.number()),
     )

@@ -104,6 +104,10 @@ class Activation(Layer):
     def __init__(self, function: str = "relu"):
         self.function = function
 
+    def output(self, shape):
+        activation(self.function)
+        return shape
+
     def apply(self, weights, place, x, run):
         return activation(self.function)(x)
 
@@ -347,6 +351,12 @@ class BatchNorm(Layer):
         self.momentum = momentum
         self.epsilon = epsilon
 
+    def output(self, shape):
+        for name, value in (("momentum", self.momentum), ("epsilon", self.epsilon)):
+            if not (isinstance(value, Real) and 0 <= value <= 1):
+                raise EmpiriskError(f"{name}={value!r} of BatchNorm must be a number from 0 to 1.")
+        return shape
+
     def shapes(self, shape):
         return {"scale": (shape[-1],), "shift": (shape[-1],)}
 
@@ -444,7 +454,7 @@ class Branch(Layer):
 
 def activation(name: str) -> Any:
     """The function that a name stands for."""
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise EmpiriskError(f"activation={name!r} is not known; choose one of {sorted(ACTIVATIONS)}.")
     return ACTIVATIONS[name]
 

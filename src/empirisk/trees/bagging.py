@@ -45,10 +45,9 @@ class Member(NamedTuple):
 
 def _wrong_columns(its: Mapping[str, Any]) -> str | None:
     """What is wrong where members from a file do not have the columns that they are given."""
-    everything = np.arange(its["n_features_in_"])
-    lists = its.get("features_", [everything] * len(its["estimators_"]))
-    given = zip(its["estimators_"], lists, strict=True)
-    wrong = (getattr(member, "n_features_in_", len(columns)) != len(columns) for member, columns in given)
+    members = its["estimators_"]
+    counts = map(len, its["features_"]) if "features_" in its else [its["n_features_in_"]] * len(members)
+    wrong = (getattr(member, "n_features_in_", count) != count for member, count in zip(members, counts, strict=True))
     return "estimators_ have other numbers of columns than features_" if any(wrong) else None
 
 
@@ -118,7 +117,9 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
 
     def _column_lists(self) -> list[NDArray[np.int64]]:
         """The columns of each member; in older files each sees all."""
-        return getattr(self, "features_", [np.arange(self.n_features_in_)] * len(self.estimators_))
+        if hasattr(self, "features_"):
+            return self.features_
+        return [np.arange(self.n_features_in_)] * len(self.estimators_)
 
     def _machine(self) -> Any:
         return self._default() if self.estimator is None else self.estimator

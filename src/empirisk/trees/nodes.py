@@ -242,12 +242,12 @@ class Nodes:
         """
         feature, slot, table = packed["feature"], packed["slot"], packed["leaf_values"]
         count, leaf = len(feature), feature < 0
-        categorical = _marks(packed, "categorical")
+        categorical = bits_of(packed, "categorical")
         value = np.full((count, table.shape[1]), np.nan)
         value[leaf] = table[slot[leaf].astype(np.intp)] if len(table) else slot[leaf, None]
         arrays = {
             "roots": packed["roots"],
-            "missing_left": unpacked_bits(packed["missing_left"], count),
+            "missing_left": bits_of(packed, "missing_left"),
             "category_start": np.where(categorical, slot, -1),
             "category_bits": packed["category_bits"],
             "category_counts": packed["category_counts"],
@@ -288,9 +288,10 @@ def gather_sets(
     return moved, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.uint64)
 
 
-def unpacked_bits(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
-    """So many marks from the bits that `pack_trees` made of them."""
-    return np.unpackbits(packed, count=count).astype(bool)
+def bits_of(packed: Packed, name: str) -> NDArray[np.bool_]:
+    """One mark for each node from the bits that `pack_trees` made of them; none where it made no bits."""
+    count = len(packed["left"])
+    return np.unpackbits(packed[name], count=count).astype(bool) if name in packed else np.zeros(count, dtype=bool)
 
 
 # --- packed trees -----------------------------------------------------------------------------------------------------
@@ -342,9 +343,9 @@ def join(parts: Sequence[Packed]) -> Packed:
     joined["roots"] = np.concatenate([part["roots"] + step for part, step in zip(parts, shift, strict=True)])
     joined["roots"] = joined["roots"].astype(np.int32)
     joined["category_counts"] = parts[0]["category_counts"]
-    joined["missing_left"] = np.packbits(np.concatenate([_marks(part, "missing_left") for part in parts]))
+    joined["missing_left"] = np.packbits(np.concatenate([bits_of(part, "missing_left") for part in parts]))
     # Sets of categories and rows of the table of leaf values come behind those of the trees before.
-    categorical = np.concatenate([_marks(part, "categorical") for part in parts])
+    categorical = np.concatenate([bits_of(part, "categorical") for part in parts])
     for name, mine in (("category_bits", categorical), ("leaf_values", leaf)):
         joined[name] = np.concatenate([part[name] for part in parts])
         lengths = np.array([len(part[name]) for part in parts])
@@ -352,13 +353,3 @@ def join(parts: Sequence[Packed]) -> Packed:
     if categorical.any():
         joined["categorical"] = np.packbits(categorical)
     return joined
-
-
-def _bits(part: Packed, name: str) -> NDArray[np.uint8]:
-    count = len(part["left"])
-    return np.unpackbits(part[name], count=count) if name in part else np.zeros(count, dtype=np.uint8)
-
-
-def _marks(part: Packed, name: str) -> NDArray[np.bool_]:
-    count = len(part["left"])
-    return unpacked_bits(part[name], count) if name in part else np.zeros(count, dtype=bool)

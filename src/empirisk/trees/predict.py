@@ -20,7 +20,7 @@ from empirisk import state
 from empirisk.linalg.compiled import loop
 from empirisk.linalg.threads import in_threads
 from empirisk.trees.columns import Columns, wrong_categories
-from empirisk.trees.nodes import Nodes, unpacked_bits, wrong_trees
+from empirisk.trees.nodes import Nodes, bits_of, wrong_trees
 from empirisk.trees.walk import COLUMN, RIGHT, TASK, Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
@@ -81,9 +81,9 @@ def _wrong_packing(packed: Mapping[str, NDArray]) -> str | None:
     bits = [packed[name] for name in ("missing_left", "categorical") if name in packed]
     if any(len(part) != (count + 7) // 8 for part in bits):
         return "packed_ has not one bit for each node"
-    categorical = np.zeros(count, dtype=bool)
-    if "categorical" in packed:
-        categorical = unpacked_bits(packed["categorical"], count) & ~leaf
+    categorical = bits_of(packed, "categorical")
+    if np.any(categorical & leaf):
+        return "packed_ has categories in a leaf"
     points = categorical | (leaf if len(table) else False)
     ends = np.where(categorical, len(packed["category_bits"]) + 1, max(len(table), 1))
     with np.errstate(invalid="ignore"):
@@ -153,14 +153,14 @@ class PackedTrees:
 def flatten(packed: Mapping[str, NDArray]) -> Flat:
     """Packed trees as compiled code takes them."""
     feature, slot = packed["feature"].astype(np.int32), packed["slot"]
-    count, leaf = len(feature), feature < 0
+    leaf = feature < 0
     start = np.zeros(0, dtype=np.int32)
     if "categorical" in packed:
-        start = np.where(unpacked_bits(packed["categorical"], count), slot, -1).astype(np.int32)
+        start = np.where(bits_of(packed, "categorical"), slot, -1).astype(np.int32)
     return Flat(
         # Copies: what a file held may not be written to, which would be another type to compile for.
         np.array(packed["roots"]),
-        flat_nodes(feature, slot, packed["left"], unpacked_bits(packed["missing_left"], count)),
+        flat_nodes(feature, slot, packed["left"], bits_of(packed, "missing_left")),
         np.where(leaf, slot, 0.0),
         start,
         np.array(packed["category_bits"]),
