@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import njit
+from numba.core import event
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
@@ -81,8 +83,8 @@ def test_a_press_at_the_very_beginning_leaves_no_question_behind(monkeypatch):
             press()
             return token
 
-    question = fit._pressed
-    monkeypatch.setattr(fit, "_pressed", Pressing(question))
+    question = fit.ctrl_c
+    monkeypatch.setattr(fit, "ctrl_c", Pressing(question))
     with interruptible() as pressed:
         assert pressed()
     assert question.get() is None
@@ -102,6 +104,54 @@ def test_a_process_that_ignores_the_signal_goes_on_doing_so(handler):
             assert not pressed()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class PressingAt(event.Listener):
+    """Presses Ctrl-C when the compiler begins with its pass of that number."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def on_start(self, event):
+        self.left -= 1
+        if self.left == 0:
+            press()
+
+    def on_end(self, event):
+        pass
+
+
+def _chain():
+    """A compiled function that calls another, both new."""
+    add = njit(lambda x: x + 1)
+    return njit(lambda x: add(x) * 2)
+
+
+@pytest.mark.parametrize("number", [1, 20, 40])
+def test_a_press_while_a_loop_is_compiled_is_heard_at_its_next_pass(number):
+    function, counting = _chain(), PressingAt(0)
+    with event.install_listener("numba:run_pass", counting):
+        assert _chain()(3) == 8
+    pressing = PressingAt(number)
+    with event.install_listener("numba:run_pass", pressing), pytest.raises(KeyboardInterrupt), interruptible():
+        function(3)
+    assert pressing.left in (0, -1)  # and not all of them:
+    assert -counting.left > number + 1
+    assert function(3) == 8  # what was given up is compiled again
+
+
+def test_a_press_while_a_machine_compiles_leaves_it_as_it_was(monkeypatch):
+    X = np.arange(40.0)[:, None]
+    machine = er.ForestRegressor(3, random_state=0).fit(X, X[:, 0])
+    before = machine.predict(X)
+
+    def compile_first(*_):
+        return _chain()(3)
+
+    monkeypatch.setattr("empirisk.trees.forest.SampleGrower.grow", compile_first)  # in threads of the pool
+    with event.install_listener("numba:run_pass", PressingAt(5)), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, -X[:, 0])
+    np.testing.assert_array_equal(machine.predict(X), before)
 
 
 STORM = """

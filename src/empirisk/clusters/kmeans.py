@@ -24,7 +24,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas, stopping
 
 Array = NDArray[np.float64]
 
@@ -237,7 +237,8 @@ class KMeans(
         def tell(run: Run) -> bool:
             return _told(watch, clock, lambda: self._means(run.rows, design))
 
-        rows = rows_of(design, weights[order], order)
+        with stopping(clock.interrupted):  # there is nothing to keep yet
+            rows = rows_of(design, weights[order], order)
         best = best_run(rows, starts, self.max_iter, clock, tell)
         if isinstance(self.init, str):
             best = shift_means(best, self.shifts, self.max_iter, clock, tell)

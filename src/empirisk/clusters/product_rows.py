@@ -181,6 +181,8 @@ class GramRows(ProductRows):
     def __init__(self, design, weights, order):
         super().__init__(design, weights, order)
         self._kept = 8 * self.count**2 <= settings().memory // 4
+        if self._kept:
+            self.design.matrix  # noqa: B018 - made here, where whoever waits for it can end it
 
     def _blocks(self, chosen: NDArray[np.intp]):
         """Rows of the Gram matrix, some at a time, each with their places in ``chosen``."""

@@ -21,7 +21,7 @@ class Clock:
     def __init__(self, max_time: float | None, interrupted: Callable[[], bool]):
         self.start = time.perf_counter()
         self._deadline = np.inf if max_time is None else self.start + max_time
-        self._interrupted = interrupted
+        self.interrupted = interrupted
         self.reason = ""
 
     def left(self) -> float | None:
@@ -30,7 +30,7 @@ class Clock:
 
     def __call__(self) -> bool:
         """Whether to stop; `reason` then says why."""
-        if self._interrupted():
+        if self.interrupted():
             self.reason = "interrupted"
         elif time.perf_counter() >= self._deadline:
             self.reason = "max_time"

@@ -22,7 +22,7 @@ from empirisk.certificate import Certificate, Status, combine
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
-from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
+from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
 from empirisk.problem import Point, Problem
 from empirisk.settings import holding
 from empirisk.solvers import find
@@ -98,13 +98,9 @@ def as_batch() -> AbstractContextManager[threading.Event]:
     return holding(_batch, _batch.get() or threading.Event())
 
 
-#: Whether Ctrl-C was pressed in the fit that this code is part of.
-_pressed: ContextVar[Callable[[], bool] | None] = ContextVar("pressed", default=None)
-
-
 def listening_to(question: Callable[[], bool]) -> AbstractContextManager[Any]:
     """Fits in here end when the answer is yes, and leave Ctrl-C to whoever asks."""
-    return holding(_pressed, question)
+    return holding(ctrl_c, question)
 
 
 @contextmanager
@@ -114,13 +110,18 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     The best point so far then is the result, but in a batch, which would take it for a finished fit. A fit within a fit
     shares its question. A Ctrl-C that comes when the last question has been asked has come too late, and is forgotten.
     """
-    outer = _pressed.get()
+    outer = ctrl_c.get()
     if outer is not None:
         yield outer
         return
     pressed = _batch.get() or threading.Event()
     with _listening(pressed), listening_to(pressed.is_set):  # in this order: no press may leave the question behind
-        yield pressed.is_set
+        try:
+            yield pressed.is_set
+        except Stopped:  # in the midst of compiling there is nothing to keep
+            if not pressed.is_set():
+                raise
+            raise KeyboardInterrupt from None
     if pressed.is_set() and _batch.get() is not None:
         raise KeyboardInterrupt
 

@@ -22,7 +22,7 @@ EXPONENTIAL, DISTANCE, POLYNOMIAL = range(3)
 #: Rows and columns of a tile, which stays in the second cache between the product and the formula.
 SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
 #: Entries that a call makes at most, some hundredths of a second: between calls the threads look at the flag.
-ENTRIES = 1 << 24
+ENTRIES = 1 << 21
 #: Entries that a call makes at least: fewer, and threads wait for Python's lock longer than they work.
 LEAST = 1 << 18
 #: Calls for each thread, so that none waits long for the last one.
@@ -128,8 +128,13 @@ class Formula:
 
 
 def tiles_of(shape: tuple[int, ...], side: int, symmetric: bool) -> NDArray[np.int64]:
-    """First row and first column of every tile; of a symmetric block those on and above the diagonal."""
-    rows, columns = np.meshgrid(np.arange(0, shape[0], side), np.arange(0, shape[1], side), indexing="ij")
+    """First row and first column of every tile; of a symmetric block those on and above the diagonal.
+
+    These go column by column: with its mirror image each touches a new strip of memory, which takes the system time to
+    provide; row by row the first few tiles would touch all of it.
+    """
+    starts = np.arange(0, shape[0], side), np.arange(0, shape[1], side)
+    rows, columns = np.meshgrid(*starts, indexing="xy" if symmetric else "ij")
     tiles = np.column_stack([rows.ravel(), columns.ravel()])
     return tiles[tiles[:, 0] <= tiles[:, 1]] if symmetric else tiles
 

@@ -19,6 +19,8 @@ from numba.core.targetconfig import TargetConfig
 from numba.extending import intrinsic
 from numba.np.linalg import dot_3_mm, ensure_blas
 
+from empirisk.linalg.threads import Stopped, ctrl_c
+
 
 class _WithoutCollector(event.Listener):
     """While Numba works, no garbage is collected: it makes millions of objects, and looking at them takes long."""
@@ -36,6 +38,18 @@ class _WithoutCollector(event.Listener):
         self._depth -= 1
         if self._depth == 0 and self._enabled:
             gc.enable()
+
+
+class _Hearing(event.Listener):
+    """Ctrl-C is heard between two passes of the compiler, of which the longest takes less than a second."""
+
+    def on_start(self, event: event.Event) -> None:
+        pressed = ctrl_c.get()
+        if pressed is not None and pressed():
+            raise Stopped
+
+    def on_end(self, event: event.Event) -> None:
+        pass
 
 
 def _values(self: TargetConfig) -> dict[str, Any]:
@@ -78,6 +92,7 @@ class _Parts(Compiler):
 
 
 event.register("numba:compile", _WithoutCollector())
+event.register("numba:run_pass", _Hearing())
 TargetConfig.values = _values
 _njit: Any = njit  # its types do not know all of its options
 _ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}

@@ -49,6 +49,11 @@ def stopping(flag: Callable[[], bool]) -> AbstractContextManager[Any]:
     return holding(_flag, flag)
 
 
+#: Whether Ctrl-C was pressed in the fit that this code is part of. Compilers ask this, and not the flag, which goes up
+#: when the time is over: what they make is kept, and serves the next fit.
+ctrl_c: ContextVar[Callable[[], bool] | None] = ContextVar("ctrl_c", default=None)
+
+
 def look() -> None:
     """Raise `Stopped` if the flag is up; long pieces of work look a few times a second."""
     if _flag.get()():

@@ -102,8 +102,6 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         """Grow the trees, in order and on all threads."""
         part, random = self._check(), generator(self.random_state)
         some = slice(None) if (weights > 0).all() else weights > 0
-        binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
-        grower = SampleGrower(X, binning, target, groups, weights, rules, self.bootstrap, part)
         seeds = (int(random.integers(2**63)) for _ in range(self.n_estimators))  # drawn as trees need them
         total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
         trees, rises = list[Packed](), list[Array]()
@@ -114,6 +112,8 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
 
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
+            binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
+            grower = SampleGrower(X, binning, target, groups, weights, rules, self.bootstrap, part)
             with closing(in_order(grow, seeds, clock)) as grown:
                 for found in grown:
                     if found is None:

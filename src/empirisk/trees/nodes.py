@@ -288,7 +288,7 @@ def gather_sets(
     return moved, np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.uint64)
 
 
-def bits_of(packed: Packed, name: str) -> NDArray[np.bool_]:
+def bits_of(packed: Mapping[str, NDArray], name: str) -> NDArray[np.bool_]:
     """One mark for each node from the bits that `pack_trees` made of them; none where it made no bits."""
     count = len(packed["left"])
     return np.unpackbits(packed[name], count=count).astype(bool) if name in packed else np.zeros(count, dtype=bool)
