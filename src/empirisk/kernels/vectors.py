@@ -108,8 +108,8 @@ class Stationary(Kernel):
     width: Any
 
     def check(self):
-        learned = isinstance(self.width, str) and self.width == "median"
-        if not learned and not (is_number(self.width) and NARROWEST <= self.width <= WIDEST):
+        fits = is_number(self.width) and NARROWEST <= self.width <= WIDEST
+        if not fits and not (isinstance(self.width, str) and self.width == "median"):
             told = f"must be a positive number or 'median', and not beyond {NARROWEST:g} or {WIDEST:g}"
             raise EmpiriskError(f"width={self.width!r} {told}.")
 
