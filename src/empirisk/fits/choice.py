@@ -272,7 +272,8 @@ def _folds(machine: Any, y: NDArray, counting: NDArray[np.intp]) -> list[tuple[N
         return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))
     except ValueError as error:
         raise EmpiriskError(
-            f"C='cv' with cv={machine.cv!r} cannot split {len(counting)} rows: {error} Give fewer folds, or a number as C."
+            f"C='cv' with cv={machine.cv!r} cannot split {len(counting)} rows: {error} "
+            "Give fewer folds, or a number as C."
         ) from error
 
 
