@@ -257,7 +257,7 @@ class ContrastiveMetric(Metric):
         centred = design.shifted(mean)
         member = weights[:, None] * (codes[:, None] == np.arange(len(totals)))
         sums = centred.tdot(member)
-        # Of rows around their mean all products add up to nothing, so those of unlike rows are minus those of like ones.
+        # Around the mean all products add up to nothing: those of unlike rows are minus those of like ones.
         squares = 2 * (float(others @ (member.T @ centred.squared_rows())) + float(np.sum(sums**2)))
         self.margin_ = self._margin(np.sqrt(squares / unlike))
         return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)

@@ -229,7 +229,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         member = equal_rows(X, target)[1] if draws or small else np.arange(len(X))
         if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
             order = np.lexsort((weights, member))
-            X, target, weights, times, member = (each[order] for each in (X, target, weights, times, member))
+            X, target, weights, times, member = X[order], target[order], weights[order], times[order], member[order]
         held = self._held(member, target, random)
         train = ~held if held.any() else slice(None)
         with interruptible() as interrupted:
