@@ -120,18 +120,23 @@ class Problem:
     def least_squares(self) -> Array:
         """The sizes of the weights that least squares would give to w: large where columns nearly depend on each other.
 
+        The rows count as they are weighed, or as if all had the same size: a huge one hides what the others ask for.
         Zeros where they would not be cheap.
         """
         rows, columns = self.design.shape
         if self.design.implicit or rows * columns**2 > CHEAP:
             return np.zeros(self.width)
         matrix = self.design.dot(np.eye(columns))
-        sizes = np.abs(matrix).max(axis=0)
-        sizes[sizes == 0] = 1.0
         targets = np.eye(self.classes)[self.y.astype(int)] if self.classes else self.y
-        roots = np.sqrt(self.weights / self.weights.max())
-        weights = np.linalg.lstsq(roots[:, None] * (matrix / sizes), (targets.T * roots).T, rcond=None)[0]
-        return np.abs((weights.T / sizes).T)
+        largest = np.abs(matrix).max(axis=1, initial=0.0)
+        found = []
+        for roots in np.sqrt(self.weights / self.weights.max()), 1 / np.where(largest > 0, largest, 1.0):
+            scaled = roots[:, None] * matrix
+            sizes = np.abs(scaled).max(axis=0)
+            sizes[sizes == 0] = 1.0
+            weights = np.linalg.lstsq(scaled / sizes, (targets.T * roots).T, rcond=None)[0]
+            found.append(np.abs((weights.T / sizes).T))
+        return np.maximum(*found)
 
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
         """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""

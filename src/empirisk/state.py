@@ -277,7 +277,7 @@ def _check_entries(value: np.ndarray, scope: Scope, low, high, below, finite: bo
         raise Mismatch("holds numbers that are not finite")
     if value.size == 0 or (low is None and high is None and below is None):
         return
-    least, most = np.nanmin(value), np.nanmax(value)
+    least, most = np.nanmin(value).item(), np.nanmax(value).item()  # a limit may be beyond their type
     if least < (0 if low is None and below is not None else -math.inf if low is None else low):
         raise Mismatch(f"holds numbers below {low or 0}")
     if high is not None and most > high:

@@ -71,6 +71,17 @@ def test_weights_are_repetition(method, features):
     assert (weighted.labels_[amounts == 0] == -1).all()
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_rows_does_not_matter_where_distances_are_equal(method):
+    random = np.random.default_rng(0)
+    rows, order = (random.random((40, 6)) < 0.5).astype(float), random.permutation(40)
+    plain, moved = er.Hierarchical(method).fit(rows), er.Hierarchical(method).fit(rows[order])
+    np.testing.assert_allclose(moved.linkage_[:, 2], plain.linkage_[:, 2])
+    for count in (2, 5):
+        one, two = plain.cut(count)[order], moved.cut(count)
+        assert np.array_equal(one[:, None] == one, two[:, None] == two)
+
+
 @pytest.mark.row("K15")
 @pytest.mark.parametrize("method", METHODS)
 def test_kernel_distances(method):

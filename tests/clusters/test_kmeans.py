@@ -382,3 +382,11 @@ def test_strings_graphs_and_gram_matrices():
 def test_what_a_kernel_cannot_do_is_refused(options):
     with pytest.raises(Unsuitable, match="behind a kernel"):
         er.KMeans(3, "gaussian", **options).fit(X)
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_sparse_rows_far_from_zero_have_the_clusters_of_dense_ones(batch_size):
+    far = X + 1e8
+    dense = er.KMeans(6, batch_size=batch_size, random_state=0).fit(far)
+    thin = er.KMeans(6, batch_size=batch_size, random_state=0).fit(sparse.csr_array(far))
+    np.testing.assert_allclose(thin.inertia_, dense.inertia_, rtol=1e-6)

@@ -4,8 +4,9 @@
     python -m tests.fuzz --seconds 600                   as many as the time allows, in processes under a watchdog
     python -m tests.fuzz --from 0 --to 100000 --out F    these seeds; each find and the figures as lines of JSON in F
 
-A process that is longer than `HANG` seconds at one case, all checks of it together, is ended, and the case counts as
-a hang. The figures go to the screen and are the last line of F; the exit status tells whether anything was found.
+A case that takes more than `HANG` seconds of the processor, all checks of it together, is ended and counts as a hang;
+so does one without an answer after `SILENCE` seconds, on a machine as busy as it may be. The figures go to the screen
+and are the last line of F; the exit status tells whether anything was found.
 """
 
 import argparse
@@ -14,12 +15,13 @@ import heapq
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
 from typing import Any, TextIO
 
-HANG = 20.0
+HANG, SILENCE = 30.0, 600.0
 SHOWN = 12
 SLOWEST = 10
 
@@ -28,10 +30,10 @@ def one(seed: int) -> dict[str, Any]:
     """The outcome of a seed as a plain record."""
     from tests.fuzz import cases, checks
 
-    begin = time.perf_counter()
+    begin = time.process_time()
     case = cases.make(seed)
     ended, found = checks.run(case, timed=True)
-    seconds = round(time.perf_counter() - begin, 3)
+    seconds = round(time.process_time() - begin, 3)
     return {"seed": seed, "ended": ended, "found": found, "seconds": seconds, "case": " ".join(str(case).split())}
 
 
@@ -57,7 +59,12 @@ class Worker:
     def answer(self) -> dict[str, Any]:
         """The record of the seed; the end of the process without one is a crash."""
         line = self.process.stdout.readline()
-        return json.loads(line) if line else self.failure("crashed", f"exit status {self.process.wait()}")
+        if line:
+            return json.loads(line)
+        status = self.process.wait()
+        if status == -signal.SIGPROF:
+            return self.failure("hung", f"ended after {HANG:.0f} s of the processor")
+        return self.failure("crashed", f"exit status {status}")
 
     def failure(self, ended: str, sentence: str) -> dict[str, Any]:
         """The record of a case that has none of its own."""
@@ -73,7 +80,10 @@ def serve() -> None:
     """Answer seeds on the standard input with records on the standard output."""
     out, sys.stdout = sys.stdout, sys.stderr  # nothing else may write there
     for line in sys.stdin:
-        print(json.dumps(one(int(line))), file=out, flush=True)
+        signal.setitimer(signal.ITIMER_PROF, HANG)  # ends the process when it is over, whatever it is doing
+        record = one(int(line))
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        print(json.dumps(record), file=out, flush=True)
 
 
 class Figures:
@@ -160,8 +170,8 @@ def farm(first: int, after: int, seconds: float, processes: int, figures: Figure
                 start()
         for key in list(selector.get_map().values()):
             worker = key.data
-            if time.monotonic() - worker.since > HANG:
-                figures.note(worker.failure("hung", f"ended after {HANG:.0f} s"))
+            if time.monotonic() - worker.since > SILENCE:
+                figures.note(worker.failure("hung", f"no answer after {SILENCE:.0f} s"))
                 stop(worker)
                 start()
     return seed

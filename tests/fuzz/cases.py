@@ -38,6 +38,8 @@ SOLVERS = (
 )
 #: Small steps, tens of thousands of them where data are nasty: with a limit of time, always.
 SMALL_STEPS = ("gradient_descent", "proximal", "sgd", "dual_ascent")
+#: The last digit of the seeds of machines without a target, and of metrics.
+UNSUPERVISED = 5
 #: How often parts are put together without a look at whether they go together.
 WILD = 0.06
 #: A class of machines is fuzzed as often as it has entries here: the equation has most to go wrong.
@@ -61,7 +63,9 @@ class Case:
 
 
 def make(seed: int) -> Case:
-    """The case of a seed."""
+    """The case of a seed: one in ten is of a machine without a target, or a metric."""
+    if seed % 10 == UNSUPERVISED:
+        return _unsupervised(seed)
     random = np.random.default_rng([7, seed])
     kind = str(random.choice(KINDS))
     X, rows = data.rows(random)
@@ -75,6 +79,30 @@ def make(seed: int) -> Case:
     patient = parameters.get("solver") in SMALL_STEPS
     if "max_time" in parameters and (patient or random.random() < 0.5):
         machine.set_params(max_time=float(random.choice([1.0, 0.1, 0.1, 0.1])))
+    return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
+
+
+def _unsupervised(seed: int) -> Case:
+    """Clusters, mixtures, projections and metrics; all but the metrics let the target be."""
+    random = np.random.default_rng([23, seed])
+    X, rows = data.rows(random)
+    y, targets = data.labels(random, X)
+    weights, amounts = data.weights(random, len(X))
+    kernel = [None, None, None, er.kernels.Gaussian(1.0), er.kernels.Linear()][random.integers(5)]
+    count = int(random.choice([1, 2, 3]))
+    machines = (
+        er.KMeans(count, kernel, random_state=0),
+        er.KMeans(count, batch_size=5, random_state=0),
+        er.Hierarchical(str(random.choice(["single", "complete", "average"])), n_clusters=count),
+        er.GaussianMixture(count, covariance_type=str(random.choice(["full", "tied", "diagonal"])), random_state=0),
+        er.GaussianDensity(),
+        er.PCA(count, kernel),
+        er.Dictionary(count, random_state=0),
+        er.ContrastiveMetric(),
+        er.LargeMarginMetric(),
+    )
+    machine = machines[random.integers(len(machines))]
+    X, form = data.formatted(random, X, isinstance(machine, (er.KMeans, er.PCA)))
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
 
 

@@ -38,23 +38,39 @@ CLOSE = 1e-6
 OTHER_SOLVER = 0.3
 #: Other people's transformers know no weights, and landmarks are drawn from the rows as they stand.
 LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler)
+#: What does not depend on the numbers of clusters, the signs of directions, or the way through equal values; and what
+#: its rounding is measured by: squares of distances, weight. The descents of dictionaries and metrics are not convex:
+#: rounding may send them elsewhere, so what is compared is where they begin.
+Essence = Callable[[Any, float, float], tuple[Any, float]]
+ESSENCES: dict[type, Essence] = {
+    er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), weight * np.sqrt(squares)),
+    er.KMeans: lambda its, squares, weight: (its.inertia_, weight * squares),
+    er.PCA: lambda its, squares, weight: (its.explained_variance_, squares),
+    er.GaussianMixture: lambda its, squares, weight: (its.lower_bound_, 1.0),
+    er.Dictionary: lambda its, squares, weight: (its.history_["objective"][0], weight * squares),
+    er.ContrastiveMetric: lambda its, squares, weight: (its.history_["objective"][0], squares),
+    er.LargeMarginMetric: lambda its, squares, weight: (its.history_["objective"][0], weight * weight * squares),
+}
+#: Rounding of sums of squares, with digits to spare.
+DIGITS = 1e-13
 #: What the random machines draw depends on the order and the number of the rows.
 DRAWN = (er.ForestClassifier, er.ForestRegressor, er.BaggingClassifier, er.BaggingRegressor)
 
 
 class Outcome:
-    """How a fit of a case went: the machine, or the error; the warnings; the seconds."""
+    """How a fit of a case went: the machine, or the error; the warnings; the seconds, and those of the processor."""
 
     def __init__(self, machine: Any, X: Any, y: Any, weights: Any):
         self.machine, self.error, self.trace = machine, None, ""
-        begin = time.perf_counter()
+        self.weight = float(len(y) if weights is None else np.sum(weights))
+        begin, used = time.perf_counter(), time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 machine.fit(X, y) if weights is None else machine.fit(X, y, sample_weight=weights)
             except Exception as error:  # noqa: BLE001 - which ones are allowed is what is being tested
                 self.error, self.trace = error, traceback.format_exc()
-        self.seconds = time.perf_counter() - begin
+        self.seconds, self.used = time.perf_counter() - begin, time.process_time() - used
         self.warnings = caught
 
     @property
@@ -88,12 +104,14 @@ def run(case: Case, timed: bool = False, extras: int = 3) -> tuple[str, list[Fin
     found += _speaks_little(outcome)
     # Each seed looks at the certificate and at some of the rest: many seeds see everything.
     random = np.random.default_rng([11, case.seed])
-    chosen = random.permutation(len(EXTRA))[: 1 if outcome.seconds > SLOW else extras]
+    chosen = random.permutation(len(EXTRA))[: 1 if outcome.used > SLOW else extras]
     for check in (_is_finite, _is_certified, *(EXTRA[number] for number in chosen)):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 found += check(case, outcome)
+            if check is not _is_certified:  # the rivals there are other people's
+                found += _says_nothing_foreign(caught, check.__name__)
         except Exception as error:  # noqa: BLE001 - an error in what follows a fit is a finding
             if not _is_sentence(error):
                 found.append(("unclear", f"{check.__name__.strip('_')}: {_last_line(traceback.format_exc())}"))
@@ -103,10 +121,11 @@ def run(case: Case, timed: bool = False, extras: int = 3) -> tuple[str, list[Fin
 def _ends(case: Case, outcome: Outcome, timed: bool) -> Iterator[Finding]:
     parameters = case.machine.get_params()
     limit = parameters.get("max_time") or LIMIT
-    if not timed or "max_time" not in parameters or outcome.seconds <= limit + GRACE:
+    # Seconds of the processor: on a busy machine others take the rest.
+    if not timed or "max_time" not in parameters or outcome.used <= limit + GRACE:
         return
     limited = replace(case, machine=clone(case.machine).set_params(max_time=limit))
-    seconds = min(fit(limited).seconds for _ in range(LOADING))
+    seconds = min(fit(limited).used for _ in range(LOADING))
     if seconds > limit + GRACE:
         yield "late", f"max_time={limit} and {seconds:.1f} s"
 
@@ -134,21 +153,42 @@ def _says_why(outcome: Outcome) -> Iterator[Finding]:
 
 
 def _speaks_little(outcome: Outcome) -> Iterator[Finding]:
-    own = [w for w in outcome.warnings if issubclass(w.category, (ConvergenceWarning, UserWarning))]
-    foreign = [w for w in outcome.warnings if w not in own]
-    if foreign:
-        where = foreign[0]
-        yield "warning", f"{where.category.__name__}: {where.message} [{where.filename[-60:]}:{where.lineno}]"
-    elif len(own) > MANY_WARNINGS:
-        yield "flood", f"{len(own)} warnings such as {own[0].message}"
+    yield from _says_nothing_foreign(outcome.warnings, "fit")
+    if len(outcome.warnings) > MANY_WARNINGS:
+        yield "flood", f"{len(outcome.warnings)} warnings such as {outcome.warnings[0].message}"
+
+
+def _says_nothing_foreign(caught: list[warnings.WarningMessage], where: str) -> Iterator[Finding]:
+    for one in caught:
+        if not issubclass(one.category, (ConvergenceWarning, UserWarning)):
+            yield "warning", f"{where}: {one.category.__name__}: {one.message} [{one.filename[-60:]}:{one.lineno}]"
+            return
 
 
 def _answers(machine: Any, X: Any) -> np.ndarray:
     """What a machine says of rows: scores where it has them, else predictions."""
-    for name in ("decision_function", "predict_proba", "predict"):
+    for name in ("score_samples", "decision_function", "predict_proba", "predict", "transform"):
         if hasattr(machine, name):
             return np.asarray(getattr(machine, name)(X))
-    raise AssertionError(machine)
+    return machine.linkage_[:, 2]
+
+
+def _essence(case: Case, outcome: Outcome) -> tuple[np.ndarray, float]:
+    """What equal data must agree in, and the size of its rounding."""
+    for kind, essence in ESSENCES.items():
+        if isinstance(outcome.machine, kind):
+            value, unit = essence(outcome.machine, _squares(case), outcome.weight)
+            return np.atleast_1d(value), DIGITS * unit
+    return _answers(outcome.machine, case.X), 0.0
+
+
+def _squares(case: Case) -> float:
+    """The largest square of a row: around the mean, but where only products are known, behind a kernel or sparse."""
+    features, X = case.machine.get_params().get("features"), equation.dense(case.X).astype(float)
+    if isinstance(features, Kernel):
+        return float(np.max(features.diagonal(X)))
+    X = X if sparse.issparse(case.X) else X - X.mean(axis=0)
+    return float(np.max(np.sum(X * X, axis=1)))
 
 
 def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:
@@ -193,8 +233,10 @@ def _other_solvers_points(case: Case) -> list[equation.Point]:
     return [part.found for part in parts or []]
 
 
-def _objective_is_that_of(case: Case, outcome: Outcome, other: Outcome, word: str) -> Iterator[Finding]:
-    """Compare two fits that stand for the same data by what their certificates say, or by their answers."""
+def _objective_is_that_of(
+    case: Case, outcome: Outcome, other: Outcome, word: str, rows: Any = slice(None)
+) -> Iterator[Finding]:
+    """Compare two fits that stand for the same data by what their certificates say, or by their answers to rows."""
     if other.fitted != outcome.fitted:
         if case.machine.get_params().get("max_time") is None:  # else a clock may have ended the proof of a refusal
             yield word, f"refused: {other.error}"
@@ -207,9 +249,10 @@ def _objective_is_that_of(case: Case, outcome: Outcome, other: Outcome, word: st
         if not abs(first.primal - second.primal) <= allowed:
             yield word, f"primal {first.primal:.10g} and {second.primal:.10g}"
     elif not isinstance(outcome.machine, DRAWN):
-        one, two = _answers(outcome.machine, case.X), _answers(other.machine, case.X)
-        same = (
-            np.allclose(one, two, rtol=CLOSE, atol=CLOSE * np.abs(one).max())
+        (one, rounding), (two, _) = _essence(case, outcome), _essence(case, other)
+        one, two = one[rows], two[rows]
+        same = one.shape == two.shape and (
+            np.allclose(one, two, rtol=CLOSE, atol=CLOSE * np.abs(one).max(initial=0.0) + rounding)
             if one.dtype.kind == "f"
             else np.array_equal(one, two)
         )
@@ -226,22 +269,30 @@ def _learns_from_rows(case: Case) -> bool:
     return isinstance(case.machine.get_params().get("features"), LEARNS_FROM_ROWS)
 
 
-def _stands_alone(case: Case) -> bool:
-    """Whether equal data in another form must give an equal fit."""
-    # Rounding decides between neighbours whose distances are equal but for it, and a kernel has rounded them.
-    nearest = isinstance(case.machine, (er.KNNClassifier, er.KNNRegressor))
-    return not _learns_from_rows(case) and not (nearest and isinstance(case.machine.features, Kernel))
+def _decided(case: Case, outcome: Outcome) -> Any:
+    """The rows about whose neighbours rounding decides nothing: all, but behind a kernel.
+
+    There squares of distances are differences of products, and neighbours whose squares differ by no more than their
+    rounding may come in any order; where k is chosen, by all rows, one such row may change it for all.
+    """
+    machine = outcome.machine
+    if not (outcome.fitted and hasattr(machine, "kneighbors") and isinstance(machine.features, Kernel)):
+        return slice(None)
+    distances, _ = machine.kneighbors(case.X, len(machine.positions_))
+    squares, level = distances**2, machine.features_.diagonal(case.X)[:, None] + machine.norms_.max()
+    decided = np.all(np.diff(squares, axis=1) > 1e3 * DIGITS * level, axis=1)
+    return decided if machine.k != "loo" or decided.all() else np.zeros_like(decided)
 
 
 def _weights_count_rows(case: Case, outcome: Outcome) -> Iterator[Finding]:
-    if not _stands_alone(case):
+    if _learns_from_rows(case):
         return
     times = np.random.default_rng([13, case.seed]).integers(1, 4, len(case.y))
     rows = np.repeat(np.arange(len(case.y)), times)
     y = np.asarray(case.y)
     weighted, repeated = fit(case, weights=times), fit(case, X=_taken(case.X, rows), y=y[rows], weights=None)
     if weighted.fitted or _is_sentence(weighted.error):
-        yield from _objective_is_that_of(case, weighted, repeated, "weights")
+        yield from _objective_is_that_of(case, weighted, repeated, "weights", _decided(case, weighted))
 
 
 def _order_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
@@ -255,13 +306,14 @@ def _order_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
 
 def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     X = equation.dense(case.X)
-    other = fit(case, X=sparse.csr_matrix(X) if X is case.X else X)
+    thin = sparse.csr_matrix(X)
+    other = fit(case, X=thin if X is case.X else X)
     refused = not other.fitted and _is_sentence(other.error) and "parse" in str(other.error)
     # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
     # Trigonometric functions of large numbers know no digit of what their rounding moves by a period.
     periodic = isinstance(case.machine.get_params().get("features"), (er.maps.RandomFourier, er.maps.Periodic))
-    if _stands_alone(case) and not (refused or periodic) and X.dtype != np.float32:
-        yield from _objective_is_that_of(case, outcome, other, "format")
+    if not (_learns_from_rows(case) or refused or periodic) and X.dtype != np.float32:
+        yield from _objective_is_that_of(replace(case, X=thin), outcome, other, "format", _decided(case, outcome))
 
 
 def _same_bits(case: Case, outcome: Outcome, other: Any, word: str) -> Iterator[Finding]:

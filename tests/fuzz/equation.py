@@ -57,12 +57,11 @@ class Piece:
                 z = (self.loss.margin - z) / self.loss.temperature
                 return self.loss.temperature * np.logaddexp(Long(0), z)
             return naive.phi(self.loss, z)
-        own = np.take_along_axis(f, self.y.astype(int)[:, None], axis=1)
+        ahead = f - np.take_along_axis(f, self.y.astype(int)[:, None], axis=1)  # of the own class, by the others
         if self.loss.name() == "softmax":
-            top = f.max(axis=1, keepdims=True)
-            return (np.log(np.exp(f - top).sum(axis=1, keepdims=True)) + top - own)[:, 0]
-        margins = f - own + (np.arange(self.classes) != self.y[:, None])
-        return margins.max(axis=1)
+            top = ahead.max(axis=1)
+            return np.log(np.exp(ahead - top[:, None]).sum(axis=1)) + top
+        return (ahead + (np.arange(self.classes) != self.y[:, None])).max(axis=1)
 
     def magnitude(self, value: float) -> float:
         """What gaps are measured by: the value, or a millionth of what the best constant costs."""

@@ -15,6 +15,10 @@ FOUND = {
     "without a penalty better points had weights far larger than those that the bound was paid for": (114167, 126818),
     "a working set of all samples took every pair step thousands of times": (25110,),
     "every solver of the table failed for every C": (118699,),
+    "a step along which nothing falls": (237157,),
+    "a point without a digit was kept where a constant is better": (230592, 17006),
+    "a huge row hid the weights that the others ask for": (218700,),
+    "a fold of rows without weight": (234757,),
 }
 
 

@@ -56,3 +56,7 @@ def test_cholesky_ignores_units_and_survives_dependence():
     np.testing.assert_allclose(A.T @ A @ singular.solve(right), right, rtol=1e-5)
     with pytest.raises(LinAlgError):
         Cholesky(np.array([[1.0, 9.0], [9.0, 1.0]]))
+
+
+def test_nothing_to_solve_for_is_solved():
+    assert Cholesky(np.zeros((0, 0))).solve(np.zeros(0)).shape == (0,)

@@ -240,6 +240,11 @@ def test_the_number_of_neighbours_is_chosen_on_a_gram_matrix():
     np.testing.assert_allclose(chosen.choice_.mean, direct.choice_.mean, rtol=1e-14)
 
 
+def test_rows_so_large_that_products_overflow_are_refused_behind_a_kernel():
+    with pytest.raises(er.errors.EmpiriskError, match="their products overflow"):
+        er.KNNRegressor(k=1, features=er.kernels.Linear().normalised()).fit([[1e160], [2e160]], [0.0, 1.0])
+
+
 def test_rows_so_large_that_squares_overflow():
     large = er.KNNRegressor(3, weights="distance").fit(X * 1e300, F)
     np.testing.assert_allclose(

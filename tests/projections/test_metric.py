@@ -294,3 +294,12 @@ def test_wrong_arguments_are_named(data):
         er.ContrastiveMetric().fit(X, similar=[0, 1], dissimilar=[[0, 1]])
     with pytest.raises(EmpiriskError, match="dissimilar names the row 99; X has 70 rows"):
         er.ContrastiveMetric().fit(X, similar=[[0, 1]], dissimilar=[[0, 99]])
+
+
+def test_the_margin_keeps_its_digits_where_one_class_outweighs_all_others(data):
+    X, y = data
+    weights = np.where(y == 0, 1e9, 1e-6)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        machine = er.ContrastiveMetric(max_iter=1).fit(X, y, sample_weight=weights)
+    pairs = weights[:, None] * weights * (y[:, None] != y)
+    np.testing.assert_allclose(machine.margin_**2, np.sum(pairs * squares(X)) / pairs.sum(), rtol=1e-10)

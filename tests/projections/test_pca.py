@@ -1,5 +1,7 @@
 """Principal components: identities with the singular value decomposition, weights, sparse rows, kernels, pre-images."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -324,3 +326,15 @@ def test_rows_that_say_nothing_are_refused(X):
         er.PCA().fit(X, sample_weight=np.full(len(X), 1e-3))
     with pytest.raises(EmpiriskError, match="Z has 5 columns, but PCA has 2"):
         er.PCA(2).fit(X).inverse_transform(np.ones((3, 5)))
+
+
+def test_a_copy_of_a_kernel_machine_answers_with_the_same_bits():
+    rows = sparse.coo_array(np.random.default_rng(5).integers(-3, 4, (20, 5)).astype(float))
+    pca = er.PCA(3, er.kernels.Linear()).fit(rows, sample_weight=np.full(20, 1e6))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(pca)).transform(rows), pca.transform(rows))
+
+
+def test_sparse_rows_that_are_all_equal_have_no_variance():
+    for row in np.random.default_rng(0).normal(size=(20, 5)):
+        with pytest.raises(EmpiriskError, match="All rows of X are equal"):
+            er.PCA(1).fit(sparse.csr_array(np.tile(row, (5, 1))))

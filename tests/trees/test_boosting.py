@@ -211,6 +211,17 @@ def test_the_scale_of_numbers_does_not_matter(numbers, exponent):
     np.testing.assert_allclose(er.BoostingRegressor(n_estimators=5).fit(X, scale * y).predict(X) / scale, plain)
 
 
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+def test_the_order_of_rows_does_not_matter_even_where_rounding_decides(numbers, subsample):
+    X, y = numbers
+    random = np.random.default_rng(0)
+    order, weights = random.permutation(len(y)), 10 ** random.uniform(-9, 9, len(y))
+    machine = er.BoostingRegressor(n_estimators=5, subsample=subsample, random_state=0)
+    plain = machine.fit(X, y, sample_weight=weights).predict(X)
+    machine.fit(X[order], y[order], sample_weight=weights[order])
+    np.testing.assert_array_equal(machine.predict(X), plain)
+
+
 @pytest.mark.parametrize(
     ("machine", "message"),
     [

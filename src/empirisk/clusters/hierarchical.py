@@ -141,9 +141,10 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         watch = Watch(self, len(counting), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
-            sizes, squares = self._distances(X, design, weights, counting, clock)
+            leaves, sizes, squares = self._distances(X, design, weights, counting, clock)
             merging = Merging(squares, sizes, self.linkage, self.squared)
             self.history_ = merging.run(clock, watch)
+        merging.merges[:, :2] = leaves[merging.merges[:, :2].astype(np.intp)]
         self.linkage_ = _sorted(merging.merges)
         count = self._wanted()
         self.labels_ = self.cut(height=self.distance_limit) if count is None else self.cut(count)
@@ -167,27 +168,29 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
 
     def _distances(
         self, X: Any, design: Any, weights: Array, counting: NDArray[np.intp], clock: Clock
-    ) -> tuple[Array, Array]:
-        """The weights of the leaves, and their squared distances."""
+    ) -> tuple[NDArray[np.intp], Array, Array]:
+        """The leaves in an order of their values, so that theirs breaks no tie; weights and squared distances."""
         if self.cells is not None:
             found = self._link_cells(X, weights, counting, self.cells, {"max_time": clock.left()})
             clock()
             return found
+        along = keys(design)[counting]
+        order = np.argsort(along, kind="stable")
         try:
             with stopping(clock if len(counting) > QUICK else lambda: False):
-                sizes, squares = weights[counting], _squares_between(design.rows(counting))
+                squares = _squares_between(design.rows(counting[order]))
         except Stopped:
-            along = np.sort(keys(design)[counting])
+            along = along[order]
             distinct = 1 + int(np.count_nonzero(np.diff(along) > EQUAL_KEYS * np.abs(along).max()))
             one_look = {"init": "random", "max_iter": 1, "shifts": 0}
             return self._link_cells(X, weights, counting, min(CELLS, distinct), one_look)
         self.leaves_[counting] = np.arange(len(counting))
-        return sizes, squares
+        return order, weights[counting[order]], squares
 
     def _link_cells(
         self, X: Any, weights: Array, counting: NDArray[np.intp], cells: int, options: dict[str, Any]
-    ) -> tuple[Array, Array]:
-        """The weights of the cells of k-means, and the squared distances of their means."""
+    ) -> tuple[NDArray[np.intp], Array, Array]:
+        """The cells of k-means, their weights, and the squared distances of their means."""
         machine = KMeans(cells, self.features, n_init=1, random_state=self.random_state, **options)
         with warnings.catch_warnings():
             # The tree says itself that it was stopped; and cells need not be those of the last round.
@@ -196,9 +199,9 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         self.leaves_[counting] = machine.labels_[counting]
         sizes = np.bincount(machine.labels_[counting], weights[counting], minlength=cells).astype(np.float64)
         if machine.squares_of_means_ is None:
-            return sizes, _distances_of(machine.cluster_centers_)
+            return np.arange(cells), sizes, _distances_of(machine.cluster_centers_)
         products = machine.dual_coef_ @ machine._products(machine.support_vectors_)
-        return sizes, _of_products((products + products.T) / 2)
+        return np.arange(cells), sizes, _of_products((products + products.T) / 2)
 
     def _wanted(self) -> int | None:
         """How many clusters to cut into; None where the distance decides."""

@@ -15,7 +15,7 @@ from empirisk import state
 from empirisk.clusters.batches import Batches
 from empirisk.clusters.lloyd import Run, TooFew, best_run, draw_rows, fill_empty, random_labels, shift_means, split
 from empirisk.clusters.product_rows import ROUNDING
-from empirisk.clusters.rows import keys, nearest, rows_of
+from empirisk.clusters.rows import in_least_room, keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.features import FLOATS, MapsFeatures, expansion
@@ -156,6 +156,7 @@ class KMeans(
         if len(counting) < self.n_clusters:
             raise TooFew(self.n_clusters, len(counting))
         self._require_meaning(design)
+        design = in_least_room(design)
         rounds = (self.n_init + self.shifts) * self.max_iter
         watch = Watch(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible() as interrupted:

@@ -250,7 +250,8 @@ def expansion(design: Any, rows: list[NDArray], weights: list[Array]) -> dict[st
     dual = np.concatenate([_on_all_rows(w, where, whole.shape[0]) for w, where in zip(weights, rows, strict=True)])
     support = np.flatnonzero(dual.any(axis=0))
     vectors = _safe_indexing(whole.source, support)
-    return {"dual_coef_": dual[:, support], "support_": support, "support_vectors_": vectors}
+    # Side by side, as a copy of the machine has them: products of other strides are rounded otherwise.
+    return {"dual_coef_": np.ascontiguousarray(dual[:, support]), "support_": support, "support_vectors_": vectors}
 
 
 def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ SCORING_TOL = 1e-4  # a score of held-out rows needs no more than four digits of
 ALIKE = 1e-12
 #: Held-out losses from here on are all as bad, and their squares are still numbers.
 HOPELESS = 1e150
+#: A natural C is smaller: beyond, products with it may be no numbers.
+LARGEST = 1e150
 #: The share of ``max_time`` in which C is chosen.
 JUDGING_SHARE = 0.5
 #: Seconds that features get to learn where none are left.
@@ -87,6 +89,7 @@ def check_rule(rule: Any) -> None:
         raise EmpiriskError(f"rule={rule!r} must be 'best' or '1se'.")
 
 
+@np.errstate(all="ignore")  # losses beyond all numbers are as bad as `HOPELESS`
 def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
     """The choice that the machine's parameters ask for."""
     check_way(machine.C, machine.rule)
@@ -164,7 +167,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 
 
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, judged: Callable[..., Judged]) -> Choice:
-    splits = _folds(machine, y)
+    splits = _folds(machine, y, _counting(problems, len(y)))
     values = grid(machine.Cs, *natural_range(problems))
     table = np.full((len(splits), len(values)), np.nan)
     sizes = np.zeros(len(splits))
@@ -240,14 +243,21 @@ def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choic
     return choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
 
 
-def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
+def _counting(problems: list[Problem], rows: int) -> NDArray[np.intp]:
+    """The rows of the user's data that some problem has a sample of."""
+    every = np.arange(rows)
+    return np.unique(np.concatenate([every if problem.rows is None else problem.rows for problem in problems]))
+
+
+def _folds(machine: Any, y: NDArray, counting: NDArray[np.intp]) -> list[tuple[NDArray, NDArray]]:
     """The rows to learn from and those to judge by, of every fold; a number of folds is shuffled by ``random_state``.
 
-    Without a seed the folds are those of seed 0, as in `evaluate`: the same data gives the same C.
+    It divides the rows that count: a row of weight zero could as well be absent. Without a seed the folds are those of
+    seed 0, as in `evaluate`: the same data gives the same C.
     """
     stratified, cv = is_classifier(machine) and np.ndim(y) == 1, machine.cv
     if stratified:
-        classes, counts = np.unique(y, return_counts=True)
+        classes, counts = np.unique(y[counting], return_counts=True)
         if counts.min() < 2:
             raise EmpiriskError(
                 f"C='cv': y holds one row of the class {classes[counts.argmin()]!r}, which no fold can both learn from "
@@ -257,11 +267,13 @@ def _folds(machine: Any, y: NDArray) -> list[tuple[NDArray, NDArray]]:
         if isinstance(cv, Integral):
             # A seed is any whole number of 31 bits.
             seed = check_random_state(0 if machine.random_state is None else machine.random_state).randint(2**31)
-            cv = (StratifiedKFold if stratified else KFold)(int(cv), shuffle=True, random_state=seed)
+            folds = (StratifiedKFold if stratified else KFold)(int(cv), shuffle=True, random_state=seed)
+            return [(counting[train], counting[test]) for train, test in folds.split(counting, y[counting])]
         return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))
     except ValueError as error:
         raise EmpiriskError(
-            f"C='cv' with cv={machine.cv!r} cannot split {len(y)} rows: {error} Give fewer folds, or a number as C."
+            f"C='cv' with cv={machine.cv!r} cannot split {len(counting)} rows: {error} "
+            "Give fewer folds, or a number as C."
         ) from error
 
 
@@ -285,10 +297,11 @@ def natural_range(problems: list[Problem]) -> tuple[float, float]:
     """From the C at which the model wakes up to where it hardly changes any more."""
     first = problems[0]
     smallest = 0.0 if first.penalty.smooth else min(problem.critical_C for problem in problems)
-    if 0 < smallest < np.inf:
+    if 0 < smallest < LARGEST:
         # With l1, ten thousand times the C at which the first weight wakes up leaves hardly any shrinking.
         return smallest, 1e4 * smallest
-    energy = float(first.weights @ first.design.squared_rows()) or 1.0
+    energy = float(first.weights @ first.design.squared_rows())
+    energy = energy if energy > 1 / LARGEST else 1.0  # rows that are zero but for rounding
     # From a penalty as heavy as all rows together to one that only rounding and dependent columns feel.
     return 1.0 / energy, 1e8 / energy
 

@@ -38,6 +38,8 @@ BEYOND_ROUNDING = 1e-3
 GRACE = 0.5  # seconds for the certificates of a fit that was stopped
 #: Iterations of a method that follows one which gave up: it may find the last digits, but not take for ever.
 AGAIN = 500
+#: A gap of more times the objective of a constant leaves no digit: the constant may be the better fit.
+HOPELESS = 2.0
 #: A relative gap above this is told even of solvers that aim at no gap.
 COARSE = 0.01
 
@@ -382,6 +384,10 @@ def _why_no_minimiser(problem: Problem, point: Point, converged: bool) -> str:
 
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = _graded(problem, problem.as_stored(point), watch)
+    if solver.aims_at_tol and not certificate.gap <= HOPELESS * problem.origin_value:
+        constant = problem.origin()
+        known = _graded(problem, problem.as_stored(constant), watch)
+        point, certificate = min((point, certificate), (constant, known), key=lambda pair: pair[1].gap)
     _require_weak_duality(problem, certificate)
     cut = watch.status in CUT
     near = bool(certificate.relative_gap <= tol)

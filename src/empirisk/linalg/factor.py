@@ -42,6 +42,8 @@ class Cholesky:
 
     def solve(self, right: Array) -> Array:
         """The solution of matrix x = right."""
+        if not len(right):  # LAPACK wraps no empty matrix
+            return right
         scale = self._scale if right.ndim == 1 else self._scale[:, None]
         return scale * lapack.dpotrs(self._factor, scale * right, lower=False)[0]
 

@@ -250,15 +250,16 @@ class ContrastiveMetric(Metric):
     def _by_class(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ClassPairs:
         """All pairs; a row is similar to itself too, as the two are that weight 2 stands for."""
         totals = np.bincount(codes, weights)
-        alike = float(totals @ totals)
-        unlike = float(weights.sum()) ** 2 - alike
+        # What the other classes weigh, without a difference: one class may outweigh all others.
+        others = np.append(0.0, np.cumsum(totals)[:-1]) + np.append(np.cumsum(totals[::-1])[-2::-1], 0.0)
+        alike, unlike = float(totals @ totals), float(totals @ others)
         mean = design.tdot(weights) / weights.sum()
         centred = design.shifted(mean)
         member = weights[:, None] * (codes[:, None] == np.arange(len(totals)))
         sums = centred.tdot(member)
-        every = 2 * float(weights.sum()) * float(weights @ centred.squared_rows())
-        within = 2 * (float(totals @ (member.T @ centred.squared_rows())) - float(np.sum(sums**2)))
-        self.margin_ = self._margin(np.sqrt(max(every - within, 0.0) / unlike))
+        # Around the mean all products add up to nothing: those of unlike rows are minus those of like ones.
+        squares = 2 * (float(others @ (member.T @ centred.squared_rows())) + float(np.sum(sums**2)))
+        self.margin_ = self._margin(np.sqrt(squares / unlike))
         return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)
 
     def _listed(self, design: Any, weights: Array, similar: Any, dissimilar: Any) -> ListedPairs:

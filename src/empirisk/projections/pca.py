@@ -549,7 +549,9 @@ def principal(
     rows, columns = design.shape
     X = getattr(design, "X", None)
     shift = 0.0 if design.shift is None else float(design.shift @ design.shift)
-    rounding = ROUNDING**2 * float(weights.sum()) * shift
+    # Of sparse rows only products are known; those of dense ones are subtracted first.
+    share = ROUNDING**2 if isinstance(X, np.ndarray) else ROUNDING
+    rounding = share * float(weights.sum()) * shift
     if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
         A = (X - design.shift) * np.sqrt(weights)[:, None]

@@ -32,6 +32,7 @@ from empirisk.losses.base import Loss
 from empirisk.machines.multiclass import winners
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
+from empirisk.trees.binned.together import TeamGrower
 from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import Objective, classes_objective, numbers_objective, probabilities
@@ -224,8 +225,11 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         plan, random = self._plan(X.shape[1]), generator(self.random_state)
         counts = self.columns_.counts
         monotone = check_monotone(self.monotone_constraints, self.columns_.names, counts > 0)
-        draws = self.early_stopping or plan.subsample < 1
-        member = equal_rows(X, target)[1] if draws else np.arange(len(X))
+        draws, small = self.early_stopping or plan.subsample < 1, TeamGrower.shares(*X.shape) <= 1
+        member = equal_rows(X, target)[1] if draws or small else np.arange(len(X))
+        if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
+            order = np.lexsort((weights, member))
+            X, target, weights, times, member = X[order], target[order], weights[order], times[order], member[order]
         held = self._held(member, target, random)
         train = ~held if held.any() else slice(None)
         with interruptible() as interrupted:

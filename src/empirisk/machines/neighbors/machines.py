@@ -54,8 +54,11 @@ class Neighbors(MapsFeatures, BaseEstimator):
     rule: str = "best"
 
     def _check_size(self, name: str, values: Any) -> None:
-        """Nearly any numbers will do: the search has a unit of its own."""
-        check_size(name, values, LARGEST, type(self).__name__)
+        """Nearly any numbers will do, but for a kernel: the search has a unit of its own."""
+        if self._kernel() is None:
+            check_size(name, values, LARGEST, type(self).__name__)
+        else:
+            super()._check_size(name, values)
 
     def _keep(self, X, y, sample_weight, **target) -> tuple[Any, NDArray]:
         """Keep the rows of positive weight after the map, and their weights; returns them and the targets of all."""

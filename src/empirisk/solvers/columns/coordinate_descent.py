@@ -490,7 +490,8 @@ class ModelSteps:
                 self._missed = f + missed * df if missed else None
                 return promise
             missed = t
-            drop = 0.5 * promise * t / (value - before + promise * t) if np.isfinite(value) else 0.0
+            bend = value - before + promise * t
+            drop = 0.5 * promise * t / bend if 0 < bend < np.inf else 0.0
             # The minimum of a parabola through what is known, trusted between a tenth and a half.
             t *= min(max(drop, 0.1), 0.5)
         self._missed = f + missed * df

@@ -1,0 +1,41 @@
+"""The choice of C: which rows are divided into folds, and which values are tried."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import empirisk as er
+from empirisk.fits.choice import natural_range
+
+
+def rows(random, count=60):
+    X = random.normal(size=(count, 3))
+    return X, X[:, 0] + 0.3 * random.normal(size=count)
+
+
+@pytest.mark.parametrize("machine", [er.Lasso(C="cv"), er.LogisticRegression(C="cv")])
+def test_a_row_without_weight_could_as_well_be_absent(machine):
+    random = np.random.default_rng(0)
+    X, y = rows(random)
+    y = y if isinstance(machine, er.Lasso) else y > 0
+    weights = (random.random(len(y)) < 0.5).astype(float)
+    kept = weights > 0
+    weighted = machine.fit(X, y, sample_weight=weights).choice_.losses
+    np.testing.assert_allclose(weighted, machine.fit(X[kept], y[kept]).choice_.losses, rtol=1e-6)
+
+
+def test_rows_that_are_zero_but_for_rounding_have_a_natural_range_of_numbers():
+    random = np.random.default_rng(0)
+    X, y = rows(random)
+    (problem,) = er.Ridge().problems(X, y)
+    problem.design.squared_rows = lambda: np.full(len(y), 1e-310)
+    assert np.all(np.isfinite(natural_range([problem])))
+
+
+def test_held_out_losses_beyond_all_numbers_are_no_warnings():
+    random = np.random.default_rng(0)
+    X, y = rows(random)
+    machine = er.ElasticNet(C="cv", solver="sgd", max_iter=3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="all passes done"):
+        machine.fit(X, 1e45 * y, sample_weight=np.full(len(y), 1e45))
+    assert np.isfinite(machine.C_)
