@@ -1,5 +1,6 @@
 """Running a solver on a problem: limits, interrupts, progress, and the certificate of what came out."""
 
+import math
 import signal
 import threading
 import time
@@ -366,7 +367,7 @@ def _after(attempts: list[Fit], reason: str) -> str:
 
 def _aim(problem: Problem, tol: float) -> float:
     """The gap to aim at: on small problems the last digits cost nothing, and make equal fits equal to rounding."""
-    small = problem.design.shape[0] * int(np.prod(problem.width)) <= SMALL
+    small = problem.design.shape[0] * math.prod(problem.width) <= SMALL
     return min(tol, ROUNDING) if small and tol <= FINE else tol
 
 

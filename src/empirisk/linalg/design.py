@@ -95,6 +95,11 @@ class Design:
         """The length of every column, kept."""
         return np.sqrt(self.squared_columns())
 
+    @lazy
+    def stored_lengths(self) -> Array:
+        """The length of every column before the shift, kept."""
+        return self.lengths
+
     def squared_rows(self) -> Array:
         """|a_i|^2 for every row i."""
         raise NotImplementedError
@@ -225,6 +230,10 @@ class DenseDesign(Design):
     def shifted(self, shift):
         return DenseDesign(self.X, shift)
 
+    @lazy
+    def stored_lengths(self):
+        return np.sqrt(DenseDesign(self.X).squared_columns())
+
     @property
     def _is_wide(self) -> bool:
         """Whether the columns are what lies together in memory, and there are more of them than rows."""
@@ -260,8 +269,8 @@ class DenseDesign(Design):
                 total += block.T @ block
             return total
 
-        row_bytes = np.clip(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], LEAST_GRAM_ROW_BYTES, GRAM_ROW_BYTES)
-        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, int(row_bytes)))
+        most = max(min(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], GRAM_ROW_BYTES), LEAST_GRAM_ROW_BYTES)
+        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, most))
 
     def outer(self, weights=None):
         A = self._block(slice(None))
@@ -426,6 +435,10 @@ class Shifted(Design):
         weights = np.ones(self.shape[1]) if weights is None else weights
         levels = self._design.dot(weights * self._shift) - 0.5 * self._shift @ (weights * self._shift)
         return self._design.outer(weights) - np.add.outer(levels, levels)
+
+    @lazy
+    def stored_lengths(self):
+        return self._design.lengths
 
     def squared_rows(self):
         levels = 2 * self._design.dot(self._shift) - self._shift @ self._shift
