@@ -189,8 +189,7 @@ class Proof:
             squared = design.squared_rows()
             return np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
         if self.problem.penalty.zero or design.shape[0] * design.shape[1] <= CANCELLING:
-            # A shift is applied to what was summed.
-            return np.atleast_1d(design.stored_lengths @ weights), None
+            return np.atleast_1d(design.term_sizes(self.point.w)), None
         # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
         return np.zeros(weights.shape[1:] or 1), None
 

@@ -100,6 +100,10 @@ class Design:
         """The length of every column before the shift, kept."""
         return self.lengths
 
+    def term_sizes(self, w: Array) -> Array:
+        """sum_j |a_j| |w_j| with the columns before the shift: the size of the terms that A w sums, over all rows."""
+        return self.stored_lengths @ np.abs(w)
+
     def squared_rows(self) -> Array:
         """|a_i|^2 for every row i."""
         raise NotImplementedError
@@ -172,8 +176,8 @@ class DenseDesign(Design):
         return self.predict(w, 0.0)
 
     def predict(self, w, b):
-        if w.ndim == 1 and SPARSE * np.count_nonzero(w) <= len(w):
-            used = np.flatnonzero(w)
+        used = _few(w)
+        if used is not None:
             return self.columns(used) @ w[used] + b
         out = np.empty((self.shape[0], *w.shape[1:]))
         constant = b if self._shift is None else b - self._shift @ w
@@ -233,6 +237,10 @@ class DenseDesign(Design):
     @lazy
     def stored_lengths(self):
         return np.sqrt(DenseDesign(self.X).squared_columns())
+
+    def term_sizes(self, w):
+        used = _few(w)
+        return super().term_sizes(w) if used is None else DenseDesign(self.X[:, used]).lengths @ np.abs(w[used])
 
     @property
     def _is_wide(self) -> bool:
@@ -322,6 +330,11 @@ class DenseDesign(Design):
             if np.all(X[:, j] == X[0, j]):
                 means[j] = X[0, j]
         return DenseDesign(X, means)
+
+
+def _few(w: Array) -> NDArray[np.intp] | None:
+    """Where weights are not zero, if these are so few that a copy of their columns is worth it."""
+    return np.flatnonzero(w) if w.ndim == 1 and SPARSE * np.count_nonzero(w) <= len(w) else None
 
 
 def _together(X: NDArray, chosen: NDArray[np.intp] | None = None) -> NDArray:
