@@ -344,7 +344,7 @@ def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) 
 
 def _finite(problem: Problem, point: Point) -> Point:
     """The point, or the origin where a solver has lost itself beyond all numbers."""
-    return point if np.all(np.isfinite(point.w)) and np.all(np.isfinite(point.b)) else problem.origin()
+    return point if np.isfinite(point.w).all() and np.isfinite(point.b).all() else problem.origin()
 
 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:

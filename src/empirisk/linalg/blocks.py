@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from empirisk.linalg.threads import in_threads, look, single_threaded_blas
+from empirisk.linalg.threads import in_threads, look
 
 Result = TypeVar("Result")
 
@@ -23,10 +23,12 @@ ENTRY_BYTES = 64
 
 def blocks(rows: int, row_bytes: int) -> list[slice]:
     """Slices of some megabytes that cover the rows; they depend on the data's shape alone."""
+    if rows * row_bytes <= BLOCK_BYTES:
+        return [slice(0, rows)]
     size = min(max(rows * row_bytes // BLOCKS, BLOCK_BYTES), LARGEST_BLOCK)
     # Of very wide rows some still go together: a product of one row with a matrix is none of matrices.
     step = max(64, size // max(row_bytes, 1))
-    return [slice(start, min(start + step, rows)) for start in range(0, max(rows, 1), step)]
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 def groups(rows: int, row_bytes: int) -> list[list[slice]]:
@@ -42,8 +44,7 @@ def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes:
     if size > SMALL:
         return in_threads(function, groups(rows, row_bytes), 1 + size // SMALL)
     look()
-    with single_threaded_blas():
-        return [function(blocks(rows, row_bytes))]
+    return [function(blocks(rows, row_bytes))]
 
 
 def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> Result:

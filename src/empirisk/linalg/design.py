@@ -96,13 +96,13 @@ class Design:
         return np.sqrt(self.squared_columns())
 
     @lazy
-    def stored_lengths(self) -> Array:
-        """The length of every column before the shift, kept."""
+    def rough_lengths(self) -> Array:
+        """The lengths from sums over the columns before the shift, without a copy: far away half of the digits stay."""
         return self.lengths
 
     def term_sizes(self, w: Array) -> Array:
-        """sum_j |a_j| |w_j| with the columns before the shift: the size of the terms that A w sums, over all rows."""
-        return self.stored_lengths @ np.abs(w)
+        """sum_j |a_j| |w_j|, roughly: the size of the terms that A w sums, over all rows."""
+        return self.rough_lengths @ np.abs(w)
 
     def squared_rows(self) -> Array:
         """|a_i|^2 for every row i."""
@@ -235,12 +235,12 @@ class DenseDesign(Design):
         return DenseDesign(self.X, shift)
 
     @lazy
-    def stored_lengths(self):
-        return np.sqrt(DenseDesign(self.X).squared_columns())
+    def rough_lengths(self):
+        return self.lengths if self._shift is None else Shifted(DenseDesign(self.X), self._shift).rough_lengths
 
     def term_sizes(self, w):
         used = _few(w)
-        return super().term_sizes(w) if used is None else DenseDesign(self.X[:, used]).lengths @ np.abs(w[used])
+        return super().term_sizes(w) if used is None else DenseDesign(self.columns(used)).lengths @ np.abs(w[used])
 
     @property
     def _is_wide(self) -> bool:
@@ -450,8 +450,10 @@ class Shifted(Design):
         return self._design.outer(weights) - np.add.outer(levels, levels)
 
     @lazy
-    def stored_lengths(self):
-        return self._design.lengths
+    def rough_lengths(self):
+        sums = self._design.tdot(np.ones(self.shape[0]))
+        squares = self._design.squared_columns() - self._shift * (2 * sums - self.shape[0] * self._shift)
+        return np.sqrt(np.maximum(squares, 0.0))
 
     def squared_rows(self):
         levels = 2 * self._design.dot(self._shift) - self._shift @ self._shift
