@@ -1,5 +1,6 @@
 """The evidence a fit carries: primal, dual and gap, recomputed from the problem alone."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -155,8 +156,8 @@ class Proof:
         dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, point), key=lambda pair: pair[0])
         rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
         # A bound above the objective is rounding, and shows how much of it there is.
-        gap = abs(primal - dual) + rounding if np.isfinite(primal - dual) else np.inf
-        relative = gap / problem.magnitude(primal, dual) if np.isfinite(gap) else np.inf
+        gap = abs(primal - dual) + rounding if math.isfinite(primal - dual) else math.inf
+        relative = gap / problem.magnitude(primal, dual) if math.isfinite(gap) else math.inf
         self.certificate = Certificate(float(primal), float(dual), float(gap), float(relative))
 
     @lazy
@@ -173,9 +174,9 @@ class Proof:
         problem, known = self.problem, self.certificate
         terms, lengths = self._terms()
         moved, squares = self._moved(terms, lengths)
-        moved += float(np.sum(terms * np.sqrt(squares)))
-        gap = float(known.gap + EPSILON * moved) if np.isfinite(moved) else np.inf
-        relative = gap / problem.magnitude(known.primal, known.dual) if np.isfinite(gap) else np.inf
+        moved += float(terms @ np.sqrt(squares))
+        gap = float(known.gap + EPSILON * moved) if math.isfinite(moved) else math.inf
+        relative = gap / problem.magnitude(known.primal, known.dual) if math.isfinite(gap) else math.inf
         return replace(known, gap=gap, relative_gap=relative)
 
     def _terms(self) -> tuple[Array, Array | None]:
@@ -189,7 +190,7 @@ class Proof:
             squared = design.squared_rows()
             return np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
         if self.problem.penalty.zero or design.shape[0] * design.shape[1] <= CANCELLING:
-            return np.atleast_1d(design.lengths @ weights), None
+            return np.atleast_1d(design.term_sizes(self.point.w)), None
         # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
         return np.zeros(weights.shape[1:] or 1), None
 
@@ -211,7 +212,7 @@ class Proof:
             rows = slice(group[0].start, group[-1].stop)
             off = np.abs(f[rows]) + far if labels else np.abs(f[rows]) + far + np.abs(y[rows])
             reach = off + (summed if lengths is None else np.multiply.outer(np.sqrt(lengths[rows]), summed))
-            ends = (problem.loss.derivative(y[rows], f[rows] + end * EPSILON * reach) for end in (-1.0, 1.0))
+            ends = (problem.loss.derivative(y[rows], f[rows] + end * reach) for end in (-EPSILON, EPSILON))
             size = (problem.scale[rows] * np.maximum(*map(np.abs, ends)).T).T
             if u is not None:
                 size = np.maximum(size, np.abs(u[rows]))  # at a corner the slope is any of many

@@ -1,5 +1,6 @@
 """The equation as an object: minimise R(w) + C sum_i c_i loss(y_i, <w, a_i> + b), and its dual."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ FLOOR = 1e-6
 CHEAP = 1_000_000
 #: A few units in the last place.
 STORED = 16 * np.finfo(float).eps
+#: What keeps a quotient finite.
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -140,8 +143,8 @@ class Problem:
 
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
         """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""
-        floor = FLOOR * self.origin_value if np.isfinite(self.origin_value) else 0.0
-        return max(abs(primal), abs(dual) if np.isfinite(dual) else 0.0, floor, np.finfo(float).tiny)
+        floor = FLOOR * self.origin_value if math.isfinite(self.origin_value) else 0.0
+        return max(abs(primal), abs(dual) if math.isfinite(dual) else 0.0, floor, TINY)
 
     def constants(self, point: Point) -> Array | float:
         """The intercept for rows that are not shifted, which is what a machine stores."""
@@ -154,14 +157,10 @@ class Problem:
         """
         if self.design.shift is None:
             return point
-        extended = np.longdouble
-        exact = np.asarray(self.constants(point), extended) + self.design.shift.astype(extended) @ point.w.astype(
-            extended
-        )
+        exact = self.constants(point) + self.design.shift.astype(np.longdouble) @ point.w.astype(np.longdouble)
         b = exact.astype(float)
-        largest = 1.0 if self.classes else max(float(self.y.max()), -float(self.y.min()))
-        size = max(float(np.abs(b).max()), largest)
-        if np.all(np.abs(b - point.b) <= STORED * size):
+        rounding = np.abs(b - point.b).max() / STORED
+        if rounding <= np.abs(b).max() or rounding <= (1.0 if self.classes else np.abs(self.y).max()):
             return point
         return replace(point, b=b if self.classes else float(b))
 

@@ -1,5 +1,6 @@
 """Running a solver on a problem: limits, interrupts, progress, and the certificate of what came out."""
 
+import math
 import signal
 import threading
 import time
@@ -336,7 +337,7 @@ def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) 
 
 def _finite(problem: Problem, point: Point) -> Point:
     """The point, or the origin where a solver has lost itself beyond all numbers."""
-    return point if np.all(np.isfinite(point.w)) and np.all(np.isfinite(point.b)) else problem.origin()
+    return point if np.isfinite(point.w).all() and np.isfinite(point.b).all() else problem.origin()
 
 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
@@ -359,7 +360,7 @@ def _after(attempts: list[Fit], reason: str) -> str:
 
 def _aim(problem: Problem, tol: float) -> float:
     """The gap to aim at: on small problems the last digits cost nothing, and make equal fits equal to rounding."""
-    small = problem.design.shape[0] * int(np.prod(problem.width)) <= SMALL
+    small = problem.design.shape[0] * math.prod(problem.width) <= SMALL
     return min(tol, ROUNDING) if small and tol <= FINE else tol
 
 

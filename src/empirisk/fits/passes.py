@@ -116,7 +116,7 @@ def merged(problems: list[Problem]) -> list[Problem]:
         key = id(problem.design)
         if key not in found:
             group = [other for other in problems if other.design is problem.design]
-            found[key] = _groups(problem, np.column_stack([other.y for other in group]))
+            found[key] = _groups(problem, [other.y for other in group])
             if found[key] is not None:
                 found[key] = (*found[key], problem.design.rows(found[key][0]))
     for number, problem in enumerate(problems):
@@ -130,7 +130,7 @@ def merged(problems: list[Problem]) -> list[Problem]:
     return out
 
 
-def _groups(problem: Problem, targets: NDArray) -> tuple[NDArray, NDArray] | None:
+def _groups(problem: Problem, targets: list[NDArray]) -> tuple[NDArray, NDArray] | None:
     """The first of each set of equal rows, and the set of every row; None where there is little to gain."""
     design: Any = problem.design
     if not design.implicit or len(problem.y) < MANY or problem.penalty.l2 == 0:
@@ -142,6 +142,6 @@ def _groups(problem: Problem, targets: NDArray) -> tuple[NDArray, NDArray] | Non
     # Equal rows have equal products with any vector; this costs next to nothing where none are.
     if len(np.unique(X @ np.random.default_rng(0).normal(size=X.shape[1]))) > SHARE * len(X):
         return None
-    whole = np.ascontiguousarray(np.column_stack([X, targets]), dtype=np.float64)
+    whole = np.ascontiguousarray(np.column_stack([X, *targets]), dtype=np.float64)
     _, first, inverse = np.unique(whole, axis=0, return_index=True, return_inverse=True)
     return None if len(first) > SHARE * len(X) else (first, inverse.ravel())

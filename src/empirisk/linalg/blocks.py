@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look
 
 Result = TypeVar("Result")
 
@@ -23,6 +23,8 @@ ENTRY_BYTES = 64
 
 def blocks(rows: int, row_bytes: int) -> list[slice]:
     """Slices of some megabytes that cover the rows; they depend on the data's shape alone."""
+    if rows * row_bytes <= BLOCK_BYTES:
+        return [slice(0, rows)]
     size = min(max(rows * row_bytes // BLOCKS, BLOCK_BYTES), LARGEST_BLOCK)
     # Of very wide rows some still go together: a product of one row with a matrix is none of matrices.
     step = max(64, size // max(row_bytes, 1))
@@ -30,17 +32,19 @@ def blocks(rows: int, row_bytes: int) -> list[slice]:
 
 
 def groups(rows: int, row_bytes: int) -> list[list[slice]]:
-    """The blocks dealt to a fixed number of groups; one group for small data."""
+    """The blocks dealt to a fixed number of groups."""
     parts = blocks(rows, row_bytes)
-    if rows * row_bytes <= SMALL:
-        return [parts]
     size = -(-len(parts) // GROUPS)
     return [parts[start : start + size] for start in range(0, len(parts), size)]
 
 
 def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> list[Result]:
-    """function(group) for all groups, on no more threads than have enough to read."""
-    return in_threads(function, groups(rows, row_bytes), 1 + rows * row_bytes // SMALL)
+    """function(group) for all groups, on no more threads than have enough to read; one group for small data."""
+    size = rows * row_bytes
+    if size > SMALL:
+        return in_threads(function, groups(rows, row_bytes), 1 + size // SMALL)
+    look()
+    return [function(blocks(rows, row_bytes))]
 
 
 def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> Result:
@@ -69,6 +73,9 @@ def rowwise(
     >>> rowwise(np.subtract, np.array([3.0, 4.0]), np.array([1.0, 1.0]))
     array([2., 3.])
     """
+    if len(arrays[-1]) * row_bytes <= SMALL:
+        look()
+        return np.asarray(function(*arrays), dtype)
     out = np.empty(arrays[-1].shape, dtype)
 
     def run(group: list[slice]) -> None:

@@ -95,6 +95,15 @@ class Design:
         """The length of every column, kept."""
         return np.sqrt(self.squared_columns())
 
+    @lazy
+    def rough_lengths(self) -> Array:
+        """The lengths from sums over the columns before the shift, without a copy: far away half of the digits stay."""
+        return self.lengths
+
+    def term_sizes(self, w: Array) -> Array:
+        """sum_j |a_j| |w_j|, roughly: the size of the terms that A w sums, over all rows."""
+        return self.rough_lengths @ np.abs(w)
+
     def squared_rows(self) -> Array:
         """|a_i|^2 for every row i."""
         raise NotImplementedError
@@ -167,8 +176,8 @@ class DenseDesign(Design):
         return self.predict(w, 0.0)
 
     def predict(self, w, b):
-        if w.ndim == 1 and SPARSE * np.count_nonzero(w) <= len(w):
-            used = np.flatnonzero(w)
+        used = _few(w)
+        if used is not None:
             return self.columns(used) @ w[used] + b
         out = np.empty((self.shape[0], *w.shape[1:]))
         constant = b if self._shift is None else b - self._shift @ w
@@ -225,6 +234,14 @@ class DenseDesign(Design):
     def shifted(self, shift):
         return DenseDesign(self.X, shift)
 
+    @lazy
+    def rough_lengths(self):
+        return self.lengths if self._shift is None else Shifted(DenseDesign(self.X), self._shift).rough_lengths
+
+    def term_sizes(self, w):
+        used = _few(w)
+        return super().term_sizes(w) if used is None else DenseDesign(self.columns(used)).lengths @ np.abs(w[used])
+
     @property
     def _is_wide(self) -> bool:
         """Whether the columns are what lies together in memory, and there are more of them than rows."""
@@ -260,8 +277,8 @@ class DenseDesign(Design):
                 total += block.T @ block
             return total
 
-        row_bytes = np.clip(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], LEAST_GRAM_ROW_BYTES, GRAM_ROW_BYTES)
-        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, int(row_bytes)))
+        most = max(min(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], GRAM_ROW_BYTES), LEAST_GRAM_ROW_BYTES)
+        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, most))
 
     def outer(self, weights=None):
         A = self._block(slice(None))
@@ -313,6 +330,11 @@ class DenseDesign(Design):
             if np.all(X[:, j] == X[0, j]):
                 means[j] = X[0, j]
         return DenseDesign(X, means)
+
+
+def _few(w: Array) -> NDArray[np.intp] | None:
+    """Where weights are not zero, if these are so few that a copy of their columns is worth it."""
+    return np.flatnonzero(w) if w.ndim == 1 and SPARSE * np.count_nonzero(w) <= len(w) else None
 
 
 def _together(X: NDArray, chosen: NDArray[np.intp] | None = None) -> NDArray:
@@ -426,6 +448,12 @@ class Shifted(Design):
         weights = np.ones(self.shape[1]) if weights is None else weights
         levels = self._design.dot(weights * self._shift) - 0.5 * self._shift @ (weights * self._shift)
         return self._design.outer(weights) - np.add.outer(levels, levels)
+
+    @lazy
+    def rough_lengths(self):
+        sums = self._design.tdot(np.ones(self.shape[0]))
+        squares = self._design.squared_columns() - self._shift * (2 * sums - self.shape[0] * self._shift)
+        return np.sqrt(np.maximum(squares, 0.0))
 
     def squared_rows(self):
         levels = 2 * self._design.dot(self._shift) - self._shift @ self._shift

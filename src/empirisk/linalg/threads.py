@@ -259,9 +259,9 @@ def _libraries() -> list:
 
 def _free_to_set() -> None:
     """Newer versions of threadpoolctl let the first thread alone set numbers of threads; ours, and the user's, may."""
-    for library in _libraries():
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
+    for kind in {type(library) for library in _libraries()}:
+        if hasattr(kind, "clear_controlling_thread"):
+            kind.clear_controlling_thread(force=True)
 
 
 def _set_threads(numbers: list[int]) -> None:
@@ -289,7 +289,8 @@ class _SingleThread(ContextDecorator):
             if self._holders == 1:
                 # The libraries themselves: the limits of threadpoolctl cost more than a small fit.
                 self._before = [library.num_threads for library in _libraries()]
-                _set_threads([1] * len(self._before))
+                if max(self._before, default=1) > 1:
+                    _set_threads([1] * len(self._before))
 
     def __exit__(self, *_) -> None:
         self._mine.count -= 1
@@ -297,7 +298,7 @@ class _SingleThread(ContextDecorator):
             return
         with self.lock:
             self._holders -= 1
-            if self._holders == 0:
+            if self._holders == 0 and max(self._before, default=1) > 1:
                 _set_threads(self._before)
 
     def after_fork(self) -> None:

@@ -347,8 +347,9 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
         if len(given) not in (1, len(targets)):
             raise EmpiriskError(f"loss holds {len(given)} losses, but y has {len(targets)} columns; give one for each.")
         problems = self._problems(given[0], design, targets, weights)
-        each = given if len(given) > 1 else given * len(targets)
-        return [replace(problem, loss=loss) for problem, loss in zip(problems, each, strict=True)], y
+        if len(given) > 1:
+            problems = [replace(problem, loss=loss) for problem, loss in zip(problems, given, strict=True)]
+        return problems, y
 
     def _losses(self) -> list[Loss]:
         """The loss of all targets, or of each."""

@@ -98,8 +98,7 @@ TABLE = (
 def ranked(problem: Problem) -> Iterator[tuple[Solver, str]]:
     """The solvers that fit the problem and do not refuse it, best first, each with the reason."""
     for row in TABLE:
-        solver = row.solver()
-        if not solver.refusal(problem) and row.fits(problem):
+        if row.fits(problem) and not (solver := row.solver()).refusal(problem):
             yield solver, row.reason
 
 

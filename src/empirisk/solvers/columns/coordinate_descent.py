@@ -156,7 +156,7 @@ class Descent:
             if expected is None and len(new) > 0.02 * len(self._chosen):
                 # More columns will follow: no need to be exact on these.
                 goal = max(goal, min(0.3 * gap, 0.03 * state.value))
-            likely = expected is not None or 0 < len(new) < 2 * np.sqrt(len(state.w))
+            likely = expected is not None or 0 < len(new) < 2 * len(state.w) ** 0.5
             expected, value, last = None, state.value, gap
             if self._descend(new, goal, watch):
                 return state.point()
@@ -181,7 +181,9 @@ class Descent:
         excess[state.w != 0] = np.inf
         excess[self._chosen] = 0.0
         over = np.flatnonzero(excess > 0)
-        room = np.isinf(excess).sum() + int(max(2 * np.sqrt(len(state.w)), 0.5 * np.count_nonzero(state.w)))
+        room = int(max(2 * len(state.w) ** 0.5, 0.5 * np.count_nonzero(state.w)))
+        if len(over) > room:
+            room += np.count_nonzero(excess == np.inf)
         if state.l1 > 0 and len(over) > room:
             over = over[np.argpartition(-excess[over], room)[:room]]
         return over
@@ -314,13 +316,14 @@ class Iterate:
 
     def try_move(self, chosen: Chosen, w: Array, b: float, f: Array, ceiling: float) -> float:
         """Go where the chosen weights are w, if the objective there is at most ``ceiling``; returns that objective."""
-        penalty = self.penalty(self.w) + self.penalty(w) - self.penalty(self.w[chosen])
+        moved = self.w.copy()
+        moved[chosen] = w
         loss = self._loss_sum(f)
-        if penalty + loss <= ceiling:
-            self.w[chosen] = w
-            self.b, self.f, self.value = b, f, penalty + loss
+        value = self.penalty(moved) + loss
+        if value <= ceiling:
+            self.w, self.b, self.f, self.value = moved, b, f, value
             self._take(loss)
-        return penalty + loss
+        return value
 
     def point(self) -> Point:
         """The point reached and its dual point, on the scale of the problem."""

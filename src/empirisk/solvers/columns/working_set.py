@@ -212,7 +212,7 @@ class WorkingSet:
         if self._intercept and self.total > 0:
             self.means = self._columns.tdot(self.curvatures) / self.total
         if self.means.any():
-            new -= np.outer(self.total * self.means, self.means[known:])
+            new -= np.multiply.outer(self.total * self.means, self.means[known:])
         self.matrix[known:size, :known] = new[:known].T
         diagonal = new[known:].diagonal()
         self.diagonal = np.append(self.diagonal[:known], np.where(diagonal > CONSTANT * raw, diagonal, 0.0))
