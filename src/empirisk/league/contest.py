@@ -43,6 +43,8 @@ GROWTHS = 0.5, 2.0, 2.5
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
 FEWEST = 3
+#: Rows that tell the settings of one machine apart.
+TELLING = 1000
 #: Rows times classes up to which what was fitted is kept for every fold.
 SMALL = 20_000
 #: The limit of a machine, and of one inside a calibration.
@@ -177,7 +179,7 @@ class Contest:
             order = self._best(order)
             if arena.rows == self.arena.rows:
                 yield from self._vote(votes, arena)
-                if len(arena.folds[0][1]) >= ENOUGH:  # these tell settings apart
+                if len(arena.folds[0][1]) >= TELLING:
                     yield from self._refine(arena)
                     yield from self._vote(votes, arena)
         if self.clock.limited:
@@ -195,7 +197,8 @@ class Contest:
 
     def _refine(self, arena: Arena) -> Iterator[Standing]:
         """Settings around those of the leaders, as long as they are better, and could be fitted again in time."""
-        for leader in self._leaders(arena):
+        leaders = self._leaders(arena)
+        for leader in leaders[: None if leaders and can_vote(leaders[0].machine, self.classes) else 1]:
             standing, before = leader, ""
             while before != repr(standing.machine) and self._has_time_for(standing):
                 before = repr(standing.machine)
