@@ -210,7 +210,8 @@ class Contest:
     def _vote(self, places: list[int], arena: Arena) -> Iterator[Standing]:
         """The mean of what the best say, of those that read the same encoding of the table."""
         leaders = self._leaders(arena)
-        alike = [one for one in leaders if reads_codes(one.machine) == reads_codes(leaders[0].machine)]
+        trees = [arena.two and reads_codes(one.machine) for one in leaders]
+        alike = [one for one, codes in zip(leaders, trees, strict=True) if codes == trees[0]]
         self._voters = [one for one in alike if can_vote(one.machine, self.classes)]
         for place in places:
             standing = self._of(place, VOTE)
