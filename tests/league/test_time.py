@@ -33,7 +33,7 @@ def test_time_is_kept_for_the_refit_and_the_files():
     clock.keep(encoding=1.0)
     assert clock.refit == 2.5
     clock.keep(encoding=4.0, fit=10.0, predicting=500.0)
-    assert clock.refit == 30.0
+    assert clock.refit == 40.0
 
 
 def test_more_is_kept_where_others_use_the_machine():

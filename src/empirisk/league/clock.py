@@ -12,7 +12,7 @@ ENCODINGS = 2.5
 #: Predictions of the length of a fold's: of the test part, which is larger, its classes and its probabilities.
 ANSWERS = 3.0
 #: The most of the limit that is kept for the refit and the test: where they take longer they are on fewer rows.
-MOST_KEPT = 0.3
+MOST_KEPT = 0.4
 #: Seconds of a processor kept for drawing and writing, and for the scores of a test row with their intervals.
 WRITING, TESTING = 2.0, 1e-4
 #: Seconds of a processor that a report without pictures, the model's file and the end of the process take.

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -20,11 +20,12 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.ahead import Ahead
 from empirisk.league.arena import ENOUGH, Arena
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import Clock, Slow, Stopped
+from empirisk.league.clock import Clock, Slow, Stopped, afterwards
 from empirisk.league.compiling import Compiling, heard
-from empirisk.league.contestants import Contestant, Size
+from empirisk.league.contestants import VOTE, Contestant, Size, around
 from empirisk.league.presses import Presses
 from empirisk.league.split import reads_codes
+from empirisk.league.vote import can_vote, join, members, votes
 from empirisk.linalg import threads
 from empirisk.tables.model import uncalibrated
 
@@ -35,11 +36,17 @@ FINALISTS, FEW_FINALISTS = 2, 1
 FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
-MOST_WAITING, FURTHER_ROUNDS = 3, 4
+MOST_WAITING, FURTHER_ROUNDS = 3, 12
+#: The least, the assumed and the greatest power of the number of rows that the time of a fit grows with.
+GROWTHS = 0.5, 2.0, 2.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
-#: As many go on to the next round at the least.
+#: As many go on to the next round at the least, and vote at the most.
 FEWEST = 3
+#: Rows that tell the settings of one machine apart.
+TELLING = 1000
+#: Rows times classes up to which what was fitted is kept for every fold.
+SMALL = 20_000
 #: The limit of a machine, and of one inside a calibration.
 TIMED = ("max_time", "estimator__max_time")
 #: Why fits end that were not let finish: in ``stopped_`` of a convex machine, and of an ensemble.
@@ -71,8 +78,8 @@ class Standing:
         Why it is out, or what went wrong.
     judged, rows : int
         Rows of the folds played that judged it, and training rows of each.
-    pace : float
-        Seconds that one training row more takes.
+    growth : float
+        The power of the number of rows that the seconds grow with.
     """
 
     name: str
@@ -87,7 +94,7 @@ class Standing:
     remark: str = ""
     judged: int = 0
     rows: int = 0
-    pace: float = 0.0
+    growth: float = GROWTHS[1]
 
     @property
     def eligible(self) -> bool:
@@ -96,13 +103,14 @@ class Standing:
 
     def seconds_for(self, rows: int) -> float:
         """Seconds that a fit on so many rows takes, as far as one knows."""
-        return self.seconds + self.pace * (rows - self.rows)
+        return self.seconds * (rows / max(self.rows, 1)) ** self.growth
 
     def on(self, rows: int, seconds: float) -> "Standing":
-        """The standing with what a fit on so many rows took; what a fit of any size costs is no part of the pace."""
-        grown = 0 < self.rows < rows and seconds > self.seconds
-        pace = (seconds - self.seconds) / (rows - self.rows) if grown else seconds / rows
-        return replace(self, rows=rows, seconds=seconds, pace=pace)
+        """The standing with what a fit on so many rows took."""
+        growth = self.growth
+        if 0 < self.rows < rows and min(seconds, self.seconds) > 0:
+            growth = float(np.clip(np.log(seconds / self.seconds) / np.log(rows / self.rows), GROWTHS[0], GROWTHS[-1]))
+        return replace(self, rows=rows, seconds=seconds, growth=growth)
 
     @property
     def mean(self) -> float:
@@ -117,13 +125,7 @@ class Standing:
 
 @dataclass
 class Contest:
-    """Everything that is the same for all contestants; the first Ctrl-C ends it, and ``tell`` hears what it does.
-
-    Attributes
-    ----------
-    fitted : dict
-        With a limit of time, for each of the leaders its name and the pipeline that was last fitted on a fold for it.
-    """
+    """Everything that is the same for all contestants; the first Ctrl-C ends it, and ``tell`` hears what it does."""
 
     arena: Arena
     metric: Metric
@@ -134,10 +136,13 @@ class Contest:
     balance: bool = False
     tell: Callable[[str], None] = lambda what: None
     presses: Presses = field(default_factory=Presses)
-    fitted: dict[str, Pipeline] = field(default_factory=dict)
+    _fitted: dict[str, Pipeline] = field(default_factory=dict)
     _standings: dict[str, Standing] = field(default_factory=dict)
     _arenas: list[Arena] = field(default_factory=list)
     _late: list[tuple[Standing, list[Any]]] = field(default_factory=list)
+    _finalists: dict[str, list[int]] = field(default_factory=dict)
+    _refined: dict[str, Any] = field(default_factory=dict)
+    _voters: list[Standing] = field(default_factory=list)
 
     def __post_init__(self):
         self._doing = ""
@@ -166,16 +171,68 @@ class Contest:
 
     def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
+        votes = [place for place, contestant in everyone if contestant is VOTE]
+        everyone = [pair for pair in everyone if pair[1] is not VOTE]
         order = sorted(everyone, key=lambda pair: pair[1].turn)
         for number, arena in enumerate(self._parts()):
             yield from self._round(order, arena, first=number == 0)
             order = self._best(order)
+            if arena.rows == self.arena.rows:
+                yield from self._vote(votes, arena)
+                if len(arena.folds[0][1]) >= TELLING:
+                    yield from self._refine(arena)
+                    yield from self._vote(votes, arena)
+        if self.clock.limited:
+            yield from self._round(order, self.arena)
+            yield from self._refine(self.arena)
+            yield from self._vote(votes, self.arena)
         yield from self._round(self._best_first(everyone), self.arena)
+        if not self.clock.limited:
+            yield from self._vote(votes, self.arena)
         late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []
-        for standing, machines in late:
+        for standing, machines in [one for one in late if self._standings[one[0].name].state != "done"]:
             self.clock.begin_turn(0)
             # What was played is in the journal: it goes on where it was.
             yield from self._matches(standing, machines, self.arena)
+
+    def _refine(self, arena: Arena) -> Iterator[Standing]:
+        """Settings around those of the leaders, as long as they are better, and could be fitted again in time."""
+        leaders = self._leaders(arena)
+        for leader in leaders[: None if leaders and can_vote(leaders[0].machine, self.classes) else 1]:
+            standing, before = leader, ""
+            while before != repr(standing.machine) and self._has_time_for(standing):
+                before = repr(standing.machine)
+                self._begin_turn(MOST_WAITING)
+                yield from self._matches(standing, [standing.machine, *around(standing.machine)], arena)
+                standing = self._standings[leader.name]
+            self._refined[leader.name] = standing.machine
+
+    def _vote(self, places: list[int], arena: Arena) -> Iterator[Standing]:
+        """The mean of what the best say, of those that read the same encoding of the table."""
+        leaders = self._leaders(arena)
+        trees = [arena.two and reads_codes(one.machine) for one in leaders]
+        alike = [one for one, codes in zip(leaders, trees, strict=True) if codes == trees[0]]
+        self._voters = [one for one in alike if can_vote(one.machine, self.classes)]
+        for place in places:
+            standing = self._of(place, VOTE)
+            if len(self._voters) > 1 and self._voters[0] is leaders[0]:
+                self._begin_turn(0)
+                machines = votes([one.machine for one in self._voters], self.classes)
+                yield from self._matches(standing, machines, arena)
+            elif not len(standing.scores):
+                yield replace(standing, state="out", remark="the best, and another, must give numbers with a mean")
+
+    def _leaders(self, arena: Arena) -> list[Standing]:
+        """The best, if they have played on all of these folds; the simplest of all does not lead, nor does a vote."""
+        able = [one for one in self._standings.values() if one.eligible and one.place and one.name != VOTE.name]
+        able = sorted(able, key=lambda one: -one.mean)[:FEWEST]
+        whole = [one for one in able if one.rows == arena.rows and len(one.scores) >= len(arena.folds)]
+        return whole if whole[:1] == able[:1] else []
+
+    def _has_time_for(self, standing: Standing) -> bool:
+        """Whether there is time for a match of settings that take twice as long, and for their refit."""
+        seconds, predicting = standing.seconds, standing.predicting
+        return self.clock.rest > 2 * (seconds + predicting + afterwards(seconds, predicting))
 
     def _parts(self) -> Iterator[Arena]:
         """Ever more rows of the first fold, all of them at last; nothing where there is time."""
@@ -198,8 +255,8 @@ class Contest:
     def _best_first(self, everyone: list[tuple[int, Contestant]]) -> list[tuple[int, Contestant]]:
         """The order in which all folds are played: simple ones first, unless time is short."""
         if self.clock.limited:
-            able = [pair for pair in everyone if self._of(*pair).state != "out"]
-            return sorted(able, key=lambda pair: -self._of(*pair).mean)
+            waiting = [pair for pair in everyone if self._of(*pair).state not in ("out", "done")]
+            return sorted(waiting, key=lambda pair: -self._of(*pair).mean)
         size = self._size(self.arena)
         return sorted(everyone, key=lambda pair: pair[1].slow(size))
 
@@ -232,12 +289,18 @@ class Contest:
                 yield replace(self._of(place, contestant), state="out", remark=excuse)
                 continue
             quick = contestant.quick(size) if self.clock.limited else []
-            machines = [*quick, *contestant.machines(size)][: 1 if first else None]
+            machines = [*quick, *contestant.machines(size)]
+            numbers = [0] if first else self._finalists.get(contestant.name, list(range(len(machines))))
+            machines = [machines[k] for k in numbers]
             if self.balance and not contestant.fair:
                 machines = [_balanced(machine) for machine in machines]
             if self.metric.of_probabilities:
                 machines = [calibrated(machine, arena.fold(0)[1]) for machine in machines]
-            yield from self._matches(self._of(place, contestant), machines, arena)
+            if contestant.name in self._refined:
+                machines, numbers = [self._refined[contestant.name]], [0]
+            best = yield from self._matches(self._of(place, contestant), machines, arena)
+            if not first:
+                self._finalists[contestant.name] = [numbers[k] for k in best]
 
     def _begin_turn(self, waiting: int) -> None:
         """Keep time for the refit of the leader, and give the next one its share of what is left."""
@@ -257,23 +320,23 @@ class Contest:
         """Seconds until a fold is encoded."""
         return 0.0 if arena.has(number, codes) else self.encoding(arena.rows)
 
-    def _matches(self, standing: Standing, machines: list[Any], arena: Arena) -> Iterator[Standing]:
-        """One contestant: all its settings on the first fold, the best of them on the others."""
+    def _matches(self, standing: Standing, machines: list[Any], arena: Arena) -> Generator[Standing, None, list[int]]:
+        """One contestant: all its settings on the first fold, the best of them, which are returned, on the others."""
         tables: list[list[dict]] = [[] for _ in machines]
-        pipelines: list[Any] = [None] * len(machines)
         playing = list(range(len(machines)))
         try:
             for number in range(len(arena.folds)):
                 for index in playing:
-                    played, pipelines[index] = self._match(standing, machines[index], arena, number, tables[index])
-                    tables[index].append(played)
+                    tables[index].append(self._match(standing, machines[index], arena, number, tables[index]))
                     if number == 0 or index == playing[-1]:
                         best = max((k for k in playing if len(tables[k]) > number), key=lambda k: _mean(tables[k]))
-                        standing = _told(standing, machines[best], tables[best], arena.rows)
-                        self._keep_fitted(standing, pipelines[best])
+                        told = _told(standing, machines[best], tables[best], arena.rows)
+                        # What more rows are too many for may still be better than the others on them.
+                        if arena is self.arena or told.mean >= standing.mean:
+                            standing = told
+                        self._forget(standing)
                 yield standing
-                most = FEW_FINALISTS if self._large else FINALISTS
-                playing = sorted(sorted(playing, key=lambda k: -_mean(tables[k]))[:most])
+                playing = self._best_settings(tables)
         except Stopped as reason:
             yield self._cut_short(standing, "stopped", str(reason))
             raise
@@ -282,40 +345,56 @@ class Contest:
                 self._late.append((standing, machines))
             if any(tables) or not len(standing.scores):
                 yield self._cut_short(standing, "late", str(problem))
-            return
+            return self._best_settings(tables)
         except NotWritten:  # the journal: no contestant's fault
             raise
         except MemoryError:
             yield replace(standing, state="out", remark="it needs more memory than there is")
-            return
+            return playing
         except Exception as problem:  # noqa: BLE001 - whatever it is, the others play on, and the table shows it
             yield replace(standing, state="out", remark=sentence(problem))
-            return
+            return playing
         yield replace(standing, state="done" if arena is self.arena else "tried")
+        return playing
+
+    def _best_settings(self, tables: list[list[dict]]) -> list[int]:
+        """The numbers of those that play on: the best of those that were played, or the first where none was."""
+        known = [k for k in range(len(tables)) if tables[k]]
+        most = FEW_FINALISTS if self._large else FINALISTS
+        return sorted(sorted(known, key=lambda k: (-len(tables[k]), -_mean(tables[k])))[:most]) or [0]
 
     def _cut_short(self, standing: Standing, state: str, remark: str) -> Standing:
         """The standing of one whose time is over: what it has played under a limit of time counts."""
         counts = self.clock.limited and len(standing.scores) > 0
         return replace(standing, state="tried" if counts else state, remark=remark)
 
-    def _keep_fitted(self, standing: Standing, pipeline: Any) -> None:
-        """Keep what was fitted for the leaders, in case that there is no time to fit the best of them again."""
-        if pipeline is None or not self.clock.limited:
-            return
-        self.fitted[standing.name] = pipeline
-        means = {one.name: one.mean for one in (*self._standings.values(), standing)}
-        for name in sorted(self.fitted, key=lambda name: -means[name])[FEWEST:]:
-            del self.fitted[name]
+    def fitted(self, standing: Standing) -> list[Pipeline]:
+        """What was fitted on folds with the settings of a standing and kept, the last one last."""
+        return [pipeline for key, pipeline in self._fitted.items() if key.startswith(_settings(standing))]
 
-    def _match(
-        self, standing: Standing, machine: Any, arena: Arena, number: int, before: list[dict]
-    ) -> tuple[dict[str, Any], Any]:
-        """One setting on one fold, and what was fitted; from the journal, and nothing, if it was played before."""
+    def _forget(self, standing: Standing) -> None:
+        """Keep what was fitted for the leaders: for a vote, and where there is no time to fit the best again."""
+        leaders = sorted({**self._standings, standing.name: standing}.values(), key=lambda one: -one.mean)
+        # On all folds where that is little, else on the last.
+        last = -1 if self.arena.rows * max(self.classes, 1) > SMALL else 0
+        keys = [[key for key in self._fitted if key.startswith(_settings(one))] for one in leaders[: FEWEST + 1]]
+        self._fitted = {key: self._fitted[key] for one in keys for key in one[last:]}
+
+    def _joined(self, machine: Any, arena: Arena, number: int, X: Any, y: NDArray) -> float | None:
+        """Make a vote of machines that were fitted on this fold, if they are kept, and say how long their fits took."""
+        keys = [_key(one, one.machine, arena, number) for one in self._voters[: len(members(machine))]]
+        if not hasattr(machine, "estimators") or not all(key in self._fitted for key in keys):
+            return None
+        join(machine, [self._fitted[key][-1] for key in keys], X, y)
+        return sum(self.journal.done[key]["seconds"] for key in keys)
+
+    def _match(self, standing: Standing, machine: Any, arena: Arena, number: int, before: list[dict]) -> dict[str, Any]:
+        """One setting on one fold; from the journal if it was played before."""
         if self.presses.first.is_set():
             raise Stopped("interrupted")
-        key = f"{standing.name} | {machine!r} | {number} | {arena.rows}"
+        key = _key(standing, machine, arena, number)
         if key in self.journal.done:
-            return self.journal.done[key], None
+            return self.journal.done[key]
         limited = standing.place > 0 and self.clock.limited  # the simplest always plays, so that there is a result
         if limited:
             self.clock.check(self._expected(standing, machine, arena, number, before))
@@ -323,20 +402,28 @@ class Contest:
         self.tell(self._doing)
         X, y, X_new, y_new = arena.fold(number, reads_codes(machine))
         machine = clone(machine)
-        timed = [name for name in TIMED if limited and name in machine.get_params()]
-        machine.set_params(**dict.fromkeys(timed, max(self.clock.left, 0.01)))
-        begin, compiled = time.perf_counter(), self._compiling.seconds
+        if limited:
+            limit(machine, max(self.clock.left, 0.01))
+
+        def now() -> float:
+            return time.perf_counter() - self._compiling.seconds
+
+        begin = now()
         with self._whole(limited):
-            _fit(machine, X, y)
-            seconds = time.perf_counter() - begin - (self._compiling.seconds - compiled)
+            seconds = self._joined(machine, arena, number, X, y)
+            if seconds is None:
+                _fit(machine, X, y)
+                seconds = now() - begin
+            begin = now()
             score = float(self.metric.scorer(machine, X_new, y_new))
         certificate = getattr(uncalibrated(machine), "certificate_", None)
         proof = "" if certificate is None else f"gap {certificate.relative_gap:.0e}"
         played = {"score": score, "seconds": seconds, "certificate": proof, "rows": len(y_new)}
-        played["match"] = time.perf_counter() - begin - (self._compiling.seconds - compiled)
+        played["match"] = seconds + now() - begin
         self.journal.add(key, played)
-        machine.set_params(**dict.fromkeys(timed))
-        return played, arena.pipeline(number, machine)
+        limit(machine, None)
+        self._fitted[key] = arena.pipeline(number, machine)
+        return played
 
     def _expected(self, standing: Standing, machine: Any, arena: Arena, number: int, before: list[dict]) -> float:
         """Seconds that a match takes: as long as the last one, on more rows longer."""
@@ -360,8 +447,7 @@ class Contest:
                 yield
         except threads.Stopped:
             if not pressed():
-                self.clock.check()  # it may be this contestant's turn that is over, and not the time
-                raise Stopped("the time is over") from None
+                self.clock.check(np.inf)  # if it is not the time that is over, then this contestant's turn
         except KeyboardInterrupt:  # by the second Ctrl-C, or by a fit that heard the first and has nothing to show
             if self.presses.second.is_set() or not pressed():
                 raise
@@ -379,8 +465,25 @@ def _fit(machine: Any, X: Any, y: NDArray) -> None:
 
 
 def was_cut(machine: Any) -> bool:
-    """Whether something ended the fit of a machine before it was whole."""
-    return getattr(uncalibrated(machine), "stopped_", None) in CUT
+    """Whether something ended the fit of a machine, or of one that votes, before it was whole."""
+    return any(getattr(uncalibrated(one), "stopped_", None) in CUT for one in members(machine))
+
+
+def limit(machine: Any, seconds: float | None) -> None:
+    """Let the fit of a machine, and of each one that votes, take so many seconds at most."""
+    for one in members(machine):
+        one.set_params(**{name: seconds for name in TIMED if name in one.get_params()})
+
+
+def _settings(standing: Standing, machine: Any = None) -> str:
+    """How the keys of matches with the settings of a standing, or with others, begin."""
+    machine = standing.machine if machine is None else machine
+    votes = getattr(machine, "estimators", None)
+    return f"{standing.name} | {machine if votes is None else (machine.weights, votes)!r} | "
+
+
+def _key(standing: Standing, machine: Any, arena: Arena, number: int) -> str:
+    return f"{_settings(standing, machine)}{number} | {arena.rows}"
 
 
 def sentence(problem: Exception) -> str:

@@ -7,13 +7,15 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
 
-#: Kernel machines on more rows than this work on Nystrom features.
-EXACT_ROWS = 8_000
+#: Kernel machines on more rows than this work on Nystrom features: those that factor the whole matrix, and those that
+#: look at parts of it. Under a limit of time, which stops them, the latter are tried on more.
+EXACT_ROWS, EXACT_SVM_ROWS = 8_000, 20_000
 MOST_ROWS = 100_000
 LANDMARKS = 300
 #: Trees look at every entry of a table, zeros too.
@@ -142,19 +144,26 @@ def _networks(size: Size) -> list[Any]:
     return [er.Network(widths, **usual) for widths in ([128, 64], [32])[: 1 if size.large else 2]]
 
 
-def _gaussian(size: Size, factor: float) -> Any:
-    """A Gaussian of some multiple of the typical distance, exact for few rows."""
+def _gaussian(size: Size, factor: float, most: float) -> Any:
+    """A Gaussian of some multiple of the typical distance, exact on so many rows at most."""
     kernel = er.kernels.Gaussian(width=float(factor * np.sqrt(2 * size.spread)))
-    if size.rows <= EXACT_ROWS:
+    if size.rows <= most:
         return kernel
     return er.maps.Nystrom(kernel, rank=min(LANDMARKS, size.rows), random_state=size.seed)
 
 
-def _factors(size: Size) -> tuple[float, ...]:
-    """Widths to try, as multiples of the typical distance."""
-    if size.rows > EXACT_ROWS:
-        return (0.5,)
-    return (0.7, 0.35, 1.4) if size.classes <= MOST_CLASSES else (0.7,)
+def _gaussian_svms(size: Size) -> list[Any]:
+    """Machines of some widths, as multiples of the typical distance, and of some C, the most promising first."""
+    smooth, sharp = [(0.7, 1.0), (1.4, 1.0)], [(0.35, 10.0), (0.7, 10.0)]
+    # Several classes are often told apart without noise, as letters are.
+    pairs = [*(sharp + smooth if size.classes > 2 else smooth + sharp), (0.35, 1.0), (1.4, 10.0)]
+    if size.rows > EXACT_SVM_ROWS:
+        pairs = [(0.5, 1.0), (0.5, 10.0)]
+    return [_gaussian_svm(size, *pair) for pair in pairs[: 2 if size.classes > MOST_CLASSES else None]]
+
+
+def _gaussian_svm(size: Size, factor: float, C: float, most: float = EXACT_SVM_ROWS) -> Any:
+    return er.SVM(C=C, features=_gaussian(size, factor, most), tol=TOL)
 
 
 def _smoothness(size: Size) -> tuple[tuple[float, float], ...]:
@@ -204,6 +213,10 @@ def _trees(size: Size) -> int:
 
 def _too_long(size: Size) -> str:
     return "cross-validating its path takes long at this size" if size.rows * size.columns > 2e7 else ""
+
+
+#: The mean of what the best say: its settings are made of theirs, in the contest.
+VOTE = Contestant("vote", "Vote of the best", lambda size: [])
 
 
 def _everyone(
@@ -260,6 +273,7 @@ def _everyone(
         Contestant(
             "network", "Network", lambda s: [head(s, net) for net in _networks(s)], _needs_network, lambda s: True
         ),
+        VOTE,
     )
 
 
@@ -287,9 +301,11 @@ CLASSIFIERS = _everyone(
     Contestant(
         "kernel_svm",
         "Gaussian support vector machine",
-        lambda s: [er.SVM(C=C, features=_gaussian(s, factor), tol=TOL) for factor in _factors(s) for C in (1.0, 10.0)],
+        _gaussian_svms,
         _few_rows,
         _approximated,
+        turn=SOON,
+        quick=lambda s: [_gaussian_svm(s, 0.35, 10.0, np.inf)] if s.rows > EXACT_SVM_ROWS else [],
     ),
     lambda s, network: er.LogisticRegression(C=1.0, features=network, tol=TOL),
 )
@@ -315,13 +331,47 @@ REGRESSORS = _everyone(
     Contestant(
         "kernel_ridge",
         "Gaussian ridge regression",
-        lambda s: [er.Ridge(C=C, features=_gaussian(s, factor)) for factor, C in _smoothness(s)],
+        lambda s: [er.Ridge(C=C, features=_gaussian(s, factor, EXACT_ROWS)) for factor, C in _smoothness(s)],
         _few_rows,
         _approximated,
+        turn=SOON,
     ),
     # In units of the target the sum of squares is as large as the penalties on the weights allow.
     lambda s, network: er.Ridge(C=1.0 / s.unit**2, features=network, tol=TOL),
 )
+
+
+#: Around the best settings, where time is left: what their numbers are multiplied with, one change at a time.
+CHANGES: tuple[dict[str, float], ...] = (
+    {"width": 0.7},
+    {"width": 1.4},
+    {"C": 3.0},
+    {"C": 1 / 3},
+    {"learning_rate": 0.5, "n_estimators": 2.0},
+    {"max_leaves": 2.0},
+    {"max_leaves": 0.5},
+    {"k": 2.0},
+    {"k": 0.5},
+)
+
+
+def around(machine: Any) -> list[Any]:
+    """The machine with one of its settings changed, in several ways.
+
+    >>> [changed.C for changed in around(er.SVM(C=1.0))]
+    [3.0, 0.3333333333333333]
+    """
+    found = []
+    values = {name: value for name, value in machine.get_params().items() if type(value) in (int, float)}
+    for change in CHANGES:
+        new = {
+            name: type(value)(value * change[word])
+            for name, value in values.items()
+            if (word := name.rsplit("__", 1)[-1]) in change
+        }
+        if len(new) == len(change) and all(new.values()):
+            found.append(clone(machine).set_params(**new))
+    return found
 
 
 def contestants(classification: bool, names: Sequence[str] | None = None) -> tuple[Contestant, ...]:

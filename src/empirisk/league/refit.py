@@ -14,7 +14,7 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.arena import sample
 from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import ANSWERS, REFIT
-from empirisk.league.contest import TIMED, Contest, Standing, was_cut
+from empirisk.league.contest import Contest, Standing, limit, was_cut
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
 
@@ -56,7 +56,7 @@ def refit_on_all(plan: Plan, best: Standing) -> Pipeline:
 def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
     """Fits on more and more rows, each as many as the time that is left allows by the pace of the last."""
     everyone, testing = len(plan.train), _testing(len(plan.test), contest, best)
-    ready, pace = contest.fitted.get(best.name), best
+    ready, pace = next(reversed(contest.fitted(best)), None), best
     # Of a match that is in the journal only, nothing is fitted: that is done first, whatever it takes.
     rows = best.rows if ready is None else _affordable(everyone, contest, pace, testing)
     while ready is None or rows >= min(WORTH * pace.rows, everyone) > pace.rows:
@@ -98,15 +98,16 @@ def _calibrated_in_time(plan: Plan, contest: Contest, pace: Standing, testing: f
 def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
     """Rows on which there is time for a fit."""
     most = REFIT * pace.seconds_for(everyone) + contest.encoding(everyone)
-    return min(everyone, int(everyone * (contest.clock.rest - testing) / max(most, 1e-9)))
+    share = max(contest.clock.rest - testing, 0.0) / max(most, 1e-9)
+    return min(everyone, int(everyone * share ** (1 / max(pace.growth, 1.0))))
 
 
 def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) -> Pipeline:
     """The pipeline on some rows; one that needs more than so many seconds is given up."""
     pipeline = plan.pipeline(machine)
-    last = pipeline[-1]
-    timed = [name for name in TIMED if np.isfinite(seconds) and name in last.get_params()]
-    last.set_params(**dict.fromkeys(timed, max(seconds, 0.01)))
+    last, timed = pipeline[-1], np.isfinite(seconds)
+    if timed:
+        limit(last, max(seconds, 0.01))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")  # the folds of a calibration may be small
         if timed:
@@ -114,7 +115,7 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
         pipeline.fit(plan.frame[rows], plan.y[rows])
     if timed and was_cut(last):
         raise threads.Stopped
-    last.set_params(**dict.fromkeys(timed))
+    limit(last, None)
     return pipeline
 
 

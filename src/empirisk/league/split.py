@@ -97,8 +97,9 @@ class Plan:
 
 
 def reads_codes(machine: Any) -> bool:
-    """Whether a machine is one of trees, which can be told which of its columns hold codes of words."""
-    return "categorical_features" in machine.get_params()
+    """Whether a machine, or one that votes, is one of trees, which can be told which columns hold codes of words."""
+    asked = getattr(machine, "estimators", [machine])
+    return any("categorical_features" in one.get_params() for one in asked)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,45 @@
+"""The last contestant: a vote of the best, with a few ways to share the say."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+
+import empirisk as er
+
+#: What each of the best has to say, the best first.
+SAYS = ((1, 1), (2, 1), (1, 1, 1))
+
+
+def can_vote(machine: Any, classes: int) -> bool:
+    """Whether a machine's answers have a mean: numbers, or probabilities."""
+    return not classes or hasattr(machine, "predict_proba")
+
+
+def votes(machines: Sequence[Any], classes: int) -> list[Any]:
+    """Votes of the first of the machines, unfitted.
+
+    >>> [len(vote.estimators) for vote in votes([er.Ridge(), er.TreeRegressor()], 0)]
+    [2, 2]
+    """
+    says = [say for say in SAYS if len(say) <= len(machines)]
+    pairs = [(list(machines[: len(say)]), say) for say in says]
+    if classes:
+        return [er.VoteClassifier(members, vote="soft", weights=say) for members, say in pairs]
+    return [er.VoteRegressor(members, weights=say) for members, say in pairs]
+
+
+def members(machine: Any) -> list[Any]:
+    """The machines that vote, or the machine itself; fitted ones, where it is fitted."""
+    if not hasattr(machine, "estimators"):
+        return [machine]
+    return getattr(machine, "estimators_", machine.estimators)
+
+
+def join(vote: Any, fitted: Sequence[Any], X: Any, y: NDArray) -> None:
+    """Make a vote of machines that have learned from these rows already."""
+    given = vote.estimators
+    vote.set_params(estimators=[FrozenEstimator(machine) for machine in fitted]).fit(X, y)
+    vote.set_params(estimators=given)
+    vote.estimators_ = list(fitted)

@@ -1,0 +1,84 @@
+"""A vote of the best: made of fitted machines, judged as they are, and the winner only where it is really better."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import empirisk as er
+from empirisk.league import contestants
+from empirisk.league.contest import Standing, limit, was_cut
+from empirisk.league.vote import can_vote, join, votes
+
+
+def waves(rows=700):
+    """A smooth wave and a step: a kernel machine and trees are each good at one of them."""
+    random = np.random.default_rng(1)
+    X = random.uniform(-3, 3, (rows, 3))
+    y = np.sin(X).sum(axis=1) + 0.7 * (X[:, 1] > 0.7) + 0.3 * random.normal(size=rows)
+    return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+
+
+def test_members_that_are_fitted_are_joined_as_they_are():
+    X, y = waves().select("a", "b", "c").to_numpy(), waves()["y"].to_numpy()
+    parts = [er.Ridge(), er.TreeRegressor(max_leaves=8)]
+    whole = votes(parts, 0)[1].fit(X, y)
+    joined = votes(parts, 0)[1]
+    fitted = [part.fit(X, y) for part in parts]
+    join(joined, fitted, X, y)
+    assert joined.estimators_[0] is fitted[0]
+    assert joined.weights_.tolist() == [2 / 3, 1 / 3]
+    np.testing.assert_array_equal(joined.predict(X), whole.predict(X))
+
+
+def test_classes_need_probabilities():
+    assert can_vote(er.SVM(), 0)
+    assert not can_vote(er.SVM(), 2)
+    y = np.arange(40) % 2
+    vote = votes([er.LogisticRegression(), er.ForestClassifier(5)], 2)[0].fit(y[:, None] + 0.0, y)
+    assert vote.predict_proba([[1.0]]).argmax() == 1
+
+
+def test_a_vote_that_is_better_wins_and_survives_the_file(tmp_path):
+    found = er.learn(waves(), "y", machines=["kernel_ridge", "boosting", "vote"], folds=3, out=tmp_path / "it")
+    scores = {one.name: one.mean for one in found.standings}
+    assert scores["vote"] > max(scores["kernel_ridge"], scores["boosting"])
+    assert found.winner == "vote"
+    rows = waves().head(5)
+    np.testing.assert_array_equal(er.load(tmp_path / "it.model").predict(rows), found.model.predict(rows))
+
+
+def test_the_limit_reaches_those_who_vote():
+    vote = votes([er.Ridge(), er.BoostingRegressor(n_estimators=5000)], 0)[0]
+    limit(vote, 0.5)
+    assert [one.max_time for one in vote.estimators] == [0.5, 0.5]
+    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    limit(vote, 0.02)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        vote.fit(X, X[:, 0])
+    assert was_cut(vote)
+
+
+def test_settings_around_the_best_are_tried_where_time_is_left():
+    found = er.learn(waves(300), "y", machines=["kernel_ridge"], folds=2, time=600.0)
+    first = contestants.contestants(False, ["kernel_ridge"])[1].machines(contestants.Size(150, 3, 3.0, 0, False, 0))
+    widths = {machine.features.width for machine in first}
+    assert found.champion.state == "done"
+    assert found.champion.machine.features.width not in widths or found.champion.machine.C not in (1.0, 30.0, 300.0)
+
+
+def test_around_changes_one_thing_at_a_time():
+    boosting = er.BoostingRegressor(n_estimators=100, learning_rate=0.1, max_leaves=31)
+    changed = [(one.learning_rate, one.n_estimators, one.max_leaves) for one in contestants.around(boosting)]
+    assert changed == [(0.05, 200, 31), (0.1, 100, 62), (0.1, 100, 15)]
+    machine = er.Ridge(C="loo", features=er.kernels.Gaussian(width=1.0))
+    assert [one.features.width for one in contestants.around(machine)] == [0.7, 1.4]
+    assert contestants.around(er.KNNClassifier(k=1))[0].k == 2
+    assert len(contestants.around(er.KNNClassifier(k=1))) == 1
+
+
+def test_the_time_of_a_fit_grows_as_it_was_seen_to():
+    machine = Standing("svm", "SVM", 1).on(1000, 1.0)
+    assert machine.seconds_for(2000) == 4.0  # nothing is known: quadratic
+    assert np.isclose(machine.on(2000, 2.0).seconds_for(4000), 4.0)
+    assert machine.on(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
