@@ -119,7 +119,7 @@ def test_bad_arguments_are_sentences():
         (er.maps.SeveralKernels([]), "not empty"),
         (er.maps.SeveralKernels("linear"), "must be a list"),
         (er.maps.SeveralKernels(["linear"], norm=3), "norm=3 must be 1"),
-        (er.maps.SeveralKernels(["linear", "spectrum"]), "take different items"),
+        (er.maps.SeveralKernels(["linear", "spectrum"]), "mixes kernels on strings and vectors"),
     ):
         with pytest.raises(ValueError, match=message):
             er.SVM(features=features).fit(X, F > 0)

@@ -14,6 +14,21 @@ from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 
 
+def kind_of(parts: Sequence[Kernel]) -> str:
+    """What the items of several kernels are; columns of a data frame may hold anything, so objects decide."""
+    kinds = {part.takes for part in parts}
+    return kinds.pop() if len(kinds) == 1 else "objects"
+
+
+def require_one_kind(kernel: Kernel, parts: Sequence[Kernel]) -> None:
+    """Raise if the parts of a kernel take items of different kinds."""
+    kinds = {part.takes for part in parts} - {"objects"}
+    if len(kinds) > 1:
+        raise Unsuitable(
+            f"{kernel!r} mixes kernels on {' and '.join(sorted(kinds))}; give each its column with .on(column)."
+        )
+
+
 class Composed(Kernel):
     """A kernel made of others, its children: those parameters that are kernels."""
 
@@ -38,9 +53,7 @@ class Composed(Kernel):
 
     @property
     def takes(self) -> str:
-        kinds = {part.takes for part in self.parts}
-        # Columns of a data frame may hold anything, so a part that takes objects decides.
-        return kinds.pop() if len(kinds) == 1 else "objects"
+        return kind_of(self.parts)
 
     @property
     def sparse(self) -> bool:
@@ -55,11 +68,7 @@ class Composed(Kernel):
             self.child(name).check()
             if hasattr(self.child(name), "learn_with"):
                 raise Unsuitable(f"{self.child(name)!r} learns its weights only where it is all that features= holds.")
-        kinds = {part.takes for part in self.parts} - {"objects"}
-        if len(kinds) > 1:
-            raise Unsuitable(
-                f"{self!r} mixes kernels on {' and '.join(sorted(kinds))}; give each its column with .on(column)."
-            )
+        require_one_kind(self, self.parts)
 
     def fit(self, X, y=None):
         self.check()

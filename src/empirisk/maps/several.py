@@ -13,6 +13,7 @@ from sklearn.base import clone
 from empirisk import kernels as families
 from empirisk import state
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.kernels.algebra import kind_of, require_one_kind
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, size
 from empirisk.maps.implicit import GramDesign
@@ -249,8 +250,7 @@ class SeveralKernels(Kernel):
     @property
     def takes(self) -> str:
         self.check()
-        kinds = {kernel.takes for kernel in self._members()}
-        return kinds.pop() if len(kinds) == 1 else "objects"  # each on its own columns of a table
+        return kind_of(self._members())
 
     @property
     def sparse(self) -> bool:
@@ -269,12 +269,7 @@ class SeveralKernels(Kernel):
             raise EmpiriskError(f"norm={self.norm!r} must be 1, which selects kernels, or 2, which combines them.")
         for kernel in self._members():
             kernel.check()
-        kinds = {kernel.takes for kernel in self._members()} - {"objects"}
-        if len(kinds) > 1:
-            raise Unsuitable(
-                f"kernels={self.kernels!r} take different items, {' and '.join(sorted(kinds))}; "
-                "give each its column with .on(column)."
-            )
+        require_one_kind(self, self._members())
 
     def fit(self, X, y=None):
         self.check()

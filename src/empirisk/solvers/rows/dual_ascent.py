@@ -7,7 +7,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.compiled import plain, plain_loop
+from empirisk.linalg.compiled import draw, plain, plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, RIDGE, Solver, Watch, behind_kernel
@@ -24,11 +24,11 @@ TINY = 1e-300
 # one takes many passes to settle.
 STIFFNESS = 5.0
 # Places in the memory: the intercept, the sum of u and the tilt, how many rows are still visited and which is next, the
-# largest violation in this pass, how far inside the optimum's side a row must be to be left out, whether this pass
-# began with all rows, and the seed of the next pass.
-INTERCEPT, SUM, ACTIVE, NEXT, WORST, LIMIT, FULL, SEED = range(8)
+# largest violation in this pass, how far inside the optimum's side a row must be to be left out, and whether this pass
+# began with all rows.
+INTERCEPT, SUM, ACTIVE, NEXT, WORST, LIMIT, FULL = range(7)
 #: How many there are.
-PLACES = 8
+PLACES = 7
 
 
 class DualAscent(Solver):
@@ -119,8 +119,8 @@ class Ascent:
         memory = np.zeros(PLACES)
         memory[INTERCEPT] = 0.0 if start is None or not problem.intercept else float(start.b)
         memory[SUM], memory[ACTIVE], memory[FULL] = u.sum() + problem.tilt, rows, 1.0
-        memory[LIMIT], memory[SEED] = np.inf, seed
-        return Iterate(u, self._pushed(u), np.arange(rows), memory)
+        memory[LIMIT] = np.inf
+        return Iterate(u, self._pushed(u), np.arange(rows), memory, np.array([seed], dtype=np.uint64))
 
     def _pushed(self, u: Array) -> Array:
         """-A'u, or behind a kernel its products with the samples."""
@@ -183,12 +183,13 @@ class Shape(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """u, p = -A'u or behind a kernel -Ku, the rows in the order of their visits, and a memory of a few numbers."""
+    """u, p = -A'u or behind a kernel -Ku, the rows in the order of their visits, a few numbers, and a random state."""
 
     u: Array
     p: Array
     order: NDArray[np.intp]
     memory: Array
+    seed: NDArray[np.uint64]
 
 
 def row_dot_shrunk(rows, i, p, l1):
@@ -219,20 +220,11 @@ def _row_dot_shrunk(rows, i, p, l1):
 
 
 @plain
-def shuffle(order, active, memory):
-    """Permute the first rows in place, with a small generator of its own (splitmix64)."""
-    seed = np.uint64(memory[SEED])
-    # The constants and shifts are those of splitmix64 (Steele, Lea and Flood, 2014).
-    state = seed * np.uint64(0x9E3779B97F4A7C15)
+def shuffle(order, active, seed):
+    """Permute the first rows in place."""
     for k in range(active - 1, 0, -1):
-        state += np.uint64(0x9E3779B97F4A7C15)
-        z = state
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-        other = np.int64(z % np.uint64(k + 1))
+        other = draw(seed, k + 1)
         order[k], order[other] = order[other], order[k]
-    memory[SEED] += 1.0
 
 
 @plain
@@ -256,7 +248,7 @@ def stays(u, gradient, tube, low, high, limit):
 def visit(rows, terms, shape, iterate, visits):
     """Maximise the dual in one u_i after the other, until the pass or the visits end; how many visits are left."""
     linear, bend, low, high, curvature = terms
-    us, p, order, memory = iterate
+    us, p, order, memory, _ = iterate
     active, k, worst, limit = int(memory[ACTIVE]), int(memory[NEXT]), memory[WORST], memory[LIMIT]
     intercept = memory[INTERCEPT]
     while k < active and visits > 0:
@@ -291,7 +283,7 @@ def sweep_rows(rows, terms, shape, iterate, goal, visits):
     memory = iterate.memory
     while visits > 0:
         if memory[NEXT] == 0:
-            shuffle(iterate.order, int(memory[ACTIVE]), memory)
+            shuffle(iterate.order, int(memory[ACTIVE]), iterate.seed)
         visits = visit(rows, terms, shape, iterate, visits)
         if memory[NEXT] >= memory[ACTIVE] and finish(iterate, shape, goal):
             return -1
