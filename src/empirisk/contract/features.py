@@ -260,15 +260,20 @@ def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -
     count = 1 + max(int(where.max()) for where in rows)
     dual = np.concatenate([_on_all_rows(u, where, count) for u, where in zip(duals, rows, strict=True)])
     dual[np.abs(dual) <= NEGLIGIBLE * np.abs(dual).max()] = 0.0
-    chosen = np.flatnonzero(dual.any(axis=0))
+    missing = dual.any(axis=0)
+    chosen = np.flatnonzero(missing)
     vectors, found = [], []
     for problem, where in zip(problems, rows, strict=True):
-        here = np.flatnonzero(np.isin(where, np.setdiff1d(chosen, np.concatenate([[], *found]))))
-        vectors.append(problem.design.X[here])  # type: ignore[attr-defined] - explicit, so dense or sparse
+        here = np.flatnonzero(missing[where])
+        vectors.append(problem.design.rows(here).X)  # type: ignore[attr-defined] - explicit, so dense or sparse
         found.append(where[here])
-    together = sparse.vstack(vectors, "csr") if sparse.issparse(vectors[0]) else np.concatenate(vectors)
-    order = np.argsort(np.concatenate(found))
-    return {"dual_coef_": dual[:, chosen], "support_": chosen, "support_vectors_": together[order]}
+        missing[found[-1]] = False
+    together, places = vectors[0], np.concatenate(found)
+    if len(vectors) > 1:
+        together = sparse.vstack(vectors, "csr") if sparse.issparse(together) else np.concatenate(vectors)
+    if np.any(places[1:] < places[:-1]):  # they may be large, and are copied only where they must be
+        together = together[np.argsort(places)]
+    return {"dual_coef_": dual[:, chosen], "support_": chosen, "support_vectors_": together}
 
 
 def _slopes_at(problem: Problem, point: Point) -> Array:
@@ -278,6 +283,4 @@ def _slopes_at(problem: Problem, point: Point) -> Array:
 
 def _on_all_rows(w: Array, where: NDArray, rows: int) -> Array:
     """The coefficients of each output on all the rows of the user's data."""
-    out = np.zeros((1 if w.ndim == 1 else w.shape[1], rows))
-    np.add.at(out.T, where, np.atleast_2d(w.T).T)
-    return out
+    return np.array([np.bincount(where, column, rows) for column in np.atleast_2d(w.T)])
