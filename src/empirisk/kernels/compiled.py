@@ -183,8 +183,8 @@ def _exponential(line):
 
         def single(line):
             for j in range(len(line)):
-                x = min(line[j], ZERO32)
-                inside = max(x, LEAST32)
+                x = line[j] if line[j] < ZERO32 else ZERO32
+                inside = x if x > LEAST32 else LEAST32
                 k = np.floor(inside * ROUND32 + HALF32)
                 r = (inside - k * HIGH32) - k * LOW32
                 total = TERMS32[0]
@@ -199,8 +199,8 @@ def _exponential(line):
 
     def double(line):
         for j in range(len(line)):
-            x = min(line[j], 0.0)
-            inside = max(x, LEAST64)
+            x = line[j] if line[j] < 0 else 0.0
+            inside = x if x > LEAST64 else LEAST64
             k = np.floor(inside * ROUND64 + 0.5)
             r = (inside - k * HIGH64) - k * LOW64
             total = TERMS64[0]
@@ -235,7 +235,8 @@ def walk(tiles, side, rule, work, memory, out, coefficients, sums):
     floor, bound, share = rule[6], rule[7], rule[8]
     for n in range(len(tiles)):
         row, column = tiles[n, 0], tiles[n, 1]
-        height, width = min(side, len(left) - row), min(side, len(right) - column)
+        height, width = len(left) - row, len(right) - column
+        height, width = side if side < height else height, side if side < width else width
         tile = memory[: height * width].reshape(height, width)
         multiply(left[row : row + height], right[column : column + width].T, tile)  # type: ignore[call-arg]
         for i in range(height):
@@ -261,7 +262,7 @@ def walk(tiles, side, rule, work, memory, out, coefficients, sums):
                 line[i] = 0
             if form == DISTANCE:
                 for j in range(width):
-                    line[j] = factor * np.sqrt(max(-line[j], zero))
+                    line[j] = factor * np.sqrt(-line[j] if line[j] < zero else zero)
             if form == EXPONENTIAL or (form == DISTANCE and rule[3] > 0):
                 exponential(line)
         if len(coefficients):
@@ -276,5 +277,6 @@ def walk(tiles, side, rule, work, memory, out, coefficients, sums):
         if symmetric:
             for strip in range(0, height, 32):  # a transposed copy by strips stays in the first cache
                 for j in range(width):
-                    for i in range(strip, min(strip + 32, height if row != column else j)):
+                    end = height if row != column else j
+                    for i in range(strip, strip + 32 if strip + 32 < end else end):
                         out[column + j, row + i] = tile[i, j]

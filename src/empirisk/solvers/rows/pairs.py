@@ -56,7 +56,8 @@ def _advance(G, lift, first, second, step):
     least = BEYOND
     for k in range(len(G)):
         G[k] += step * (first[k] - second[k])
-        least = min(least, G[k] + lift[k])
+        cost = G[k] + lift[k]
+        least = cost if cost < least else least
     return least
 
 
@@ -67,13 +68,12 @@ def _gains(G, drop, row, diagonal, own, price, flat, gains):
     best = gains[0] * 0
     for k in range(len(G)):
         violation = G[k] + drop[k] - price
-        worst = max(worst, violation)
-        violation = max(violation, 0.0)
-        both = own + diagonal[k]
-        curvature = max(both - 2 * row[k], flat * abs(both) + TINY)
-        gain = violation * violation / curvature
-        gains[k] = gain
-        best = max(best, gains[k])
+        worst = violation if violation > worst else worst
+        violation = violation if violation > 0 else 0.0
+        curvature, least = own + diagonal[k] - 2 * row[k], flat * abs(own + diagonal[k]) + TINY
+        curvature = curvature if curvature > least else least
+        gains[k] = violation * violation / curvature
+        best = gains[k] if gains[k] > best else best
     return worst, best
 
 
@@ -128,12 +128,14 @@ def solve_pairs(local, tube, flat, tol, limit):
         j = _find(local.gains, best)
         violation = G[j] + drop[j] - price
         both = diagonal[i] + diagonal[j]
-        curvature = max(both - 2 * local.Q[i, j], flat * abs(both) + TINY)
+        curvature, least = both - 2 * local.Q[i, j], flat * abs(both) + TINY
+        curvature = curvature if curvature > least else least
         ceiling = 0.0 if tube > 0 and u[i] < 0 else local.high[i]
         floor = 0.0 if tube > 0 and u[j] > 0 else local.low[j]
         step = violation / curvature
         up, down = ceiling - u[i], u[j] - floor
-        reach = min(step, up, down)
+        reach = up if up < step else step
+        reach = down if down < reach else reach
         # A bound is met exactly, so that the offsets see it.
         u[i] = ceiling if reach == up else u[i] + reach
         u[j] = floor if reach == down else u[j] - reach

@@ -196,7 +196,7 @@ def add_rows(rows, slots, factors, begin, end, block, G):
     """G[begin:end] += factors' rows[slots], four rows at a time; sums of a block are held in the rows' precision."""
     count = len(slots)
     for start in range(begin, end, BLOCK):
-        stop = min(start + BLOCK, end)
+        stop = start + BLOCK if start + BLOCK < end else end
         width = stop - start
         block[:] = 0
         for a in range(0, count - count % 4, 4):
