@@ -98,3 +98,11 @@ def test_normal_equations_of_many_columns_are_factored_by_tiles(monkeypatch):
         assert (factor.ridge > 0) == (ridge > 0)
         right = matrix @ RANDOM.normal(size=301)
         assert_allclose(matrix @ factor.solve(right), right, rtol=0, atol=1e-6)
+
+
+def test_products_of_rows_are_symmetric_to_the_bit():
+    for dtype, close in PRECISIONS:
+        found = tiled.outer(X.astype(dtype))
+        assert found.dtype == dtype
+        assert_allclose(found, X @ X.T, rtol=0, atol=70 * close)
+        assert_array_equal(found, found.T)

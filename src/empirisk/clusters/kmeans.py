@@ -282,6 +282,7 @@ class KMeans(
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
+    @single_threaded_blas()
     def predict(self, X: Any) -> NDArray:
         """The cluster whose mean is nearest, for each row."""
         check_is_fitted(self)

@@ -260,7 +260,7 @@ def support(problems: list[Problem], rows: list[NDArray], points: list[Point]) -
     count = 1 + max(int(where.max()) for where in rows)
     dual = np.concatenate([_on_all_rows(u, where, count) for u, where in zip(duals, rows, strict=True)])
     dual[np.abs(dual) <= NEGLIGIBLE * np.abs(dual).max()] = 0.0
-    missing = dual.any(axis=0)
+    missing = np.any(dual != 0, axis=0)
     chosen = np.flatnonzero(missing)
     vectors, found = [], []
     for problem, where in zip(problems, rows, strict=True):
@@ -283,4 +283,4 @@ def _slopes_at(problem: Problem, point: Point) -> Array:
 
 def _on_all_rows(w: Array, where: NDArray, rows: int) -> Array:
     """The coefficients of each output on all the rows of the user's data."""
-    return np.array([np.bincount(where, column, rows) for column in np.atleast_2d(w.T)])
+    return np.array([np.bincount(where, column, rows) for column in np.atleast_2d(w.T)], dtype=np.float64)

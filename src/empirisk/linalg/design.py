@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.lazy import lazy
-from empirisk.linalg import blocks
+from empirisk.linalg import blocks, tiled
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 
@@ -284,7 +284,7 @@ class DenseDesign(Design):
         A = self._block(slice(None))
         if weights is not None:
             A = A * np.sqrt(weights)
-        return A @ A.T
+        return tiled.outer(A)
 
     def squared_columns(self, weights=None):
         scale = None if weights is None else np.sqrt(weights)

@@ -1,4 +1,4 @@
-"""Cholesky factors of large matrices by tiles, in threads: the bits depend on the tiles, not on the threads.
+"""Products and Cholesky factors of large matrices by tiles, in threads: bits depend on the tiles, not on the threads.
 
 LAPACK's own threads would change them, and beside other programs they wait for each other. Its one-threaded routines
 work on each tile where it lies.
@@ -117,6 +117,25 @@ def factor(matrix: NDArray) -> None:
         done[tile].set()
 
     in_threads(run, list(done))
+
+
+def outer(A: NDArray) -> NDArray:
+    """A A', each tile by one thread.
+
+    >>> outer(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[5., 2.],
+           [2., 1.]])
+    """
+    out = np.empty((len(A), len(A)), A.dtype)
+    strips = [slice(start, start + STRIP) for start in range(0, len(A), STRIP)]
+
+    def run(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        out[rows, columns] = A[rows] @ A[columns].T
+        out[columns, rows] = out[rows, columns].T
+
+    in_threads(run, [(rows, columns) for i, rows in enumerate(strips) for columns in strips[: i + 1]])
+    return out
 
 
 def solve(L: NDArray, right: NDArray) -> NDArray:

@@ -19,6 +19,7 @@ from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import size, take, validated
 from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
+from empirisk.linalg import tiled
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.settings import require, settings
@@ -201,7 +202,7 @@ class StreamedDesign(Design):
 
     def outer(self, weights=None):
         A = self.columns(slice(None))
-        return A @ A.T if weights is None else (A * weights) @ A.T
+        return tiled.outer(A if weights is None else A * np.sqrt(weights))
 
     def squared_columns(self, weights=None):
         weights = np.ones(self.shape[0]) if weights is None else weights

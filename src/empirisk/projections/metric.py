@@ -20,7 +20,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import Stopped, stopping
+from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
 from empirisk.machines.neighbors.search import EuclideanSearch
 from empirisk.machines.neighbors.search import shares as neighbour_shares
 from empirisk.projections.course import Course, descend
@@ -142,6 +142,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
     def _n_features_out(self) -> int:
         return len(self.components_)
 
+    @single_threaded_blas()
     def transform(self, X: ArrayLike) -> NDArray:
         """P x of each row."""
         check_is_fitted(self)
