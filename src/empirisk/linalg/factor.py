@@ -45,20 +45,22 @@ class Cholesky:
         if not len(right):  # LAPACK wraps no empty matrix
             return right
         scale = self._scale if right.ndim == 1 else self._scale[:, None]
-        return scale * lapack.dpotrs(self._factor, scale * right, lower=False)[0]
+        if len(self._factor) < LONG:
+            return scale * lapack.dpotrs(self._factor, scale * right, lower=True)[0]
+        return scale * tiled.solve(self._factor, scale * right)
 
 
 def _lower(matrix: Array) -> tuple[Array, bool]:
-    """The transpose of the lower factor, and whether there is none; by all threads where that is worth their while."""
+    """The lower factor, and whether there is none; by all threads where that is worth their while."""
     if len(matrix) < LONG:
         # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
-        return lapack.dpotrf(matrix.T, lower=False, clean=False)
+        return lapack.dpotrf(matrix.T, lower=True, clean=False)
     found, failed = matrix.copy(), False
     try:
         tiled.factor(found)
     except LinAlgError:
         failed = True
-    return found.T, failed
+    return found, failed
 
 
 def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "ColumnForm | RowForm":
