@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.linalg.compiled import loop
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 from empirisk.trees.columns import Columns, wrong_categories
 from empirisk.trees.nodes import Nodes, bits_of, wrong_trees
@@ -64,8 +64,8 @@ class Ensemble:
             return out
 
         def run(start: int) -> None:
-            rows = slice(start, start + TASK)
-            add_by_masks(self.flat, self.masks, first, last, X[rows], out[rows])
+            rows, alive = slice(start, start + TASK), np.empty(SIDE, dtype=np.uint64)
+            add_by_masks(self.flat, self.masks, first, last, X[rows], out[rows], np.zeros((X.shape[1], SIDE)), alive)
 
         in_threads(run, range(0, len(X), TASK))
         return out
@@ -221,15 +221,12 @@ def lowest_bit(typingctx, bits):
     return types.uint64(types.uint64), build
 
 
-@loop
-def add_by_masks(flat, masks, first, last, X, out):
-    """Add the values of the trees ``first : last``."""
+@plain_loop
+def add_by_masks(flat, masks, first, last, X, out, columns, alive):
+    """Add the values of the trees ``first : last``; ``columns`` and ``alive`` are room for the rows side by side."""
     width, sets = X.shape[1], flat.category_start.shape[0] > 0
-    columns = np.zeros((width, SIDE), dtype=np.float64)
-    alive = np.empty(SIDE, dtype=np.uint64)
     for begin in range(0, X.shape[0], SIDE):
-        size = min(SIDE, X.shape[0] - begin)
-        holes = False
+        size, holes = SIDE if X.shape[0] - begin > SIDE else X.shape[0] - begin, False
         for r in range(size):
             for f in range(width):
                 columns[f, r] = X[begin + r, f]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.contract.arguments import check_count, check_number
-from empirisk.linalg.compiled import loop
+from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -180,7 +180,7 @@ def middles(low: Array, high: Array) -> Array:
     return np.where((low <= half) & (half < high), half, low)
 
 
-@loop
+@plain_loop
 def fill_bins(mass, max_bins, lasts):
     """Write to ``lasts`` the last value of each bin but the last one, from the weights of the values; how many."""
     count, free = mass.shape[0], max_bins
@@ -221,7 +221,7 @@ def fill_bins(mass, max_bins, lasts):
     return bins
 
 
-@loop
+@plain_loop
 def find_bins(X, edges, columns, by_row, by_column, start, stop):
     """Write the bins of some rows in the given columns, by binary search without branches: eight steps for all.
 
