@@ -12,12 +12,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def all_or_nothing(fit: Method) -> Method:
     """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread."""
 
-    @single_threaded_blas()
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         before = dict(vars(machine))
         try:
-            return fit(machine, *args, **kwargs)
+            with single_threaded_blas():  # as a decorator it would be one caller more, where warnings point at the user
+                return fit(machine, *args, **kwargs)
         except BaseException:
             # scikit-learn closes its callbacks after us, from attributes of its own.
             running = {name: value for name, value in vars(machine).items() if "callback" in name}
