@@ -1,9 +1,7 @@
 """empirisk learn: the whole job, with a table that fills as machines finish."""
 
 import json
-import os
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -17,7 +15,6 @@ from rich.text import Text
 from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
 from empirisk.league.unsupervised import Described, describe
-from empirisk.linalg import threads
 from empirisk.report.words import number, plain
 
 LEAST = 0.1  # seconds
@@ -103,9 +100,6 @@ def command(
         typer.echo(json.dumps(as_dictionary(learned, out), indent=1))
     else:
         _conclude(console, learned, out)
-    if threads.left_behind():  # all is written; nobody waits for what there was no time for, nor cuts a compiler off
-        sys.stdout.flush()
-        os._exit(0)
 
 
 def _tell(console: Console, found: Described, out: Path) -> None:
