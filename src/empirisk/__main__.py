@@ -1,6 +1,6 @@
 """``python -m empirisk``: the shell."""
 
-from empirisk.cli.main import app
+from empirisk.cli.main import run
 
 if __name__ == "__main__":
-    app(prog_name="empirisk")
+    run()

@@ -1,6 +1,7 @@
 """A limit of time: what is kept for the end, who must go, and what is left out of the report."""
 
 import time
+from threading import Event
 
 import numpy as np
 import polars as pl
@@ -43,7 +44,26 @@ def test_more_is_kept_where_others_use_the_machine():
     assert kept(20.0) == pytest.approx(2.0, abs=0.1)
     assert kept(10.0) == pytest.approx(4.0, abs=0.2)
     assert kept(0.0) == 16.0
-    assert kept(20.0, tested=60_000) == pytest.approx(8.0, abs=0.1)
+
+
+def test_the_scores_of_the_test_are_counted():
+    clock = Clock(100.0, time.perf_counter() - 20.0, time.process_time() - 10.0, tested=60_000, scoring=1e-4)
+    clock.keep(encoding=0.0)
+    assert clock.refit == pytest.approx(12.0, abs=0.5)
+
+
+def test_a_fit_without_an_eye_on_the_clock_is_left_behind(monkeypatch):
+    free = Event()
+
+    def deaf(machine, X, y, sample_weight=None):
+        free.wait(60.0)  # as for a compiler
+
+    monkeypatch.setattr(er.LogisticRegression, "fit", deaf)
+    found = er.learn(table(), "y", time=3.0, machines=["logistic", "centroid"])
+    assert found.winner == "baseline"
+    assert {one.name: one.remark for one in found.standings}["logistic"] == "the time is over"
+    assert threads.left_behind()
+    free.set()
 
 
 def test_a_short_limit_leaves_most_of_itself_to_the_contest():

@@ -3,7 +3,7 @@
 import multiprocessing
 import threading
 from contextvars import ContextVar
-from time import sleep
+from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import empirisk as er
 from empirisk.linalg import threads as pools
-from empirisk.linalg.threads import in_order, in_threads, single_threaded_blas, together
+from empirisk.linalg.threads import Stopped, in_order, in_threads, left_behind, single_threaded_blas, together, until
 from empirisk.settings import config, settings
 
 
@@ -228,3 +228,17 @@ def test_no_more_threads_work_than_there_are_cores(monkeypatch):
         assert pools.workers() == 2
         in_threads(meet, range(8))
     assert len(seen) == 2
+
+
+def test_what_is_not_done_in_time_is_left_behind():
+    free = threading.Event()
+    end = perf_counter() + 0.2
+    with pytest.raises(Stopped):
+        until(lambda: end, lambda: free.wait(60.0))
+    assert left_behind()
+    free.set()
+    while left_behind():
+        sleep(0.01)
+    with pytest.raises(ZeroDivisionError):
+        until(lambda: perf_counter() + 9.0, lambda: 1 / 0)
+    assert not left_behind()

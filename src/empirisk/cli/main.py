@@ -1,5 +1,6 @@
 """The command ``empirisk``. What a command needs is imported when it runs, so that help comes at once."""
 
+import os
 import sys
 from importlib import import_module
 from time import perf_counter
@@ -81,3 +82,15 @@ def _listed() -> None:
 
 for _name, _text in COMMANDS.items():
     app.command(_name, help=_text)(_listed)
+
+
+def run() -> None:
+    """The command as a process: it ends at once, though work that there was no time for may still run on threads."""
+    try:
+        app(prog_name="empirisk")
+    except SystemExit as end:
+        threads = sys.modules.get("empirisk.linalg.threads")
+        if threads is not None and threads.left_behind():  # a compiler that is cut off may crash
+            sys.stdout.flush()
+            os._exit(end.code if isinstance(end.code, int) else 0)
+        raise

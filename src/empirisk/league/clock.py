@@ -13,14 +13,16 @@ ENCODINGS = 2.5
 ANSWERS = 3.0
 #: The most of the limit that is kept for the refit and the test: where they take longer they are on fewer rows.
 MOST_KEPT = 0.4
-#: Seconds of a processor kept for drawing and writing, and for the scores of a test row with their intervals.
-WRITING, TESTING = 2.0, 1e-4
+#: Seconds of a processor kept for drawing and writing.
+WRITING = 2.0
 #: Seconds of a processor that a report without pictures, the model's file and the end of the process take.
 FILES = 0.7
 #: Where others use the machine, a second of a processor takes longer: as many seconds at the most.
 SLOWEST = 8.0
 #: Seconds of a processor that tell how long one takes.
 LEAST_WORK = 0.3
+#: Seconds that work is given to see that its time is over, before it is left behind.
+GRACE = 0.5
 #: The most of the limit that is kept for the writing: pictures for which there is no time are left out.
 MOST_WRITING = 0.2
 
@@ -45,6 +47,8 @@ class Clock:
         When it began, on the clock of `time.perf_counter`, and what `time.process_time` said then.
     tested : int
         Rows of the test.
+    scoring : float
+        Seconds of a processor that the scores of one of them take, with their intervals.
 
     Attributes
     ----------
@@ -58,6 +62,7 @@ class Clock:
     begin: float = field(default_factory=time.perf_counter)
     work: float = field(default_factory=time.process_time)
     tested: int = 0
+    scoring: float = 0.0
     refit: float = 0.0
     turn: float = np.inf
 
@@ -74,8 +79,8 @@ class Clock:
 
     @property
     def writing(self) -> float:
-        """Seconds kept for the scores of the test, pictures and files."""
-        return min((WRITING + TESTING * self.tested) * self.slowness, MOST_WRITING * self.limit)
+        """Seconds kept for pictures and files."""
+        return min(WRITING * self.slowness, MOST_WRITING * self.limit)
 
     @property
     def limited(self) -> bool:
@@ -99,7 +104,8 @@ class Clock:
 
     def keep(self, encoding: float, fit: float = 0.0, predicting: float = 0.0) -> None:
         """Keep time for the refit and the test of one whose fits and predictions take so long, as encodings do."""
-        self.refit = min(ENCODINGS * encoding + afterwards(fit, predicting), MOST_KEPT * self.limit)
+        testing = ENCODINGS * encoding + afterwards(fit, predicting) + self.tested * self.scoring * self.slowness
+        self.refit = min(testing, MOST_KEPT * self.limit)
 
     def begin_turn(self, waiting: int) -> None:
         """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""

@@ -20,7 +20,7 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.ahead import Ahead
 from empirisk.league.arena import ENOUGH, Arena
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import Clock, Slow, Stopped, afterwards
+from empirisk.league.clock import GRACE, Clock, Slow, Stopped, afterwards
 from empirisk.league.compiling import Compiling, heard
 from empirisk.league.contestants import VOTE, Contestant, Size, around
 from empirisk.league.presses import Presses
@@ -412,7 +412,7 @@ class Contest:
         with self._whole(limited):
             seconds = self._joined(machine, arena, number, X, y)
             if seconds is None:
-                _fit(machine, X, y)
+                _fit(machine, X, y, lambda: self.clock.deadline + GRACE if limited else np.inf)
                 seconds = now() - begin
             begin = now()
             score = float(self.metric.scorer(machine, X_new, y_new))
@@ -455,11 +455,11 @@ class Contest:
             raise Stopped("interrupted")
 
 
-def _fit(machine: Any, X: Any, y: NDArray) -> None:
+def _fit(machine: Any, X: Any, y: NDArray, deadline: Callable[[], float]) -> None:
     """Fit, and raise where the clock or the user ended it early."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a fit did not converge is said by its certificate, in the table
-        machine.fit(X, y)
+        threads.until(deadline, lambda: machine.fit(X, y))
     if was_cut(machine):
         raise threads.Stopped
 

@@ -21,7 +21,7 @@ from empirisk.files.models import save
 from empirisk.fits.fit import listening_to
 from empirisk.league import judge
 from empirisk.league.arena import Arena
-from empirisk.league.clock import Clock, Stopped
+from empirisk.league.clock import GRACE, Clock, Stopped
 from empirisk.league.contest import Contest, Standing, sentence, winner
 from empirisk.league.contestants import contestants
 from empirisk.league.effects import SECONDS as EFFECT_SECONDS
@@ -180,7 +180,7 @@ def learn(
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
             decides,
-            Clock(limit, begin, work, len(found.test)),
+            Clock(limit, begin, work, len(found.test), judge.scoring(found.classes)),
             _journal(paths, found.frame, found.y, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,
@@ -352,7 +352,7 @@ class Extras:
                 self._tell(name)
                 with listening_to(over), threads.stopping(over), warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # what was cut is not used
-                    found = work()
+                    found = threads.until(lambda: self._clock.end - self._clock.writing + GRACE, work)
         except (threads.Stopped, KeyboardInterrupt):
             if self._presses.second.is_set() or not over():
                 raise

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from empirisk.fits.fit import listening_to
 from empirisk.league.arena import sample
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import ANSWERS, REFIT
+from empirisk.league.clock import ANSWERS, GRACE, REFIT
 from empirisk.league.contest import Contest, Standing, limit, was_cut
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
@@ -112,7 +112,9 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
         warnings.filterwarnings("ignore", "The number of unique classes")  # the folds of a calibration may be small
         if timed:
             warnings.simplefilter("ignore", ConvergenceWarning)  # what was cut is given up
-        pipeline.fit(plan.frame[rows], plan.y[rows])
+        # What does not look at the clock in time, such as compiling, is left behind.
+        late = perf_counter() + seconds + GRACE
+        threads.until(lambda: late, lambda: pipeline.fit(plan.frame[rows], plan.y[rows]))
     if timed and was_cut(last):
         raise threads.Stopped
     limit(last, None)
@@ -120,9 +122,10 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
 
 
 def _testing(rows: int, contest: Contest, best: Standing) -> float:
-    """Seconds that the answers to so many rows take."""
+    """Seconds that the answers to so many rows take, and their scores."""
     judges = best.judged / max(len(best.scores), 1)
-    return rows * (ANSWERS * best.predicting / max(judges, 1.0) + contest.encoding(1))
+    scoring = contest.clock.scoring * contest.clock.slowness
+    return rows * (ANSWERS * best.predicting / max(judges, 1.0) + contest.encoding(1) + scoring)
 
 
 def _tested_in_time(plan: Plan, contest: Contest, best: Standing) -> Plan:

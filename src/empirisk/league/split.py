@@ -77,8 +77,8 @@ class Plan:
     @lazy
     def twins(self) -> int:
         """Test rows that equal a training row in every column."""
-        rows = self.frame.hash_rows(seed=1).to_numpy()
-        return int(np.isin(rows[self.test], rows[self.train]).sum())
+        rows = self.frame.hash_rows(seed=1)
+        return int(rows[self.test].is_in(rows[self.train].implode()).sum())
 
     @property
     def classes(self) -> NDArray | None:
@@ -146,7 +146,7 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     y = _sized(target.values(table), target)
     frame = schema.features(table)
     equal = equal_rows(frame, y, bool(target.classes)) if groups is None and moments is None else np.arange(len(y))
-    copies = len(equal) - len(np.unique(equal))
+    copies = len(equal) - _sets(equal)
     if copies:
         warnings.append(
             f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
@@ -262,12 +262,19 @@ def equal_rows(frame: pl.DataFrame, y: NDArray, classes: bool) -> NDArray:
     return first[places]
 
 
+def _sets(equal: NDArray) -> int:
+    """How many sets of equal rows there are: each has a first row."""
+    return int(np.sum(equal == np.arange(len(equal))))
+
+
 def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple[NDArray, NDArray]]:
     """Splits of sets of equal rows, as pairs of row numbers."""
     _, first, codes = np.unique(equal, return_index=True, return_inverse=True)
 
     def rows(sets: NDArray) -> NDArray:
-        return np.flatnonzero(np.isin(codes, sets))
+        chosen = np.zeros(len(first), dtype=bool)
+        chosen[sets] = True
+        return np.flatnonzero(chosen[codes])
 
     return [(rows(train), rows(test)) for train, test in make_splits(cv, y[first], **rules)]
 
@@ -275,7 +282,6 @@ def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple
 def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, equal: NDArray, wishes: Wishes) -> tuple:
     if not 0 < wishes.test < 1:
         raise EmpiriskError(f"test={wishes.test!r} must be a share between 0 and 1.")
-    sets = len(np.unique(equal))
     [(train, test)] = _split_sets(
         equal,
         "holdout",
@@ -283,7 +289,7 @@ def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, equal: NDArray
         classes=bool(target.classes),
         groups=None if groups is None else _codes(groups),
         # Every class is to be tested.
-        test_size=max(wishes.test, len(target.classes) / sets if moments is None and groups is None else 0.0),
+        test_size=max(wishes.test, len(target.classes) / _sets(equal) if moments is None and groups is None else 0.0),
         time=False if moments is None else _codes(moments),
         random_state=wishes.seed,
     )

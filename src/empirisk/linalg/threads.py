@@ -14,6 +14,7 @@ from importlib import import_module
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, local
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -177,17 +178,47 @@ def patiently(function: Callable[[], Result], order: int) -> Result:
     >>> patiently(lambda: 3, 2000)
     3
     """
-    if order < LONG:
-        return function()
+    return function() if order < LONG else _awaited(function, _alone(), look)
+
+
+#: Where threads that were left behind will say that they are done.
+_left: list[SimpleQueue] = []
+
+
+def until(deadline: Callable[[], float], function: Callable[[], Result]) -> Result:
+    """function() on another thread, left behind by `Stopped` if it is not done by then, on `time.perf_counter`.
+
+    For work that does not look at the flag: compiling, or other people's libraries. Without an end it is done here.
+
+    >>> until(lambda: np.inf, lambda: 3)
+    3
+    """
+
+    def check() -> None:
+        if perf_counter() > deadline():
+            raise Stopped
+
+    return function() if deadline() == np.inf else _awaited(function, copy_context(), check)
+
+
+def left_behind() -> bool:
+    """Whether something that was left behind is still at work: a library may not like the end of the process then."""
+    return any(outbox.empty() for outbox in _left)
+
+
+def _awaited(function: Callable[[], Result], context: Context, check: Callable[[], None]) -> Result:
+    """function() on a thread of the pool, while this one checks something and listens to Ctrl-C."""
     outbox: SimpleQueue[BaseException | None] = SimpleQueue()
     results: list[Result] = []
-    _start(lambda _: results.append(function()), 0, outbox, _alone())
+    _start(lambda _: results.append(function()), 0, outbox, context)
+    _left.append(outbox)
     while True:
         try:
             error = outbox.get(timeout=PATIENCE)
             break
         except Empty:
-            look()
+            check()
+    _left.remove(outbox)
     if error is not None:
         raise error
     return results[0]

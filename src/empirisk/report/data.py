@@ -19,6 +19,7 @@ MOST_CLASSES = 40
 PAIRS = 4  # leading columns that are drawn beside the target
 RELATED, CORRELATED, LOOKED_AT = 8, 0.3, 20  # pairs that are listed, least correlation, columns that are compared
 SPARKS = 16  # bars of a small picture
+SPARK_ROWS = 50_000  # that a small drawing is made of
 
 
 def data(learned: Any) -> Section:
@@ -142,6 +143,7 @@ def columns_table(learned: Any) -> Table:
 def _spark(series: pl.Series, kind: str) -> str:
     """The column's distribution: of numbers and lengths of texts in bins, of words the most frequent."""
     present = series.drop_nulls()
+    present = present.gather_every(len(present) // SPARK_ROWS + 1)
     if not len(present):
         return ""
     if kind in ("category", "boolean"):
