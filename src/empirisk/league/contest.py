@@ -180,12 +180,11 @@ class Contest:
             if arena.rows == self.arena.rows:
                 yield from self._vote(votes, arena)
                 if len(arena.folds[0][1]) >= TELLING:
-                    yield from self._refine(arena)
-                    yield from self._vote(votes, arena)
+                    yield from self._refine(arena, votes)
         if self.clock.limited:
             yield from self._round(order, self.arena)
-            yield from self._refine(self.arena)
             yield from self._vote(votes, self.arena)
+            yield from self._refine(self.arena, votes)
         yield from self._round(self._best_first(everyone), self.arena)
         if not self.clock.limited:
             yield from self._vote(votes, self.arena)
@@ -195,8 +194,8 @@ class Contest:
             # What was played is in the journal: it goes on where it was.
             yield from self._matches(standing, machines, self.arena)
 
-    def _refine(self, arena: Arena) -> Iterator[Standing]:
-        """Settings around those of the leaders, as long as they are better, and could be fitted again in time."""
+    def _refine(self, arena: Arena, votes: list[int]) -> Iterator[Standing]:
+        """Settings around those of each leader, while they are better and can be fitted again in time; then a vote."""
         leaders = self._leaders(arena)
         for leader in leaders[: None if leaders and can_vote(leaders[0].machine, self.classes) else 1]:
             standing, before = leader, ""
@@ -206,6 +205,7 @@ class Contest:
                 yield from self._matches(standing, [standing.machine, *around(standing.machine)], arena)
                 standing = self._standings[leader.name]
             self._refined[leader.name] = standing.machine
+            yield from self._vote(votes, arena)
 
     def _vote(self, places: list[int], arena: Arena) -> Iterator[Standing]:
         """The mean of what the best say, of those that read the same encoding of the table."""
@@ -307,7 +307,7 @@ class Contest:
         eligible, fit, predicting = [one for one in self._standings.values() if one.eligible], 0.0, 0.0
         if eligible:
             leader = best_of(eligible)
-            fit, predicting = leader.seconds_for(self.arena.rows), leader.predicting
+            fit, predicting = leader.seconds_for(len(self.arena.y)), leader.predicting
         self.clock.keep(self.encoding(self.arena.rows), fit, predicting)
         self.clock.begin_turn(waiting)
 

@@ -369,7 +369,8 @@ def around(machine: Any) -> list[Any]:
             for name, value in values.items()
             if (word := name.rsplit("__", 1)[-1]) in change
         }
-        if len(new) == len(change) and all(new.values()):
+        # One leaf is no tree, and one neighbour is among the usual settings.
+        if len(new) == len(change) and all(value > 1 or isinstance(value, float) for value in new.values()):
             found.append(clone(machine).set_params(**new))
     return found
 

@@ -20,6 +20,8 @@ from empirisk.linalg import threads
 
 #: A refit on fewer rows than this many times those of the last fit is not worth its time.
 WORTH = 1.5
+#: How much longer than expected a fit may take; more is kept for it, so that it is tried where the contest was late.
+LONGER = 1.2
 #: Test rows that are asked for however short the time is.
 LEAST_TESTED = 200
 #: The share of the limit that the test may take, even where nothing is left.
@@ -97,7 +99,7 @@ def _calibrated_in_time(plan: Plan, contest: Contest, pace: Standing, testing: f
 
 def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
     """Rows on which there is time for a fit."""
-    most = REFIT * pace.seconds_for(everyone) + contest.encoding(everyone)
+    most = LONGER * pace.seconds_for(everyone) + contest.encoding(everyone)
     share = max(contest.clock.rest - testing, 0.0) / max(most, 1e-9)
     return min(everyone, int(everyone * share ** (1 / max(pace.growth, 1.0))))
 
