@@ -116,6 +116,34 @@ def test_a_candidate_without_memory_sits_out(monkeypatch):
     assert found.winner == "centroid"
 
 
+def test_a_run_without_memory_is_a_sentence_and_writes_nothing(monkeypatch, tmp_path):
+    def hungry(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("empirisk.league.judge.test", hungry)
+    out = tmp_path / "iris"
+    ran = CliRunner().invoke(app, ["learn", "iris", "--machines", "centroid", "--out", str(out)])
+    assert ran.exit_code == 1
+    assert "empirisk: there is not enough memory; give fewer rows." in ran.output
+    assert all(name.endswith(".journal") for name in contents(tmp_path))  # what is done is kept for the next run
+
+
+@pytest.mark.parametrize("place", ["a.model", "no/a.model", "/proc/a.model"])
+def test_a_model_that_cannot_be_written_leaves_what_was_there(monkeypatch, tmp_path, place):
+    before, machine = {}, er.Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
+    if place == "a.model":
+        er.save(machine, tmp_path / place)
+        before = contents(tmp_path)
+
+        def full(handle):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(NotWritten, match=r"a\.model' cannot be written \("):
+        er.save(machine.fit([[0.0], [1.0]], [5.0, 1.0]), tmp_path / place)
+    assert contents(tmp_path) == before
+
+
 def test_a_table_that_changes_while_it_is_learned(tmp_path):
     random = np.random.default_rng(0)
     table = tmp_path / "table.csv"

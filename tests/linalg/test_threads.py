@@ -199,14 +199,15 @@ def test_two_budgets_at_once_give_the_bits_of_each_alone():
             np.testing.assert_array_equal(alone, beside)
 
 
-def test_workers_of_joblib_fit_after_threads_have_worked():
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_workers_of_joblib_fit_after_threads_have_worked(backend):
     from joblib import Parallel, delayed
 
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = X[:, 0] > 0
     with config(threads=2):
         expected = er.SVM(features=er.kernels.Gaussian()).fit(X, y).dual_coef_
-        found = Parallel(n_jobs=2, backend="loky")(delayed(_coefficients)(X, y) for _ in range(2))
+        found = Parallel(n_jobs=2, backend=backend)(delayed(_coefficients)(X, y) for _ in range(2))
     for coefficients in found:
         np.testing.assert_array_equal(coefficients, expected)
 

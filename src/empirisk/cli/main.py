@@ -40,8 +40,9 @@ class Lazy(TyperGroup):
         """Run a command."""
         try:
             return super().invoke(ctx)
-        except EmpiriskError as error:
-            typer.echo(f"empirisk: {error}", err=True)
+        except (EmpiriskError, MemoryError) as error:
+            told = error if isinstance(error, EmpiriskError) else "there is not enough memory; give fewer rows."
+            typer.echo(f"empirisk: {told}", err=True)
             raise typer.Exit(1) from error
 
 

@@ -425,5 +425,7 @@ def _write(learned: Learned, paths: dict[str, Path], presses: Presses, clock: Cl
     with whole_file(paths["report.html"]) as file:
         file.write(text.encode())
     save(learned.model, paths["model"], durations=False)
-    for journal in paths["model"].parent.glob(f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal"):
-        journal.unlink(missing_ok=True)
+    begun = [f".{path.name}.{'[0-9a-f]' * 16}.part" for path in paths.values()]  # by runs that were killed
+    for pattern in (f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal", *begun):
+        for file in paths["model"].parent.glob(pattern):
+            file.unlink(missing_ok=True)
