@@ -39,14 +39,14 @@ OTHER_SOLVER = 0.3
 #: Other people's transformers know no weights, and landmarks are drawn from the rows as they stand.
 LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler)
 #: What does not depend on the numbers of clusters, the signs of directions, or the way through equal values; and what
-#: its rounding is measured by: squares of distances, weight. The descents of dictionaries and metrics are not convex:
-#: rounding may send them elsewhere, so what is compared is where they begin.
+#: its rounding is measured by: squares of distances, weight. The ways of mixtures, dictionaries and metrics are not
+#: those of convex problems: rounding may send them elsewhere, so what is compared is where they begin.
 Essence = Callable[[Any, float, float], tuple[Any, float]]
 ESSENCES: dict[type, Essence] = {
     er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), weight * np.sqrt(squares)),
     er.KMeans: lambda its, squares, weight: (its.inertia_, weight * squares),
     er.PCA: lambda its, squares, weight: (its.explained_variance_, squares),
-    er.GaussianMixture: lambda its, squares, weight: (its.lower_bound_, 1.0),
+    er.GaussianMixture: lambda its, squares, weight: (its.history_["log_likelihood"][0], 1.0),
     er.Dictionary: lambda its, squares, weight: (its.history_["objective"][0], weight * squares),
     er.ContrastiveMetric: lambda its, squares, weight: (its.history_["objective"][0], squares),
     er.LargeMarginMetric: lambda its, squares, weight: (its.history_["objective"][0], weight * weight * squares),

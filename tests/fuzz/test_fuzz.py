@@ -19,6 +19,9 @@ FOUND = {
     "a point without a digit was kept where a constant is better": (230592, 17006),
     "a huge row hid the weights that the others ask for": (218700,),
     "a fold of rows without weight": (234757,),
+    "the order of rows decided between equal merges": (575, 1925),
+    "a heavy class took the digits of a margin": (2535, 604415),
+    "sparse rows far from zero were equal but for rounding": (1575, 7195),
 }
 
 

@@ -287,6 +287,11 @@ def test_what_is_no_kernel_is_refused(build):
         build(Gaussian())
 
 
+def test_powers_that_take_for_ever_are_refused():
+    with pytest.raises(EmpiriskError, match="exponent=1000000000 must be at most 10000"):
+        Linear() ** 10**9
+
+
 @pytest.mark.parametrize("build", [lambda k: k + "a", lambda k: k * None, lambda k: k + 1.0, lambda k: [] * k])
 def test_what_has_no_meaning_is_a_type_error(build):
     with pytest.raises(TypeError):

@@ -231,6 +231,7 @@ def test_names_stand_for_kernels():
         (Gaussian("median"), [[1.0]], "call fit"),
         (Laplacian(1.0, 3), [[1.0]], "norm=3 must be 1 or 2"),
         (Polynomial(1.5), [[1.0]], "degree=1.5 must be a whole number of at least 1"),
+        (Polynomial(10**9), [[1.0]], "degree=1000000000 must be at most 10000"),
         (Polynomial(2, -1.0), [[1.0]], "constant=-1.0 must be a number >= 0"),
         (Anova(order=0), [[1.0]], "order=0"),
         (Linear(), [1.0, 2.0], "X has 1 dimension.*reshape"),

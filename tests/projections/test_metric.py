@@ -303,3 +303,8 @@ def test_the_margin_keeps_its_digits_where_one_class_outweighs_all_others(data):
         machine = er.ContrastiveMetric(max_iter=1).fit(X, y, sample_weight=weights)
     pairs = weights[:, None] * weights * (y[:, None] != y)
     np.testing.assert_allclose(machine.margin_**2, np.sum(pairs * squares(X)) / pairs.sum(), rtol=1e-10)
+
+
+def test_rows_that_are_equal_but_for_rounding_have_a_margin_of_one():
+    rows, weights = np.full((9, 1), 0.1), 10.0 ** np.random.default_rng(0).uniform(-9, 9, 9)
+    assert er.ContrastiveMetric().fit(rows, np.arange(9) % 2, sample_weight=weights).margin_ == 1.0

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
-from empirisk.kernels.base import ATOM, POWER, PRODUCT, SUM, Kernel, is_number, require_whole, text, within
+from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, is_number, require_whole, text, within
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 
@@ -220,7 +220,7 @@ class Power(Composed):
     array([[25.]])
     """
 
-    _state = state.State(exponent=state.whole(0, 10_000))  # as the degree of `Polynomial`
+    _state = state.State(exponent=state.whole(0, MOST_POWERS))
 
     binding = POWER
 
@@ -239,7 +239,7 @@ class Power(Composed):
                 f"a kernel to the power {self.exponent!r} need not be positive semidefinite; "
                 "the exponent must be a whole number >= 0."
             )
-        require_whole(self.exponent, "exponent", 0)
+        require_whole(self.exponent, "exponent", 0, MOST_POWERS)
 
     def apply(self, values):
         integer_power(values, int(self.exponent))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel", "Parts", "size", "take"]
 
+MOST_POWERS = 10_000  # of a polynomial: more take their time, and nearly all numbers to zero or beyond all numbers
 WRITTEN = 1000  # larger arrays are abbreviated in expressions
 SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly the expression of a kernel binds
 
@@ -234,10 +235,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
-def require_whole(value: Any, name: str, least: int) -> None:
-    """Raise unless the value is a whole number of at least ``least``."""
+def require_whole(value: Any, name: str, least: int, most: float = np.inf) -> None:
+    """Raise unless the value is a whole number of at least ``least`` and at most ``most``."""
     if not (is_number(value) and float(value) == np.floor(value) and value >= least and np.isfinite(value)):
         raise EmpiriskError(f"{name}={value!r} must be a whole number of at least {least}.")
+    if value > most:
+        raise EmpiriskError(f"{name}={value!r} must be at most {most}.")
 
 
 def require_positive(value: Any, name: str, zero: bool = False) -> None:

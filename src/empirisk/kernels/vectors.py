@@ -11,7 +11,7 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import tiles
-from empirisk.kernels.base import Kernel, is_number, require_positive, require_whole, text
+from empirisk.kernels.base import MOST_POWERS, Kernel, is_number, require_positive, require_whole, text
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
@@ -29,7 +29,7 @@ class InnerProduct(Kernel):
     constant: float = 0.0
 
     def check(self):
-        require_whole(self.degree, "degree", 1)
+        require_whole(self.degree, "degree", 1, MOST_POWERS)
         require_positive(self.constant, "constant", zero=True)
 
     def between(self, A, B=None, out=None):
@@ -81,7 +81,7 @@ class Polynomial(InnerProduct):
     """
 
     # Powers are products one by one: a file must not ask for more of them than anybody fits.
-    _state = state.State(degree=state.whole(1, 10_000), constant=state.number(0))
+    _state = state.State(degree=state.whole(1, MOST_POWERS), constant=state.number(0))
 
     def __init__(self, degree: int = 2, constant: float = 1.0):
         self.degree = degree

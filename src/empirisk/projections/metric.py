@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 FORMS = ("triplets", "pairs")
 #: Shares of weight that differ by less are equal but for rounding.
 ROUNDING = 1e-9
+#: Rows that are apart by less of their size are equal but for the rounding of their mean.
+EQUAL = 1e-14
 
 
 @dataclass(eq=False, repr=False)
@@ -260,7 +262,8 @@ class ContrastiveMetric(Metric):
         sums = centred.tdot(member)
         # Around the mean all products add up to nothing: those of unlike rows are minus those of like ones.
         squares = 2 * (float(others @ (member.T @ centred.squared_rows())) + float(np.sum(sums**2)))
-        self.margin_ = self._margin(np.sqrt(squares / unlike))
+        typical = np.sqrt(squares / unlike)
+        self.margin_ = self._margin(typical if typical > EQUAL * np.linalg.norm(mean) else 0.0)
         return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)
 
     def _listed(self, design: Any, weights: Array, similar: Any, dissimilar: Any) -> ListedPairs:

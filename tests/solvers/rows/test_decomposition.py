@@ -12,7 +12,7 @@ from empirisk.certificate import Status, verify
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.solvers import Decomposition, Watch
-from empirisk.solvers.rows.dual_start import best_intercept
+from empirisk.solvers.rows.dual_start import _threshold, best_intercept
 from empirisk.solvers.rows.row_cache import RowCache
 from tests.truth import optimum
 
@@ -204,6 +204,15 @@ def test_what_it_cannot_do_is_refused():
     assert "conjugate" in Decomposition().refusal(problem_of("logistic", KERNELS[0]))
     with pytest.raises(er.errors.Unsuitable, match="it needs a kernel as features"):
         er.SVM(solver="decomposition").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("exact", [0.0, 5e-324, -5e-324, -1e-300, 3.7, -2.5e40])
+def test_an_intercept_beside_zero_takes_no_more_looks_than_a_number_has_bits(exact):
+    looks = []
+    below, above = _threshold(lambda b: looks.append(b) or b >= exact, -1e45, 1e45)
+    assert above == exact
+    assert np.nextafter(below, np.inf) == exact
+    assert len(looks) <= 64
 
 
 def test_the_best_intercept_beats_a_grid():

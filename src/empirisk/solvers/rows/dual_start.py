@@ -1,6 +1,7 @@
 """Feasible dual points to start from, exact balance, and the best intercept for given products."""
 
 from collections.abc import Callable
+from struct import pack, unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from empirisk.solvers.rows.row_cache import gram
 Array = NDArray[np.float64]
 #: Entries that take the rounding of a sum: the first nearly always takes all of it.
 SETTLING = 8
+LOWEST = -(1 << 63)  # the bits of minus zero, as a whole number
 #: How far out, in units of the first guess, an intercept is looked for.
 REASON = 1e30
 
@@ -101,12 +103,25 @@ def best_intercept(problem: Problem, products: Array, *around: float) -> float:
 
 
 def _threshold(holds: Callable[[float], bool], left: float, right: float) -> tuple[float, float]:
-    """The neighbouring numbers between which a condition begins to hold."""
-    while True:
-        middle = 0.5 * (left + right)
-        if not left < middle < right:
-            return left, right
-        left, right = (left, middle) if holds(middle) else (middle, right)
+    """The neighbouring numbers between which a condition begins to hold.
+
+    Their ranks are halved, not the numbers: towards zero those would be halved a thousand times.
+    """
+    low, high = _rank(left), _rank(right)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(_of_rank(middle)) else (middle, high)
+    return _of_rank(low), _of_rank(high)
+
+
+def _rank(number: float) -> int:
+    """The place of a number among all: its bits, which count downwards from zero where it is negative."""
+    (bits,) = unpack("<q", pack("<d", number))
+    return bits if bits >= 0 else LOWEST - bits
+
+
+def _of_rank(rank: int) -> float:
+    return unpack("<d", pack("<q", rank if rank >= 0 else LOWEST - rank))[0]
 
 
 def _bracket(slope: Callable[[float], float], left: float, right: float, reach: float) -> tuple[float, float]:
