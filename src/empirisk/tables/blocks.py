@@ -98,7 +98,7 @@ def _of_one_unit(X: Array, varies: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 DAY = 86_400_000_000  # microseconds
-YEAR = 365.2425
+YEAR = 365.2425  # days, with leap years
 DATE_PARTS = ("days", "year sin", "year cos", "day sin", "day cos")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONDAY = 4  # the epoch was a Thursday: day 4 after it is a Monday

@@ -23,7 +23,7 @@ from empirisk.tables.columns import (
 
 SAMPLE = 1000  # values looked at before a whole column is tried
 FEW = 20  # rows below which nothing is called an identifier
-WORDS_IN_TEXT = 3.0
+WORDS_IN_TEXT = 3.0  # on average: names have one or two
 ID_NAME = re.compile(
     r"(?i:(^|[_\s.-])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no|serial)$|^unnamed)|[a-z]I[dD]$"
 )
