@@ -20,7 +20,7 @@ from benchmarks.problems import DATA
 from benchmarks.timing import OURS, compare
 
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
-SEEDS = range(10)
+SEEDS = range(10)  # a clustering depends on its start: the mean of ten is compared
 #: Two random starts reach different optima: objectives are compared with the room that seeds leave.
 LUCK = 0.02
 

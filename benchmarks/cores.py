@@ -32,8 +32,8 @@ from benchmarks.timing import OURS, timed
 SHARE = float(os.environ.get("EMPIRISK_BENCH_SHARE", "1"))
 ONLY = os.environ.get("EMPIRISK_BENCH_ROWS", "")
 PHASES = int(os.environ.get("EMPIRISK_BENCH_PHASES", "0"))
-THREADS = (1, 2, 4, 8, 16)
-RUNS = 3
+THREADS = (1, 2, 4, 8, 16)  # of which a machine gets those that it has cores for
+RUNS = 3  # the fewest of which a median says something
 LONG = 3.0  # seconds, after which nothing is repeated
 
 Run = Callable[[], Any]

@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 import empirisk as er
 from benchmarks.timing import OURS, compare
 
-WIDTH = 4.0
+WIDTH = 4.0  # of the Gaussian: about the distance of two rows
 
 
 def smooth(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:

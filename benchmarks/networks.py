@@ -21,7 +21,7 @@ from empirisk.nets.optimisers import Rule
 from empirisk.nets.plan import Plan
 from empirisk.nets.training import Course, Data, Training
 
-ROWS, BATCH = 20_000, 128
+ROWS, BATCH = 20_000, 128  # an epoch of some seconds, in batches of the usual size
 DENSE = [er.nets.Dense(256), er.nets.Dense(128)]
 CONVOLUTIONAL = er.Network.convolutional((16, 32), dense=(128,)).layers
 

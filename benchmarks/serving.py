@@ -13,8 +13,9 @@ import numpy as np
 
 import empirisk as er
 
+#: People at the same time, what each asks for, and answers a second that are wanted.
 CLIENTS, REQUESTS, RATE = 32, 100, 300
-PORT = 8765
+PORT = 8765  # beside the one of the command, which may be in use
 
 
 def run() -> None:

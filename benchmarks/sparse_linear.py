@@ -17,7 +17,8 @@ from benchmarks.rivals import solution
 from benchmarks.timing import OURS, compare, loosest
 from empirisk import scales
 
-RATIO = 0.5
+RATIO = 0.5  # of l1 in the elastic net: half of each
+#: Tolerances that a rival is given, until its path is as good as ours.
 PATH_TOLERANCES = (1e-2, 1e-3, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 EQUAL = 1e-5  # part of the objective by which two paths may differ
 

@@ -142,6 +142,23 @@ def test_files_hold_one_idea_and_functions_one_step(file):
         assert len(positional - {"self", "cls"}) <= 9, function.name
 
 
+def _is_number(value) -> bool:
+    if isinstance(value, ast.Tuple):
+        return any(map(_is_number, value.elts))
+    if isinstance(value, ast.BinOp):
+        return _is_number(value.left) or _is_number(value.right)
+    return type(getattr(getattr(value, "operand", value), "value", None)) in (int, float)
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_numbers_have_a_reason(file):
+    lines = file.read_text().splitlines()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper() and _is_number(node.value):
+            above, here = lines[node.lineno - 2], lines[node.lineno - 1 : node.end_lineno]
+            assert above.startswith("#") or any("  # " in line for line in here), here[0]
+
+
 def test_pins_are_plain_and_complete():
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))

@@ -30,8 +30,7 @@ TRACE = 1e-9
 #: Squared residual at which conjugate gradients have all digits.
 EXACT = 1e-26
 #: Cuts after which the point is taken to be out of reach; balancing, which is cheaper, gets more.
-ROUNDS = 10
-BALANCE_ROUNDS = 40
+ROUNDS, BALANCE_ROUNDS = 10, 40
 #: Unknowns whose normal matrix is factored in about a second.
 DIRECT = 3000
 

@@ -18,7 +18,7 @@ from empirisk.linalg.threads import single_threaded_blas
 
 Array = NDArray[np.float64]
 FLOATS = (np.float64, np.float32)
-LOG_TWO_PI = float(np.log(2 * np.pi))
+LOG_TWO_PI = float(np.log(2 * np.pi))  # in the logarithm of every Gaussian density
 SINGULAR = 1e-14  # variances below this share of the columns' own are rounding
 
 

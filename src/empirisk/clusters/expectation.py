@@ -19,7 +19,7 @@ from empirisk.linalg.threads import in_threads
 Array = NDArray[np.float64]
 
 BATCH_BYTES = 1 << 19  # products of a batch of rows: they stay in the second cache between the two matrix products
-LARGEST_BATCH = 256
+LARGEST_BATCH = 256  # rows: more gain nothing from one larger product
 NEGLIGIBLE = -40.0  # shares below exp(-40) are lost in the rounding of a sum of shares anyway
 
 

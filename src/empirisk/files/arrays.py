@@ -60,6 +60,7 @@ def check_description(kind: Any, shape: Any, fortran: Any) -> int:
     if (
         not isinstance(shape, list)
         or len(shape) > LONGEST_SHAPE
+        # No process can address more.
         or not all(type(size) is int and 0 <= size < 2**47 for size in shape)
     ):
         raise EmpiriskError("The model file is damaged: an array in it has no proper shape.")

@@ -303,6 +303,7 @@ def _listed(value: Any) -> list:
 
 
 def _shape(value: Any) -> list[int]:
+    # As in `arrays`: no process can address more.
     if not all(type(size) is int and 0 <= size < 2**47 for size in _listed(value)):
         raise damaged("an array in it has no proper shape")
     return value

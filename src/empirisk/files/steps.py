@@ -73,7 +73,7 @@ def ngrams(value: Any, scope: Scope) -> None:
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise Mismatch("is no pair")
     for length in value:
-        whole(1, 64).test(length, scope)
+        whole(1, 64).test(length, scope)  # words or letters in a row: nobody asks for more, and they take memory
 
 
 def pattern() -> Rule:

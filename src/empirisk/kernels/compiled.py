@@ -18,6 +18,7 @@ from empirisk.linalg.threads import in_threads, workers
 
 Array = NDArray[np.float64]
 
+#: Formulas of kernels, as compiled loops know them.
 EXPONENTIAL, DISTANCE, POLYNOMIAL = range(3)
 #: Rows and columns of a tile, which stays in the second cache between the product and the formula.
 SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
@@ -162,12 +163,12 @@ def _taylor(degree: int, kind: type) -> tuple:
     return tuple(kind(1 / float(np.prod(np.arange(1.0, k + 1)))) for k in range(degree, -1, -1))
 
 
-TERMS32, TERMS64 = _taylor(7, np.float32), _taylor(13, np.float64)
+TERMS32, TERMS64 = _taylor(7, np.float32), _taylor(13, np.float64)  # the degrees at which that is so
 # The logarithm of 2 in two parts, of which the first times any exponent is exact (Cody and Waite).
 HIGH32, LOW32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
-HIGH64, LOW64 = 6.93145751953125e-1, 1.42860682030941723212e-6
-ROUND32, ROUND64 = np.float32(1 / np.log(2)), 1 / np.log(2)
-HALF32, ZERO32 = np.float32(0.5), np.float32(0.0)
+HIGH64, LOW64 = 6.93145751953125e-1, 1.42860682030941723212e-6  # of double precision
+ROUND32, ROUND64 = np.float32(1 / np.log(2)), 1 / np.log(2)  # times these, and rounded: the exponent of 2
+HALF32, ZERO32 = np.float32(0.5), np.float32(0.0)  # 0.5 and 0.0 alone would make float64 of all
 # Below these numbers the exponential is taken for zero: it has no full digits left.
 LEAST32, LEAST64 = np.float32(-87.0), -708.0
 

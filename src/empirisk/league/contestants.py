@@ -16,18 +16,19 @@ from empirisk.errors import EmpiriskError
 #: Kernel machines on more rows than this work on Nystrom features: those that factor the whole matrix, and those that
 #: look at parts of it. Under a limit of time, which stops them, the latter are tried on more.
 EXACT_ROWS, EXACT_SVM_ROWS = 8_000, 20_000
-MOST_ROWS = 100_000
-LANDMARKS = 300
+MOST_ROWS = 100_000  # kernel machines on more take minutes even so
+LANDMARKS = 300  # Nystrom features: their normal matrix costs about as much as they do
 #: Trees look at every entry of a table, zeros too.
 MOST_BINNED = 50_000_000
+#: Classes from which fewer settings are tried, no machine is fitted for each of them, and one setting must do.
 SOME_CLASSES, MOST_RESTS, MOST_CLASSES = 5, 10, 30
-LARGE = 100_000
-TREE_ROWS = 50_000
+LARGE = 100_000  # rows times classes: on fewer, early stopping would take rows away that are needed
+TREE_ROWS = 50_000  # enough for a deep tree; the forest sees all rows together
 #: For numbers, so many rows are enough for boosting with large trees.
 DEEP_ROWS = 8_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
-MANY_COLUMNS = 50
+MANY_COLUMNS = 50  # of so many a fifth is enough for a small tree
 #: Fewer rows teach a network less than they teach trees.
 NETWORK_ROWS = 3_000
 #: Weights of words in a text are small, for they have length one together: C of logistic regression and of an SVM.

@@ -17,7 +17,7 @@ ROWS, VALUES, WORDS, COLUMNS = 200, 9, 10, 6
 #: Values of numbers run between these quantiles: beyond them there are few rows to learn from.
 OUTER = (0.02, 0.98)
 MOST_CLASSES = 4  # lines of a picture that are told apart
-SECONDS = 10.0
+SECONDS = 10.0  # for all the pictures: a report is not waited for longer
 NORMAL = 1.96  # standard errors of a 95 % interval
 
 

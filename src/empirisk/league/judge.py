@@ -28,12 +28,14 @@ from empirisk.settings import settings
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import SURPRISE, luck
 
-CONFIDENCE = 0.95
-TESTED_ROWS, LEAST_TESTED = 2000, 100
-SHUFFLES = 3
+CONFIDENCE = 0.95  # of intervals and of differences: the usual one
+#: Test rows on which columns are shuffled, so many times each: enough for two digits; on fewer rows nothing is told.
+TESTED_ROWS, LEAST_TESTED, SHUFFLES = 2000, 100, 3
+#: Columns whose time is foreseen, those that a report shows; and seconds for all of them.
 FIRST_GROUPS, IMPORTANCE_SECONDS = 40, 10.0
+#: Seconds for the learning curve, its folds, and the rows that its first point must have.
 CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
-CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)
+CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)  # of the rows, about twice as many each time
 #: Seconds of a processor that the usual scores of one row take, of a number and of a class.
 SCORING = 3e-7, 2.5e-6
 #: How often answers are dealt to other rows: what none of so many reaches has a chance of 1 %; and on how many rows.

@@ -20,7 +20,7 @@ from empirisk.tables.schema import find_column
 
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
-LEAST_ROWS = 10
+LEAST_ROWS = 10  # five folds of one row, and as many to be tested on
 #: Formats of dates in which day and month may be mistaken.
 DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month"}
 #: The column that says which rows of two tables are tested; no table has one of that name.
@@ -29,11 +29,12 @@ HELD_OUT = "\0held out"
 LEAST_DIFFERENT = 4
 #: Rows of which there are more copies than this, on average, are equal by chance: they are too simple to differ.
 MOST_COPIES = 10
+#: A class is rare below this share of the rows, and below this part of what it would have among equals.
 RARE, RELATIVELY_RARE = 0.05, 0.3
-FEW_TESTS = 50
-FEW_CODES = 10
-FEW_ODD = 0.05
-SMALLEST, LARGEST = 1e-100, 1e100
+FEW_TESTS = 50  # test rows: an error rate is then off by more than a twentieth
+FEW_CODES = 10  # different whole numbers that may stand for words
+FEW_ODD = 0.05  # share of the values that may be slips in a column of numbers
+SMALLEST, LARGEST = 1e-100, 1e100  # squares of these, summed over any number of rows, are still numbers
 TASKS = {"number": "regression", "category": "classification", "boolean": "classification"}
 #: Folds of the contest; where rows are many, few folds tell machines apart.
 FOLDS, FEW_FOLDS, MANY_ROWS = 5, 3, 100_000

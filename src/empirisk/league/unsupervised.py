@@ -32,10 +32,10 @@ Array = NDArray[np.float64]
 
 MOST_CLUSTERS = 8  # more are not told apart at a glance
 LOOKED_AT = 2000  # rows by which the number of clusters is chosen: all pairs of them are compared
-DIRECTIONS = 5
+DIRECTIONS = 5  # more are rarely looked at
 TOLD = 4  # columns that are named for a cluster or a direction
 STRANGE = 10  # rows that are listed
-LEAST_ROWS = 10
+LEAST_ROWS = 10  # on fewer every row is a cluster of its own
 CLEAR = 0.25  # silhouettes above are usually called clusters
 CONSTANT = 1e-9  # directions with a smaller share of the variance are rounding
 

@@ -127,12 +127,22 @@ def multiply(typing_context, left, right, out):
     return types.none(left, right, out), code
 
 
+#: What splitmix64 (Steele, Lea and Flood, 2014) adds for every number; its other numbers are in `mixed`.
+ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mixed(bits: Any) -> Any:
+    """64 bits, each of which depends on all of the given ones, for a number or an array."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+mix = plain(mixed)
+
+
 @plain
 def draw(seed, below):
     """A random whole number below ``below`` (splitmix64); ``seed`` is an array of one uint64, its state."""
-    seed[0] += np.uint64(0x9E3779B97F4A7C15)
-    bits = seed[0]
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    bits = (bits ^ (bits >> np.uint64(31))) >> np.uint64(32)
-    return np.int64((bits * np.uint64(below)) >> np.uint64(32))
+    seed[0] += ODD
+    return np.int64(((mix(seed[0]) >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32))

@@ -14,12 +14,13 @@ import numpy as np
 from numba.extending import get_cython_function_address
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from empirisk.linalg.threads import PATIENCE, in_threads, look
 
 #: Rows and columns of a tile: products of smaller ones are slower, and of larger ones there are too few for threads.
 TILE = 256
-#: Rows or columns of the factor that a thread multiplies with a vector at once.
+#: Rows or columns of the factor that a thread multiplies with a vector at once; no more rows than that are one tile.
 STRIP = 1024
 
 
@@ -38,6 +39,7 @@ class _Routines:
         self._potrf = _routine(letter + "potrf", text, one, one, one, one)
         self._trsm = _routine(letter + "trsm", text, text, text, text, *[one] * 7)
         self._gemm = _routine(letter + "gemm", text, text, *[one] * 11)
+        self._syrk = _routine(letter + "syrk", text, text, *[one] * 8)
 
     def subtract(self, tile: NDArray, left: NDArray, right: NDArray) -> None:
         """tile -= left right'."""
@@ -45,6 +47,12 @@ class _Routines:
         minus, plus = byref(self._number(-1)), byref(self._number(1))
         a, b, c = (part for matrix in (right, left, tile) for part in (_place(matrix),))
         self._gemm(b"T", b"N", columns, rows, depth, minus, *a, *b, plus, *c)
+
+    def subtract_square(self, tile: NDArray, left: NDArray) -> None:
+        """tile -= left left', up to the diagonal."""
+        rows, depth = (byref(c_int(size)) for size in left.shape)
+        minus, plus = byref(self._number(-1)), byref(self._number(1))
+        self._syrk(b"U", b"T", rows, depth, minus, *_place(left), plus, *_place(tile))
 
     def factor(self, tile: NDArray) -> None:
         """The tile, a symmetric matrix, becomes its factor L, above which stays what was there."""
@@ -88,9 +96,9 @@ def factor(matrix: NDArray) -> None:
     array([[2., 0.],
            [1., 2.]])
     """
-    routines, count = _routines(matrix.dtype), -(-len(matrix) // TILE)
-    spans = [slice(start, min(start + TILE, len(matrix))) for start in range(0, len(matrix), TILE)]
-    done = {(i, j): Event() for j in range(count) for i in range(j, count)}
+    routines, size = _routines(matrix.dtype), TILE if len(matrix) > STRIP else STRIP
+    spans = [slice(start, min(start + size, len(matrix))) for start in range(0, len(matrix), size)]
+    done = {(i, j): Event() for j in range(len(spans)) for i in range(j, len(spans))}
 
     def wait(tile: tuple[int, int]) -> None:
         while not done[tile].wait(PATIENCE):
@@ -103,11 +111,12 @@ def factor(matrix: NDArray) -> None:
             if j:
                 wait((i, j - 1))
                 wait((j, j - 1))
-                before = slice(0, spans[j].start)
-                routines.subtract(part, matrix[spans[i], before], matrix[spans[j], before])
+            left, above = (matrix[spans[k], : spans[j].start] for k in (i, j))
             if i == j:
+                routines.subtract_square(part, left)
                 routines.factor(part)
             else:
+                routines.subtract(part, left, above)
                 wait((j, j))
                 routines.divide(part, matrix[spans[j], spans[j]])
         except BaseException:
@@ -144,6 +153,9 @@ def solve(L: NDArray, right: NDArray) -> NDArray:
     >>> solve(np.array([[2.0, 0.0], [1.0, 2.0]]), np.array([8.0, 12.0]))
     array([1., 2.])
     """
+    if len(L) <= STRIP:  # LAPACK itself has a quicker way for one vector
+        potrs = lapack.spotrs if L.dtype == np.float32 else lapack.dpotrs
+        return potrs(L.T, right.astype(L.dtype, copy=False), lower=False)[0] if len(L) else right
     x = np.array(right, L.dtype, order="C").reshape(len(right), -1)
     routines = _routines(L.dtype)
     strips = [slice(start, min(start + STRIP, len(L))) for start in range(0, len(L), STRIP)]

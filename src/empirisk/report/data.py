@@ -15,7 +15,7 @@ from empirisk.report.verdict import leading
 from empirisk.report.words import count, number, shown
 
 MOST_COLUMNS = 400  # that are listed
-MOST_CLASSES = 40
+MOST_CLASSES = 40  # bars that still have their names beside them
 PAIRS = 4  # leading columns that are drawn beside the target
 RELATED, CORRELATED, LOOKED_AT = 8, 0.3, 20  # pairs that are listed, least correlation, columns that are compared
 SPARKS = 16  # bars of a small picture

@@ -24,7 +24,7 @@ SIZE = (4.8, 3.3)
 SHADES = 12  # of a cloud whose colours are numbers
 MOST_LINES = 6  # classes that are told apart
 NAME = 18  # letters of a name beside an axis
-BINS = 30
+BINS = 30  # of a histogram: narrow enough for its shape, wide enough for counts
 LARGE = 10_000  # numbers whose noughts take the room of their neighbours
 FEW = 10  # whole numbers between which an axis names none
 #: Matplotlib's words for a point, and for the next one, which it may clip anew.

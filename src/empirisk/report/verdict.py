@@ -18,9 +18,9 @@ from empirisk.report.words import count, error_of, named, number, plain, shown
 MOST_CLASSES = 30  # of a matrix that is still read
 CONFUSED = 20  # pairs of classes that are listed where the matrix is not
 WORST, BESIDE = 12, 5  # rows that are listed, and columns beside them
-THRESHOLDS = 100
+THRESHOLDS = 100  # one for each per cent
 GROUPS, LEAST, MOST_LEVELS = 12, 20, 20  # groups that are listed, rows they must have, words that make groups
-SURPRISE = 0.05
+SURPRISE = 0.05  # the chance below which a group's errors are no accident
 RARE = 0.2  # probabilities that are nearly all smaller are looked at closely
 
 

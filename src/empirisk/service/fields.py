@@ -62,7 +62,7 @@ class Fields:
     def _hint(self, name: str, row: dict[str, Any]) -> str:
         """Fields beyond those of the model are not used, but one of them may be misspelt."""
         others = [other[:80] for other in row if other not in self._kinds]
-        close = get_close_matches(name, others, n=1, cutoff=0.6)
+        close = get_close_matches(name, others, n=1)
         return f", or rename {close[0]!r} if it is that" if close else ""
 
 

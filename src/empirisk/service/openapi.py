@@ -52,7 +52,7 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
 
 #: Values of no training row: a date, and a text.
 A_DATE, A_TEXT = "2024-05-31", "some words"
-DIGITS = 2
+DIGITS = 2  # of an example in the middle of a range: enough to see the size, too few to be anybody's value
 
 
 def example_row(model: TableModel) -> dict[str, Any]:

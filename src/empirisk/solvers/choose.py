@@ -32,7 +32,7 @@ def always(problem: Problem) -> bool:
 def small(problem: Problem) -> bool:
     """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
     size = min(problem.design.shape)
-    return size <= MATRIX and 32 * size**2 <= settings().memory
+    return size <= MATRIX and 32 * size**2 <= settings().memory  # four matrices of doubles
 
 
 def long_with_corners(problem: Problem) -> bool:

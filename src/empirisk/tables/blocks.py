@@ -98,7 +98,7 @@ def _of_one_unit(X: Array, varies: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 DAY = 86_400_000_000  # microseconds
-YEAR = 365.2425
+YEAR = 365.2425  # days, with leap years
 DATE_PARTS = ("days", "year sin", "year cos", "day sin", "day cos")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONDAY = 4  # the epoch was a Thursday: day 4 after it is a Monday
@@ -145,7 +145,7 @@ class Texts:
     def fit(cls, column: pl.Series, max_words: int, max_letters: int) -> "Texts":
         """Learn from the training rows, without what is met once where there are many rows."""
         rows = column.fill_null("").to_list()
-        least = 2 if len(rows) >= 50 else 1
+        least = 2 if len(rows) >= 50 else 1  # of fewer rows, half of the words that matter are met once
         vectorizer = TfidfVectorizer(sublinear_tf=True, strip_accents="unicode", max_features=max_words, min_df=least)
         letters = Letters.fit(rows, max_letters, least) if max_letters else None
         try:

@@ -164,6 +164,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = self.schema.features(X)
         rows = frame.height
         words = self._columns(frame, "category")
+        # Rows that a word of a category must have to be told from others: few enough not to be lost among them.
         least = 1 if rows < 50 else 2 if rows < 500 else max(3, rows // 2000)
         self.numbers_ = Numbers.fit(self._numbers(frame), self.scale)
         self.words_ = Words.fit(words, self.max_categories, least)
@@ -214,7 +215,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _fill(self, frame: pl.DataFrame) -> float:
         """About which share of the numbers is not zero: words give one for each column, texts one for each word."""
         dense = len(self.numbers_.middle) + len(self.many_) + len(self.schema.of_kind("date"))
-        head = frame.head(200)
+        head = frame.head(200)  # enough for a share of two digits
         thin = self.words_.transform(self._columns(head, "category"), head.height).nnz
         pairs = zip(self.texts_, self._columns(head, "text"), strict=True)
         thin += sum(block.transform(column).nnz for block, column in pairs)

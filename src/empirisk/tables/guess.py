@@ -23,7 +23,7 @@ from empirisk.tables.columns import (
 
 SAMPLE = 1000  # values looked at before a whole column is tried
 FEW = 20  # rows below which nothing is called an identifier
-WORDS_IN_TEXT = 3.0
+WORDS_IN_TEXT = 3.0  # on average: names have one or two
 ID_NAME = re.compile(
     r"(?i:(^|[_\s.-])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no|serial)$|^unnamed)|[a-z]I[dD]$"
 )
@@ -118,7 +118,7 @@ def _from_text(name: str, text: pl.Series) -> Column:
                 return Column(name, "number", form=form)
         if few.n_unique() <= 8 and _fits(few, strict, parse_truth):
             return Column(name, "boolean")
-        if few.head(50).str.contains(r"\d").all():
+        if few.head(50).str.contains(r"\d").all():  # a date has digits: most columns of words end here
             for form in DATE_FORMATS:
                 if _fits(few, strict, lambda part, form=form: parse_dates(part, form)):
                     return Column(name, "date", form=form)
@@ -186,6 +186,7 @@ def _words(present: pl.Series) -> str:
     """Category, text or identifier."""
     distinct, count = present.n_unique(), len(present)
     words = float(present.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+    # Texts are seldom equal; of numbers for rows a tenth may be there twice by mistake.
     if words >= WORDS_IN_TEXT and distinct > max(0.2 * count, FEW):
         return "text"
     if (count >= FEW and distinct == count) or (count >= 5 * FEW and distinct > 0.9 * count):

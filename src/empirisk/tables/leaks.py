@@ -11,7 +11,7 @@ from empirisk.tables.schema import Schema
 from empirisk.tables.target import Target
 
 ROWS = 4000  # looked at
-BINS = 64
+BINS = 64  # groups of a column: fine enough to copy a target, coarse enough to hold rows
 ALMOST = 0.995  # share of rows right, or of variance explained
 COLUMNS = 256  # looked at together
 LEAST = 40  # rows below which a perfect column may be luck

@@ -15,6 +15,7 @@ from empirisk.linalg import threads
 BITS, SHORTEST, LONGEST = 16, 2, 4
 #: What stands for letters that have no 16 bits, and for zeros.
 STRANGE = 0xFFFD
+#: What every kind of white space becomes, and their numbers in Unicode.
 SPACE = 32
 SPACES = np.array(
     [*range(9, 14), *range(28, 33), 133, 160, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000],

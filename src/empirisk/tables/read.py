@@ -68,7 +68,7 @@ def _no_such(name: str, path: Path) -> str:
         *datasets.NAMES,
         *(str(folder / file.name) if path.parent != Path() else file.name for file in folder.iterdir()),
     ]
-    close = get_close_matches(name, known, n=1, cutoff=0.7)
+    close = get_close_matches(name, known, n=1, cutoff=0.7)  # stricter than usual: files have all kinds of names
     hint = f"did you mean {close[0]!r}?" if close else "give a file, or a name that `empirisk datasets` lists."
     return f"There is no table {name!r}; {hint}"
 

@@ -141,7 +141,7 @@ def _folded(name: Any) -> str:
 def _suggest(name: Any, names: list[str]) -> str | None:
     """The name that looks most like a misspelt one, if one does."""
     folded = {_folded(known): known for known in reversed(names)}
-    close = get_close_matches(_folded(name), folded, n=1, cutoff=0.6)
+    close = get_close_matches(_folded(name), folded, n=1)
     return folded[close[0]] if close else None
 
 

@@ -25,7 +25,7 @@ def decode(data: bytes, name: str) -> bytes:
         except UnicodeDecodeError as error:
             raise EmpiriskError(f"The table {name!r} is not proper UTF-16 text; save it as UTF-8.") from error
     data = data.removeprefix(b"\xef\xbb\xbf")
-    if b"\x00" in data[:4096]:
+    if b"\x00" in data[:4096]:  # what is not text shows it in its first block
         raise EmpiriskError(f"The table {name!r} is not text; give CSV, TSV, Parquet, Arrow or JSON lines.")
     try:
         data.decode("utf-8")
@@ -57,6 +57,7 @@ def find_delimiter(data: bytes, name: str = "") -> str:
 
 def first_row(data: bytes, delimiter: str, name: str) -> list[str]:
     """The cells of the first row that is not empty."""
+    # Four megabytes: no row is longer.
     start = io.StringIO(data[: 1 << 22].decode("utf-8", errors="replace"), newline="")
     try:
         first = next((row for row in csv.reader(start, delimiter=delimiter) if any(cell.strip() for cell in row)), None)

@@ -12,7 +12,7 @@ from empirisk.tables.columns import FEW
 
 Array = NDArray[np.float64]
 
-FOLDS = 5
+FOLDS = 5  # a row's own target is not in the mean that its word gets: four fifths of the others' are
 PRIOR = 10.0  # rows that the overall mean counts for in the mean of a word
 OTHER, MISSING = "(other)", "(missing)"
 

@@ -29,7 +29,7 @@ FEW = 4  # trees up to which masks are not worth their preparation
 LEAVES = 64  # leaves that a mask can hold
 SIDE = 128  # rows side by side under the masks of one tree: their values stay in the nearest memory
 _intrinsic: Any = intrinsic  # its types do not know that the first argument is left out
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)  # every leaf of a mask
 
 
 class Ensemble:

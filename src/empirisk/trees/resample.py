@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from empirisk.linalg.compiled import ODD, mixed
+
 Array = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 
-ODD = np.uint64(0x9E3779B97F4A7C15)
 MOST_DRAWS = 1 << 31  # rows that whole weights may count; beyond, weights are chances
 
 
@@ -49,10 +50,7 @@ def _bits(values: NDArray) -> Hashes:
 
 def _mixed(bits: Hashes, salt: Hashes | np.uint64) -> Hashes:
     """splitmix64 of bits and a salt."""
-    bits = (bits ^ (salt * ODD)) + ODD
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return mixed((bits ^ (salt * ODD)) + ODD)
 
 
 def _summed(columns: list[Array]) -> Hashes:

@@ -13,7 +13,8 @@ Array = NDArray[np.float64]
 CROWD = 1024  # rows that walk down a tree together
 TASK = 1 << 13  # rows of one call
 RIGHT = 1 << 30  # added to the column of a split that sends missing values right
-COLUMN = RIGHT - 1
+COLUMN = RIGHT - 1  # mask of the column
+#: What a walk gets that does not use them.
 NO_VALUES, NO_LEAVES, NO_COLUMNS = np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int32), np.zeros(0, dtype=np.int64)
 
 #: What a step needs to know of a node, in one place of 16 bytes.

@@ -117,6 +117,7 @@ def _decomposed(problem: Problem, watch: Watch, cutoff: float | None) -> Point:
 def _singular_parts(problem: Problem, share: Array, root: Array) -> tuple[Array, Array, Array, Array]:
     """The centre of the rows, and the singular value decomposition around it."""
     rows, columns = problem.design.shape
+    # The matrix and both of its factors, in doubles.
     require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
     matrix = problem.design.columns(np.arange(columns))
     centre = share @ matrix
@@ -197,6 +198,7 @@ def _matrix(design: GramDesign, kept: dict) -> Array:
 
 
 def _single_will_do(K: Array, ridge: Array) -> bool:
+    # K in doubles, and a factor in singles.
     return 12 * len(K) ** 2 <= settings().memory and single_suffices(K, np.ones(len(K)), float(ridge.min()))
 
 

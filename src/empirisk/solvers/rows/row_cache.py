@@ -14,8 +14,7 @@ from empirisk.settings import settings
 
 Array = NDArray[np.float64]
 #: The share of the memory budget that kept rows may take, and the most: beyond, fresh memory costs more than new rows.
-SHARE = 0.4
-MOST_BYTES = 1 << 28
+SHARE, MOST_BYTES = 0.4, 1 << 28
 # Rows computed at once: more need more memory for a while, fewer waste the processor.
 GROUP = 512
 #: Products for each thread at least, about half a millisecond.

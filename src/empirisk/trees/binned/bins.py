@@ -13,7 +13,7 @@ from empirisk.linalg.threads import in_threads
 Array = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 
-MAX_BINS = 255
+MAX_BINS = 255  # of present values: with that of missing ones they fill a byte
 MISSING = 255  # the bin of missing values, after at most 255 bins of present ones
 WIDTH = 256  # bins of a histogram
 SAMPLE = 1 << 16  # rows that decide the edges: enough for 255 quantiles, and the cost stays linear in the rows

@@ -29,8 +29,8 @@ from empirisk.trees.binned.bins import MISSING, WIDTH, Binning
 
 Array = NDArray[np.float64]
 
-HALF = 32
-LOW = (1 << HALF) - 1
+HALF = 32  # bits of each of the two sums in one number
+LOW = (1 << HALF) - 1  # mask of the lower one
 WORDS = WIDTH // 64  # in the set of the bins that go left
 ROOM = 1 << 31  # units that the sum over all rows may reach
 

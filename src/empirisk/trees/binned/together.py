@@ -71,7 +71,7 @@ APART = 8  # distance of numbers that different threads write, a processor's cac
 #: Places of the shared counters: chunks of this phase, those not done yet, whether the work has ended; then, for each
 #: thread, the chunks left in its share, and a number of its own.
 CHUNKS, UNDONE, ENDED, SHARES = range(0, 4 * APART, APART)
-OWN = SHARES + 1
+OWN = SHARES + 1  # in the cache line of the share
 SPINS = 256  # looks at the counters before another thread is let run
 
 

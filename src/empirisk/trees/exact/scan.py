@@ -34,6 +34,7 @@ from empirisk.linalg.compiled import inner, plain
 MISSING = np.int64((1 << 31) - 1)  # rank of a missing value: after all others
 ROW = (1 << 32) - 1  # mask of the row in a key
 
+#: Criteria, as compiled loops know them.
 GINI, ENTROPY, ERROR, SQUARED, ABSOLUTE = range(5)
 CLASSIFICATION = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
 REGRESSION = {"squared": SQUARED, "absolute": ABSOLUTE}
@@ -68,8 +69,8 @@ def purity(criterion, sums):
 
 
 RIGHT, LEFT, HEAVIER = np.arange(3)  # where missing rows go; HEAVIER: there were none, so with the heavier child
-NO_SPLIT = -1.0
-NOWHERE = np.int64(-1)
+NO_SPLIT = -1.0  # a gain below every other
+NOWHERE = np.int64(-1)  # the place of no split
 EXACT = 1 << 26  # weight up to which the squares of whole-number sums are exact
 
 
