@@ -21,8 +21,8 @@ from empirisk.evaluation.results import EvaluationResult, Fold
 from empirisk.evaluation.splits import Split
 from empirisk.fits.choice import is_given
 from empirisk.fits.leave_one_out import decompose
-from empirisk.linalg.threads import single_threaded_blas
 from empirisk.kernels.base import Kernel
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpack
 from empirisk.runs.parallel import spread
 from empirisk.theory.bound import check_open
