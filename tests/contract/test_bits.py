@@ -90,6 +90,16 @@ def test_blocks_of_kernels_have_the_same_bits():
             np.testing.assert_array_equal(kernel(X, X[:650]), alone)
 
 
+def test_leave_one_out_in_closed_form_has_the_same_bits():
+    X, y = table()
+    found = set()
+    for threads in (1, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            result = er.evaluate(er.Ridge(features=GAUSSIAN), X, y.astype(float), cv="loo")
+            found.add(result.score.value)
+    assert len(found) == 1
+
+
 CHILD = """
 from tests.contract.test_bits import MACHINES, bits
 from empirisk import config

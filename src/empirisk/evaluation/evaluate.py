@@ -22,6 +22,7 @@ from empirisk.evaluation.splits import Split
 from empirisk.fits.choice import is_given
 from empirisk.fits.leave_one_out import decompose
 from empirisk.kernels.base import Kernel
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpack
 from empirisk.runs.parallel import spread
 from empirisk.theory.bound import check_open
@@ -31,6 +32,7 @@ Array = NDArray[np.float64]
 HARMLESS = {"centre_", "columns_", "n_features_in_", "size_", "diagonal_"}
 
 
+@single_threaded_blas()
 def left_out_predictions(machine: Any, data: Data) -> Array | None:
     """What the machine fitted to all rows but one predicts for that one, for every row; None without a formula.
 
