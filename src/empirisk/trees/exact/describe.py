@@ -42,22 +42,21 @@ def describe_classes(state, node, keys, rows, slots, labels, total, value):
             total[1] += rows[row, 1]
         else:
             total[1 + labels[row]] += rows[row, 1]
-    factor, share = 1.0, 0.0
+    factor, share, weight, pure = 1.0, 0.0, total[0], False
     if slots is None:
-        factor = 2.0
-        value[1] = total[1] / total[0]
-        value[0] = 1.0 - value[1]
-        share = value[0] * value[0] + value[1] * value[1]
+        factor, second = 2.0, total[1] / weight
+        first = 1.0 - second
+        value[0] = first
+        value[1] = second
+        share, pure = first * first + second * second, first == 1.0 or second == 1.0
     else:
         for k in range(len(value)):
-            value[k] = total[1 + k] / total[0]
-        share = purity(state.criterion, total) / total[0]
+            value[k] = total[1 + k] / weight
+            pure |= value[k] == 1.0
+        share = purity(state.criterion, total) / weight
     impurity = -share if state.criterion == ENTROPY else 1.0 - share
-    pure = False
-    for k in range(len(value)):
-        pure |= value[k] == 1.0
     node.impurity = 0.0 if pure or impurity < 0.0 else impurity
-    node.slack = SLACK * total[0]
+    node.slack = SLACK * weight
     node.factor = factor * state.unit
     return pure
 

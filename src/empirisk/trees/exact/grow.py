@@ -174,8 +174,9 @@ def share(growth, slots, median, in_left, lane, lanes):
     Their keys are divided, where columns are to be looked at next; else the best splits are found that they offer the
     child in hand. Each column's offer is found on its own, and the best is taken in their order: threads change no bit.
     """
-    state, rows, split = growth.state[0], growth.rows, growth.nodes[growth.state[0].node]
+    state, rows = growth.state[0], growth.rows
     if state.phase == SCAN:
+        split = growth.nodes[state.node]
         for number in range(lane, len(growth.columns), lanes):
             if number != split.column:
                 partition(growth.keys[number], split.start, split.stop, growth.goes_left, growth.scratch[lane])
@@ -261,22 +262,24 @@ def mark(keys, rows, values, column, node, bits, goes_left):
     """Mark the rows of a node that go left; rows without a value go with the heavier child where there were none."""
     words, first, heavier = node.category_start, column.first, 0.0
     for k in range(node.start, node.stop):
-        rank, row = keys[k] >> 32, keys[k] & ROW
-        left = rank <= node.cut
+        key = keys[k]
+        rank, row = key >> 32, key & ROW
+        left, weight = rank <= node.cut, rows[row, 0]
         if rank == MISSING:
             left = node.side == LEFT
         elif words >= 0:
             code = np.int64(values[first + rank])
             left = (bits[words + (code >> 6)] >> np.uint64(code & 63)) & np.uint64(1) != np.uint64(0)
         goes_left[row] = left
-        heavier += rows[row, 0] if left else -rows[row, 0]
+        heavier += weight if left else -weight
     node.missing_left = 1 if node.side == LEFT or (node.side == HEAVIER and heavier >= 0.0) else 0
     if words >= 0 and node.missing_left:  # so do the categories that the node does not hold
         for code in range(column.categories):
             bits[words + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
         for k in range(node.start, node.stop):
-            if keys[k] >> 32 != MISSING and not goes_left[keys[k] & ROW]:
-                code = np.int64(values[first + (keys[k] >> 32)])
+            key = keys[k]
+            if key >> 32 != MISSING and not goes_left[key & ROW]:
+                code = np.int64(values[first + (key >> 32)])
                 bits[words + (code >> 6)] &= ~(np.uint64(1) << np.uint64(code & 63))
 
 

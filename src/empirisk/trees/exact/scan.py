@@ -90,14 +90,15 @@ def scan_variance(keys, start, stop, rows, total, missing, offer):
     ``rows[:, 0]`` are weights and ``rows[:, 1]`` responses (both whole numbers, so that sums are exact in any order);
     ``total`` and ``missing`` are their sums.
     """
-    weight, mean, least, slack = total[0], total[1] / total[0], offer.least, offer.slack / total[0]
-    gone, gone_response, bar = missing[0], missing[1], NO_SPLIT
+    weight, gone, gone_response, least, bar = total[0], missing[0], missing[1], offer.least, NO_SPLIT
+    mean, slack = total[1] / weight, offer.slack / weight
     has_missing = gone > 0.0
     side = RIGHT if has_missing else HEAVIER
     note(offer, NO_SPLIT, NOWHERE, NOWHERE, LEFT if has_missing else HEAVIER)
     left, response, previous = 0.0, 0.0, keys[start] >> 32
     for k in range(start, stop):
-        rank, row = keys[k] >> 32, keys[k] & ROW
+        key = keys[k]
+        rank, row = key >> 32, key & ROW
         if rank != previous:
             if has_missing:
                 heavy = left + gone
