@@ -277,6 +277,7 @@ def test_a_choice_of_C_that_runs_out_of_time_goes_by_what_it_has_tried(monkeypat
         machine = er.LogisticRegression(C="cv", Cs=4, max_time=60).fit(X, y)
     assert machine.choice_.losses.shape == (1, 4)
     assert machine.certificate_.converged
+    assert machine.stopped_ == Status.TIME  # though the last fit is whole
     assert len(calls) == 4 + 3
 
 

@@ -59,9 +59,11 @@ class Choice:
     rule : str
         "best", or "1se": the simplest model, of the smallest C or the largest k, whose mean is within one standard
         error of the best.
+    cut : bool
+        Whether time was over before all values were tried on all folds.
     """
 
-    _state = state.State(chosen=state.number(0, finite=False))
+    _state = state.State(chosen=state.number(0, finite=False), cut=state.optional(state.flag()))  # older files: no cut
 
     values: Array
     losses: Array
@@ -69,6 +71,7 @@ class Choice:
     error: Array
     chosen: float
     rule: str
+    cut: bool = False
 
 
 def is_given(C: Any) -> bool:
@@ -240,7 +243,8 @@ def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choic
         ConvergenceWarning,
         stacklevel=6,  # the line that called `fit`
     )
-    return choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
+    found = choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
+    return replace(found, cut=True)
 
 
 def _counting(problems: list[Problem], rows: int) -> NDArray[np.intp]:

@@ -170,7 +170,8 @@ def learn(
     limit = np.inf if time is None else check_number("time", time, 0, above=True)
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
     paths = None if out is None else _paths(Path(out), force)
-    with config(threads=jobs), nullcontext() if out is None else alone(Path(out)):
+    with config(threads=jobs), nullcontext() if out is None else alone(Path(out)), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what is to be said of fits is in the table
         listener.doing(f"reading {data}" if isinstance(data, (str, Path)) else "reading the table")
         found = plan(data, wishes, test_file, header)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)

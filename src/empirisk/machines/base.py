@@ -10,7 +10,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
-from empirisk.certificate import Certificate
+from empirisk.certificate import Certificate, Status
 from empirisk.contract.clock import Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
@@ -149,9 +149,10 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         self.C_ = C
         self.certificate_, self.history_ = summarise(fits)
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
-        # A map that learns may have been cut where the head, solved on what it had learned, was not.
+        # A map that learns, or the choice of C, may have been cut where the head, solved after them, was not.
         cut = getattr(getattr(self, "features_", None), "cut", None)
-        self.stopped_ = cut or self.certificate_.status
+        hurried = not choice.is_given(self.C) and self.choice_.cut
+        self.stopped_ = cut or (Status.TIME if hurried else self.certificate_.status)
         for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
             setattr(self, name, value)
 
