@@ -575,7 +575,10 @@ def principal(
 def _variance(total: float, rounding: float) -> float:
     """The whole variance, refused where it is rounding alone."""
     if not total > rounding:
-        raise EmpiriskError("All rows of X are equal, so no direction has any variance; give rows that differ.")
+        raise EmpiriskError(
+            "All rows of X are equal, so no direction has any variance; give rows that differ, and dense ones where "
+            "they lie so far from zero that products of sparse rows lose their differences."
+        )
     return total
 
 
