@@ -307,8 +307,9 @@ def _order_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
 def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     X = equation.dense(case.X)
     thin = sparse.csr_matrix(X)
-    other = fit(case, X=thin if X is case.X else X)
-    refused = not other.fitted and _is_sentence(other.error) and "parse" in str(other.error)
+    was_thin = sparse.issparse(case.X)
+    other = fit(case, X=X if was_thin else thin)
+    refused = not other.fitted and _is_sentence(other.error) and "parse" in str(other.error) and not was_thin
     # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
     # Trigonometric functions of large numbers know no digit of what their rounding moves by a period.
     periodic = isinstance(case.machine.get_params().get("features"), (er.maps.RandomFourier, er.maps.Periodic))

@@ -245,6 +245,14 @@ def test_rows_so_large_that_products_overflow_are_refused_behind_a_kernel():
         er.KNNRegressor(k=1, features=er.kernels.Linear().normalised()).fit([[1e160], [2e160]], [0.0, 1.0])
 
 
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("far", [1e12, 1e30, 1e170])
+def test_a_new_row_far_beyond_the_others_has_neighbours_without_a_warning(make, far):
+    rows = np.arange(12.0)[:, None]
+    machine = er.KNNRegressor(1).fit(make(rows), np.arange(12.0))
+    assert machine.predict(make([[far]])) == (11.0 if far < 1e15 else 0.0)  # beyond, all are equally far
+
+
 def test_rows_so_large_that_squares_overflow():
     large = er.KNNRegressor(3, weights="distance").fit(X * 1e300, F)
     np.testing.assert_allclose(

@@ -249,7 +249,8 @@ class EuclideanSearch:
 
         in_threads(run, range(0, len(X), ROWS))
         own = own.astype(np.float64)
-        bound = values[:, -1] + own - rounding * (own + float(norms.max(initial=0.0)))
+        with np.errstate(all="ignore"):  # a query beyond all numbers has no bound, and is not sure
+            bound = values[:, -1] + own - rounding * (own + float(norms.max(initial=0.0)))
         sure = (squares[:, count - 1] <= bound) | (wanted == self._count)
         return squares[:, :count], places[:, :count], sure
 
@@ -269,7 +270,8 @@ class EuclideanSearch:
             queries = X[rows]
             select((queries @ transposed).toarray(), norms, 0, values[rows], places[rows])
             squares[rows] = _squared_differences(queries, known, places[rows])
-            sure = squares[rows].max(axis=1) <= values[rows, -1] + own[rows] - rounding[rows]
+            with np.errstate(all="ignore"):
+                sure = squares[rows].max(axis=1) <= values[rows, -1] + own[rows] - rounding[rows]
             for row in start + np.flatnonzero(~sure) if wanted < self._count else ():
                 look()  # each takes a pass over all rows
                 everything = np.arange(self._count)[None]
