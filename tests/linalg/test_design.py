@@ -80,3 +80,19 @@ def test_blocks_do_not_depend_on_threads():
     assert flat[0].start == 0
     assert flat[-1].stop == 10_000
     assert all(a.stop == b.start for a, b in pairwise(flat))
+
+
+@pytest.mark.parametrize("used", [0, 1, 20])
+@pytest.mark.parametrize("kind", ["as it is", "centred", "sparse and shifted"])
+def test_sizes_of_terms_are_those_of_the_columns(used, kind):
+    random = np.random.default_rng(0)
+    X, w = random.normal(size=(30, 32)) + 5.0, np.zeros(32)
+    X[:, 0] = 3.0
+    w[:used] = random.normal(size=used)
+    design = {
+        "as it is": DenseDesign(X),
+        "centred": DenseDesign(X).centred(),
+        "sparse and shifted": SparseDesign(sparse.csr_matrix(X)).shifted(X.mean(axis=0)),
+    }[kind]
+    shown = X if kind == "as it is" else X - X.mean(axis=0)
+    assert design.term_sizes(w) == pytest.approx(np.linalg.norm(shown, axis=0) @ np.abs(w), rel=1e-7, abs=1e-6)
