@@ -74,7 +74,8 @@ def test_around_changes_one_thing_at_a_time():
     machine = er.Ridge(C="loo", features=er.kernels.Gaussian(width=1.0))
     assert [one.features.width for one in contestants.around(machine)] == [0.7, 1.4]
     assert [one.k for one in contestants.around(er.KNNClassifier(k=2))] == [4]
-    assert [one.max_leaves for one in contestants.around(er.TreeClassifier(max_leaves=3))] == [6]
+    trees = contestants.around(er.TreeClassifier(max_leaves=3, min_samples_leaf=1))
+    assert [(one.max_leaves, one.min_samples_leaf) for one in trees] == [(6, 1), (3, 3)]
 
 
 def test_the_time_of_a_fit_grows_as_it_was_seen_to():
