@@ -38,7 +38,7 @@ FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 12
 #: The least, the assumed and the greatest power of the number of rows that the time of a fit grows with.
-GROWTHS = 0.5, 2.0, 2.5
+GROWTHS = 0.5, 1.5, 2.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
@@ -199,9 +199,10 @@ class Contest:
         for leader in leaders[: None if leaders and can_vote(leaders[0].machine, self.classes) else 1]:
             standing, before = leader, ""
             while before != repr(standing.machine) and self._has_time_for(standing):
-                before = repr(standing.machine)
+                before, changed = repr(standing.machine), around(standing.machine)
                 self._begin_turn(MOST_WAITING)
-                yield from self._matches(standing, [standing.machine, *around(standing.machine)], arena)
+                if changed:
+                    yield from self._matches(standing, [standing.machine, *changed], arena)
                 if self._standings[leader.name].state == "out":  # a change that cannot be fitted is no reason to go
                     yield standing
                 standing = self._standings[leader.name]
