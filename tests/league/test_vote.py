@@ -74,11 +74,12 @@ def test_around_changes_one_thing_at_a_time():
     machine = er.Ridge(C="loo", features=er.kernels.Gaussian(width=1.0))
     assert [one.features.width for one in contestants.around(machine)] == [0.7, 1.4]
     assert [one.k for one in contestants.around(er.KNNClassifier(k=2))] == [4]
-    assert [one.max_leaves for one in contestants.around(er.TreeClassifier(max_leaves=3))] == [6]
+    trees = contestants.around(er.TreeClassifier(max_leaves=3, min_samples_leaf=1))
+    assert [(one.max_leaves, one.min_samples_leaf) for one in trees] == [(6, 1), (3, 3)]
 
 
 def test_the_time_of_a_fit_grows_as_it_was_seen_to():
     machine = Standing("svm", "SVM", 1).on(1000, 1.0)
-    assert machine.seconds_for(2000) == 4.0  # nothing is known: quadratic
+    assert machine.seconds_for(4000) == 8.0  # nothing is known: between a linear and a quadratic growth
     assert np.isclose(machine.on(2000, 2.0).seconds_for(4000), 4.0)
     assert machine.on(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come

@@ -38,7 +38,7 @@ FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 12
 #: The least, the assumed and the greatest power of the number of rows that the time of a fit grows with.
-GROWTHS = 0.5, 2.0, 2.5
+GROWTHS = 0.5, 1.5, 2.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
@@ -177,22 +177,21 @@ class Contest:
         for number, arena in enumerate(self._parts()):
             yield from self._round(order, arena, first=number == 0)
             order = self._best(order)
-            if arena.rows == self.arena.rows:
+            if arena.rows == self.arena.rows and len(arena.folds[0][1]) >= TELLING:
                 yield from self._vote(votes, arena)
-                if len(arena.folds[0][1]) >= TELLING:
-                    yield from self._refine(arena, votes)
+                yield from self._refine(arena, votes)
         if self.clock.limited:
             yield from self._round(order, self.arena)
-            yield from self._vote(votes, self.arena)
             yield from self._refine(self.arena, votes)
         yield from self._round(self._best_first(everyone), self.arena)
-        if not self.clock.limited:
-            yield from self._vote(votes, self.arena)
         late, self._late = sorted(self._late, key=lambda entry: -entry[0].mean), []
         for standing, machines in [one for one in late if self._standings[one[0].name].state != "done"]:
             self.clock.begin_turn(0)
             # What was played is in the journal: it goes on where it was.
             yield from self._matches(standing, machines, self.arena)
+        yield from self._vote(votes, self.arena)
+        if self.clock.limited:
+            yield from self._refine(self.arena, votes)
 
     def _refine(self, arena: Arena, votes: list[int]) -> Iterator[Standing]:
         """Settings around those of each leader, while they are better and can be fitted again in time; then a vote."""
@@ -200,9 +199,12 @@ class Contest:
         for leader in leaders[: None if leaders and can_vote(leaders[0].machine, self.classes) else 1]:
             standing, before = leader, ""
             while before != repr(standing.machine) and self._has_time_for(standing):
-                before = repr(standing.machine)
+                before, changed = repr(standing.machine), around(standing.machine)
                 self._begin_turn(MOST_WAITING)
-                yield from self._matches(standing, [standing.machine, *around(standing.machine)], arena)
+                if changed:
+                    yield from self._matches(standing, [standing.machine, *changed], arena)
+                if self._standings[leader.name].state == "out":  # a change that cannot be fitted is no reason to go
+                    yield standing
                 standing = self._standings[leader.name]
             self._refined[leader.name] = standing.machine
             yield from self._vote(votes, arena)
@@ -225,9 +227,9 @@ class Contest:
     def _leaders(self, arena: Arena) -> list[Standing]:
         """The best, if they have played on all of these folds; the simplest of all does not lead, nor does a vote."""
         able = [one for one in self._standings.values() if one.eligible and one.place and one.name != VOTE.name]
-        able = sorted(able, key=lambda one: -one.mean)[:FEWEST]
         whole = [one for one in able if one.rows == arena.rows and len(one.scores) >= len(arena.folds)]
-        return whole if whole[:1] == able[:1] else []
+        whole = sorted(whole, key=lambda one: -one.mean)[:FEWEST]
+        return whole if whole and best_of(able).name in {one.name for one in whole} else []
 
     def _has_time_for(self, standing: Standing) -> bool:
         """Whether there is time for a match of settings that take twice as long, and for their refit."""

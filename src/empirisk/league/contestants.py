@@ -351,6 +351,7 @@ CHANGES: tuple[dict[str, float], ...] = (
     {"learning_rate": 0.5, "n_estimators": 2.0},
     {"max_leaves": 2.0},
     {"max_leaves": 0.5},
+    {"min_samples_leaf": 3.0},
     {"k": 2.0},
     {"k": 0.5},
 )

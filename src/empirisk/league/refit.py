@@ -14,7 +14,7 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.arena import sample
 from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import ANSWERS, GRACE, REFIT
-from empirisk.league.contest import Contest, Standing, limit, was_cut
+from empirisk.league.contest import GROWTH, Contest, Standing, limit, was_cut
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
 
@@ -101,7 +101,8 @@ def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float)
     """Rows on which there is time for a fit."""
     most = LONGER * pace.seconds_for(everyone) + contest.encoding(everyone)
     share = max(contest.clock.rest - testing, 0.0) / max(most, 1e-9)
-    return min(everyone, int(everyone * share ** (1 / max(pace.growth, 1.0))))
+    # What few rows took says little about many: not too many more at once.
+    return min(everyone, GROWTH * pace.rows, int(everyone * share ** (1 / max(pace.growth, 1.0))))
 
 
 def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) -> Pipeline:
