@@ -9,6 +9,7 @@ import empirisk as er
 from empirisk.league import contestants
 from empirisk.league.contest import Standing, limit, was_cut
 from empirisk.league.vote import can_vote, join, votes
+from empirisk.tables.model import settings_of
 
 
 def waves(rows=700):
@@ -83,3 +84,13 @@ def test_the_time_of_a_fit_grows_as_it_was_seen_to():
     assert machine.seconds_for(4000) == 8.0  # nothing is known: between a linear and a quadratic growth
     assert np.isclose(machine.on(2000, 2.0).seconds_for(4000), 4.0)
     assert machine.on(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
+
+
+def test_what_is_said_of_a_vote_is_said_of_its_members():
+    vote = er.VoteRegressor([er.Ridge(C=2.0, max_time=3.0), er.TreeRegressor(max_leaves=4)], weights=(2, 1))
+    told = settings_of(vote)
+    assert told.startswith("VoteRegressor(2 x Ridge(C=2,")
+    assert "1 x TreeRegressor(" in told
+    assert "max_time" not in told
+    limit(vote, None)
+    assert vote.estimators[0].max_time is None

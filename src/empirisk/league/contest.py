@@ -473,7 +473,7 @@ def was_cut(machine: Any) -> bool:
 
 def limit(machine: Any, seconds: float | None) -> None:
     """Let the fit of a machine, and of each one that votes, take so many seconds at most."""
-    for one in members(machine):
+    for one in (*members(machine), *getattr(machine, "estimators", ())):
         one.set_params(**{name: seconds for name in TIMED if name in one.get_params()})
 
 

@@ -143,7 +143,7 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
     special += [HELD_OUT] if test_file is not None else []
     schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
-    warnings += filter(None, (_odd_values(table[name]) for name in schema.of_kind("identifier", "category")))
+    warnings += filter(None, (_odd_values(table[name], numbers) for name in schema.of_kind("identifier", "category")))
     y = _sized(target.values(table), target)
     frame = schema.features(table)
     equal = equal_rows(frame, y, bool(target.classes)) if groups is None and moments is None else np.arange(len(y))
@@ -196,8 +196,8 @@ def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str,
     return target, TASKS[types[target]]
 
 
-def _odd_values(column: pl.Series) -> str:
-    """What makes a column of numbers one of words, if a few values do; empty otherwise."""
+def _odd_values(column: pl.Series, numbers: NDArray) -> str:
+    """What makes a column of numbers one of words, if a few values do, with the number of a row; else empty."""
     if column.dtype != pl.String or column.str.contains(LEADING_ZERO).any():
         return ""
     words = column_words(column)
@@ -207,7 +207,7 @@ def _odd_values(column: pl.Series) -> str:
     row = int(odd.arg_max() or 0)
     return (
         f"Column {column.name!r} holds numbers, but for {_rows(int(odd.sum()))} such as {words[row]!r} "
-        f"(row {row + 1}), and was taken as words; correct those, or leave them empty."
+        f"(row {numbers[row] + 1}), and was taken as words; correct those, or leave them empty."
     )
 
 

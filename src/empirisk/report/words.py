@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from empirisk.tables.columns import written
+
 PLAIN = {
     "roc_auc": "area under the ROC",
     "rmse": "root mean squared error",
@@ -50,7 +52,7 @@ def shown(value: Any, letters: int = LETTERS) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:,.0f}" if value == round(value) and 1e4 <= abs(value) < 1e9 else f"{value:.6g}"
+        return written(value)
     text = " ".join(str(value).split())
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 

@@ -49,6 +49,16 @@ CANONICAL: dict[str, pl.DataType] = {
 }
 
 
+def written(value: float) -> str:
+    """A number as people write it.
+
+    >>> written(1455440.0), written(0.25), written(1e20)
+    ('1,455,440', '0.25', '1e+20')
+    """
+    whole = value == round(value) if abs(value) < 1e6 else True
+    return f"{value:,.0f}" if whole and 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: its name, what it holds, and how it was written.
@@ -98,7 +108,7 @@ class Column:
             empty = self.kind == "constant" and self.distinct == 0
             text += f", not used: {'it is empty' if empty else UNUSED[self.kind]}"
         elif self.low is not None and self.high is not None:
-            text += f" from {self.low:g} to {self.high:g}"
+            text += f" from {written(self.low)} to {written(self.high)}"
         elif self.kind in ("category", "text"):
             text += f", {self.distinct} different"
         return text + (f", {self.missing} missing" if self.missing else "")

@@ -186,6 +186,10 @@ def settings_of(machine: Any) -> str:
     inner = getattr(machine, "estimator", None)
     if hasattr(inner, "get_params"):
         return f"{settings_of(inner)}, calibrated" if hasattr(machine, "ensemble") else repr(machine)
+    if hasattr(machine, "estimators"):
+        says = machine.weights or [1] * len(machine.estimators)
+        told = [f"{say} x {settings_of(one)}" for say, one in zip(says, machine.estimators, strict=True)]
+        return f"{type(machine).__name__}({', '.join(told)})"
     values = {name: value for name, value in machine.get_params(deep=False).items() if name not in PLUMBING}
     for name, attribute in CHOSEN.items():
         if isinstance(values.get(name), str) and hasattr(machine, attribute):

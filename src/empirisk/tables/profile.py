@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from empirisk.tables.columns import written
 from empirisk.tables.schema import Schema
 
 Profile = dict[str, dict[str, Any]]
@@ -91,7 +92,8 @@ def unusual(known: Profile, schema: Schema, frame: pl.DataFrame) -> dict[int, li
             with np.errstate(invalid="ignore"):
                 outside = (values < column.low - room) | (values > column.high + room)
             for row in np.flatnonzero(outside):
-                told = f"{column.name}={values[row]:g} is far outside {column.low:g} to {column.high:g}"
+                number, low, high = (written(value) for value in (values[row], column.low, column.high))
+                told = f"{column.name}={number} is far outside {low} to {high}"
                 found.setdefault(int(row), []).append(told)
     return dict(sorted(found.items()))
 
@@ -132,7 +134,7 @@ def _most_moved(name: str, kept: Mapping[str, Any], before: NDArray, now: NDArra
     part = int(np.abs(before - now).argmax())
     if "cuts" in kept:
         cuts = kept["cuts"]
-        shown = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else f"{cut:g}" for cut in cuts]
+        shown = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else written(cut) for cut in cuts]
         low = shown[part - 1] if 0 < part <= len(cuts) else ""
         high = shown[part] if part < len(cuts) else ""
         what = "missing" if part == len(before) - 1 else f"from {low} to {high}" if low and high else ""
