@@ -80,11 +80,11 @@ def _room() -> NDArray[np.int32]:
 def walk_rows(flat, X, lines, leaves, first, last, columns, values, room):
     """`walk` and `walk_swapped` on one thread."""
     node, sets, outputs = flat.node, flat.category_start.shape[0] > 0, lines.shape[2]
-    place, walkers = room[0], room[1]
+    place, walkers, rows = room[0], room[1], X.shape[0]
     for line in range(lines.shape[0]):
         out, swapped = lines[line], columns[line] if line < len(columns) else np.int64(-1)
-        for start in range(0, X.shape[0], CROWD):
-            size = CROWD if X.shape[0] - start > CROWD else X.shape[0] - start
+        for start in range(0, rows, CROWD):
+            size = CROWD if rows - start > CROWD else rows - start
             for tree in range(first, last):
                 for r in range(size):
                     place[r] = flat.roots[tree]
@@ -94,28 +94,32 @@ def walk_rows(flat, X, lines, leaves, first, last, columns, values, room):
                     walking, count = count, 0
                     for k in range(walking):
                         r = np.uint64(walkers[k])
-                        here = np.uint64(place[r])
-                        feature = node[here].feature
-                        x = X[np.uint64(start) + r, np.uint64(feature & COLUMN)]
-                        if feature & COLUMN == swapped:
+                        before = place[r]
+                        here = np.uint64(before)
+                        at = node[here]
+                        feature = at.feature
+                        column, right = feature & COLUMN, feature >= RIGHT
+                        x = X[np.uint64(start) + r, np.uint64(column)]
+                        if column == swapped:
                             x = values[line, start + np.int64(r)]
-                        step = (x > node[here].threshold) | ((x != x) & (feature >= RIGHT))
+                        step = (x > at.threshold) | ((x != x) & right)
                         if sets and flat.category_start[here] >= 0:
-                            step = feature >= RIGHT  # missing or unknown categories go as the split says
-                            if x >= 0 and x < flat.category_counts[feature & COLUMN]:
+                            step = right  # missing or unknown categories go as the split says
+                            if x >= 0 and x < flat.category_counts[column]:
                                 code = np.int64(x)
                                 word = flat.category_bits[flat.category_start[here] + (code >> 6)]
                                 step = (word >> np.uint64(code & 63)) & np.uint64(1) == np.uint64(0)
-                        goal = node[here].left + np.int32(step)
-                        walkers[count] = walkers[k]  # those that have not arrived move to the front
-                        count += goal != place[r]
+                        goal = at.left + np.int32(step)
+                        walkers[count] = r  # those that have not arrived move to the front
+                        count += goal != before
                         place[r] = goal
                 for r in range(size):
-                    if leaves.shape[0] > 0:
-                        leaves[start + r, tree] = place[r]
-                    if out.shape[0] > 0 and flat.table.shape[0] == 0:
-                        out[start + r, tree % outputs] += flat.value[place[r]]
-                    elif out.shape[0] > 0:
-                        row = np.int64(flat.value[place[r]])
+                    leaf, row = place[r], start + r
+                    if len(leaves) > 0:
+                        leaves[row, tree] = leaf
+                    if len(out) > 0 and len(flat.table) == 0:
+                        out[row, tree % outputs] += flat.value[leaf]
+                    elif len(out) > 0:
+                        shares = np.int64(flat.value[leaf])
                         for output in range(outputs):
-                            out[start + r, output] += flat.table[row, output]
+                            out[row, output] += flat.table[shares, output]
