@@ -281,3 +281,12 @@ def test_a_run_that_was_killed_goes_on_to_the_same_result(tmp_path):
     resumed = subprocess.run([*command, tmp_path / "b", "0"], capture_output=True, text=True, check=True).stdout
     assert resumed.splitlines()[-1] == whole.splitlines()[-1]
     assert not list(tmp_path.glob("*.journal"))
+
+
+def test_a_linear_model_holds_weights_and_no_training_rows(tmp_path):
+    found = er.learn("iris", machines=["svm"], out=tmp_path / "iris")
+    loaded = er.load(tmp_path / "iris.model")
+    assert not hasattr(loaded.machine, "support_vectors_")
+    assert loaded.machine.coef_.shape == (3, 4)
+    rows = er.tables.read("iris")
+    np.testing.assert_array_equal(loaded.predict_proba(rows), found.model.predict_proba(rows))

@@ -278,6 +278,9 @@ def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -
     machine = uncalibrated(pipeline[-1])
     if hasattr(machine, "choice_"):  # the loss of every training row would make the file large
         machine.choice_ = replace(machine.choice_, losses=machine.choice_.mean[None])
+    if hasattr(machine, "coef_"):  # weights say it all: no training rows are needed in the file
+        for name in ("dual_coef_", "support_", "support_vectors_"):
+            vars(machine).pop(name, None)
     description = {
         "machine": best.title,
         "settings": settings_of(pipeline[-1]),
