@@ -28,6 +28,7 @@ MOMENTS = {"warm": (0.3, 0.9, 1.5), "cold": (0.5, 1.2, 2.0)}
 PROGRAM = """
 import os, signal, sys, threading, time, warnings
 import numpy as np
+from sklearn.base import clone
 import empirisk as er
 warnings.simplefilter("ignore")
 random = np.random.default_rng(0)
@@ -35,7 +36,8 @@ X = random.normal(size=({rows}, 20))
 y = (X[:, 0] * X[:, 1] + random.normal(size={rows}) > 0).astype(int)
 machine = {machine}
 if {warm}:
-    machine.fit(X[:500], y[:500])
+    few = {{"n_estimators": 5}} if hasattr(machine, "n_estimators") else {{}}
+    clone(machine).set_params(**few).fit(X[:500], y[:500])
 pressed = []
 def press():
     pressed.extend([time.perf_counter(), time.process_time()])

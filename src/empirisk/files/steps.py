@@ -166,7 +166,6 @@ def wrong_widths(its: Mapping[str, Any]) -> str | None:
 
 ENCODER = KEEPING | State(
     wrong_merging,
-    dtype=numbers_type(),
     categories_=categories(),
     _infrequent_enabled=flag(),
     _infrequent_indices=optional(several(maybe(array("i", None, low=0)), "columns")),
@@ -174,6 +173,7 @@ ENCODER = KEEPING | State(
 )
 ONE_HOT = ENCODER | State(
     wrong_widths,
+    dtype=numbers_type(),
     handle_unknown=text("error", "ignore", "infrequent_if_exist", "warn"),
     sparse_output=flag(),
     _drop_idx_after_grouping=maybe(array("O", "columns")),
@@ -182,7 +182,9 @@ ONE_HOT = ENCODER | State(
     sizes={"width": lambda its: sum(its["_n_features_outs"])},
 )
 ORDINAL = ENCODER | State(
-    handle_unknown=text("error", "use_encoded_value"), _missing_indices=mapping(whole(), keys=int)
+    dtype=numbers_type(),
+    handle_unknown=text("error", "use_encoded_value"),
+    _missing_indices=mapping(whole(), keys=int),
 )
 
 
