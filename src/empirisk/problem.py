@@ -16,6 +16,8 @@ from empirisk.penalties.base import Penalty
 Array = NDArray[np.float64]
 #: A perfect fit has the objective zero: gaps are then compared with this share of that of the best constant.
 FLOOR = 1e-6
+#: The square of a smaller number is none.
+VANISHING = 1e-150
 #: Operations of a factorisation that takes less than a millisecond.
 CHEAP = 1_000_000
 #: A few units in the last place.
@@ -133,7 +135,7 @@ class Problem:
         targets = np.eye(self.classes)[self.y.astype(int)] if self.classes else self.y
         largest = np.abs(matrix).max(axis=1, initial=0.0)
         found = []
-        for roots in np.sqrt(self.weights / self.weights.max()), 1 / np.where(largest > 0, largest, 1.0):
+        for roots in np.sqrt(self.weights / self.weights.max()), 1 / np.where(largest > VANISHING, largest, 1.0):
             scaled = roots[:, None] * matrix
             sizes = np.abs(scaled).max(axis=0)
             sizes[sizes == 0] = 1.0

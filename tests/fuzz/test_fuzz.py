@@ -18,6 +18,7 @@ FOUND = {
     "a step along which nothing falls": (237157,),
     "a point without a digit was kept where a constant is better": (230592, 17006),
     "a huge row hid the weights that the others ask for": (218700,),
+    "rows so small that their inverse is no number": (440748,),
     "a fold of rows without weight": (234757,),
     "the order of rows decided between equal merges": (575, 1925),
     "a heavy class took the digits of a margin": (2535, 604415),
