@@ -222,7 +222,9 @@ class Contest:
                 machines = votes([one.machine for one in self._voters], self.classes)
                 yield from self._matches(standing, machines, arena)
             elif not len(standing.scores):
-                yield replace(standing, state="out", remark="the best, and another, must give numbers with a mean")
+                yield replace(
+                    standing, state="out", remark="it needs two of the best that give numbers, or probabilities"
+                )
 
     def _leaders(self, arena: Arena) -> list[Standing]:
         """The best, if they have played on all of these folds; the simplest of all does not lead, nor does a vote."""

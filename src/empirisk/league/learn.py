@@ -102,9 +102,9 @@ def learn(
 ) -> Learned:
     """Train, select, test honestly, and write a model and a report.
 
-    The test part is held out first. On the rest, kinds of machines compete on the same folds, with all that is
-    learned from data learned inside the folds; the simplest machine that is not worse than the best by more than one
-    standard error of their difference is refitted and tested once.
+    The test part is held out first. On the rest, kinds of machines, and a vote of the best, compete on the same folds,
+    with all that is learned from data learned inside the folds; the simplest machine that is not worse than the best by
+    more than one standard error of their difference is refitted and tested once.
 
     Parameters
     ----------
