@@ -399,7 +399,8 @@ class Contest:
         key = _key(standing, machine, arena, number)
         if key in self.journal.done:
             return self.journal.done[key]
-        limited = standing.place > 0 and self.clock.limited  # the simplest always plays, so that there is a result
+        # The simplest always plays once, so that there is a result.
+        limited = self.clock.limited and (standing.place > 0 or len(standing.scores) > 0)
         if limited:
             self.clock.check(self._expected(standing, machine, arena, number, before))
         self._doing = f"{standing.title}, fold {number + 1} of {len(self.arena.folds)}{self._rows_of(arena)}"
