@@ -8,6 +8,7 @@ import typer
 
 from empirisk.cli.models import load_model
 from empirisk.report.terms import equation
+from empirisk.report.words import number
 from empirisk.tables.columns import UNUSED
 from empirisk.tables.model import TableModel, settings_of
 
@@ -63,5 +64,5 @@ def _short(values: list[str]) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, dict) and {"value", "low", "high"} <= set(value):
-        return f"{value['value']:.4g} ({value['low']:.4g} to {value['high']:.4g})"
+        return f"{number(value['value'], 4)} ({number(value['low'], 4)} to {number(value['high'], 4)})"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.report.words import number
 from empirisk.trees.shapley import node_weights, shapley_values
 
 Array = NDArray[np.float64]
@@ -60,7 +61,11 @@ def reasons(model: Any, frame: pl.DataFrame) -> list[str]:
     found = []
     for row, added in enumerate(values):
         order = [place for place in np.argsort(-np.abs(added), kind="stable")[:NAMED] if added[place] != 0]
-        named = [f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} {added[place]:+.3g}" for place in order]
+        signs = ["-" if added[place] < 0 else "+" for place in order]
+        named = [
+            f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} {sign}{number(abs(added[place]))}"
+            for place, sign in zip(order, signs, strict=True)
+        ]
         found.append("; ".join(named))
     return found
 
