@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from empirisk.fits import fit
 from empirisk.fits.choice import along as choice_along
 from empirisk.fits.choice import choice_of
 from empirisk.fits.fit import as_batch, interruptible
+from empirisk.linalg.threads import ctrl_c
 
 
 def press():
@@ -116,6 +118,8 @@ class PressingAt(event.Listener):
         self.left -= 1
         if self.left == 0:
             press()
+            while not ctrl_c.get()():  # the main thread hears it when it has its turn
+                time.sleep(0.001)
 
     def on_end(self, event):
         pass

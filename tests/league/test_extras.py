@@ -19,10 +19,13 @@ def table(rows=200):
 
 
 def sequences(words=2000, copies=3):
-    """Words that occur three times each: a machine learns them, but a small share of the rows holds none twice."""
+    """Words that occur three times each: a machine learns them, but a small share of the rows holds none twice.
+
+    They are of so many letters that no two of these occur together twice either.
+    """
     random = np.random.default_rng(0)
-    drawn = ["".join(random.choice(list("acgt"), 40)) for _ in range(words)]
-    rows = [f"{word} row{number}" for number, word in enumerate(drawn * copies)]  # no two rows are equal
+    drawn = ["".join(map(chr, random.integers(0x4E00, 0x9FFF, 40))) for _ in range(words)]
+    rows = [f"{word} {chr(0x3400 + number)}" for number, word in enumerate(drawn * copies)]  # no two rows are equal
     return pl.DataFrame({"sequence": rows, "kind": np.resize(["ei", "ie", "n"], words).tolist() * copies})
 
 

@@ -25,6 +25,7 @@ from empirisk.files.atomic import whole_file
 from empirisk.files.models import save
 from empirisk.fits.fit import interruptible
 from empirisk.league.origin import Origin
+from empirisk.linalg.threads import Stopped
 from empirisk.projections.pca import PCA
 from empirisk.settings import config
 
@@ -207,16 +208,22 @@ def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
         # What comes after the clusters gets a share of the time too.
         limit = None if left is None else left / (len(counts) - len(found) + 1)
         machine = KMeans(count, max_time=limit, random_state=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
-            machine.fit(X)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
+                machine.fit(X)
+        except Stopped:  # by Ctrl-C, while a loop was being compiled
+            if not found:
+                raise
+            break
         labels = machine.labels_[some]
         clear = silhouette_score(X[some], labels) if 1 < len(np.unique(labels)) < len(some) else -1.0
         found.append((machine, float(clear)))
         if clock():
             break
     best = max(found, key=lambda pair: pair[1])
-    return *best, any(machine.stopped_ in ("max_time", "interrupted") for machine, _ in found)
+    cut = any(machine.stopped_ in ("max_time", "interrupted") for machine, _ in found)
+    return *best, cut or len(found) < len(counts)
 
 
 def _distinct(X: Any) -> int:

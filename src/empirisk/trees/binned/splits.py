@@ -92,7 +92,7 @@ def unit(total: float, rows: int) -> float:
     if not 0.0 < total < np.inf:
         return 1.0
     # Not finer than 2^-1000: divided by a smaller unit, numbers would overflow.
-    return float(2.0 ** max(np.ceil(np.log2(total / (ROOM - 2 * rows - 2))), -1000.0))
+    return float(2.0 ** max(np.ceil(np.log2(max(total, 2.0**-1000) / (ROOM - 2 * rows - 2))), -1000.0))
 
 
 @plain
