@@ -343,6 +343,24 @@ def test_a_problem_that_resists_every_solver_speaks_for_those_like_it(monkeypatc
     assert asked == [*table, table[0], table[0]]
 
 
+def test_solvers_that_give_up_again_and_again_are_not_asked_for_each_problem(monkeypatch):
+    solve, asked = fit._solve, []
+
+    def last_alone(solver, problem, watch, start):
+        asked.append(solver.name())
+        if solver.name() == "proximal":
+            return solve(solver, problem, watch, start)
+        watch.status = Status.STALLED
+        return problem.origin()
+
+    monkeypatch.setattr(fit, "_solve", last_alone)
+    random = np.random.default_rng(0)
+    (problem,) = er.Lasso().problems(random.normal(size=(8, 2)), random.normal(size=8))
+    fit.Run("auto", fit.Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 20)
+    table = asked[: asked.index("proximal") + 1]
+    assert asked == [*table, *table[: fit.IN_VAIN], *[table[0]] * 18]
+
+
 def test_hopeless_held_out_losses_have_an_error_too():
     losses = np.array([[1.0, 1e200, np.inf], [2.0, 1e300, np.nan]])
     chosen = choice_of(np.arange(1.0, 4.0), losses, np.ones(2), "1se")

@@ -23,6 +23,8 @@ FOUND = {
     "the order of rows decided between equal merges": (575, 1925),
     "a heavy class took the digits of a margin": (2535, 604415),
     "sparse rows far from zero were equal but for rounding": (1575, 7195, 701805),
+    "a joint gap without the rounding of its kernels": (506424, 510486),
+    "a scaler of others told of its overflow": (525957,),
 }
 
 

@@ -155,3 +155,13 @@ def test_fits_that_miss_their_tolerance_do_not_lead_the_search_about():
         machine.fit(X, F)
     fits = int(machine.certificate_.reason.split("weights of the kernels by ")[1].split()[0])
     assert len(KERNELS) < fits <= len(KERNELS) + 3
+
+
+def test_the_gap_holds_the_rounding_of_kernels_and_targets():
+    near = np.column_stack([X[:6, 0], np.full((6, 2), 1e6)])
+    y = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1e12])
+    alone = er.Ridge(C=0.1, features=er.kernels.Linear(), tol=1e-3).fit(near, y).certificate_
+    several = er.maps.SeveralKernels([er.kernels.Linear()])
+    joint = er.Ridge(C=0.1, features=several, tol=1e-3).fit(near, y).certificate_
+    assert alone.gap > 1e3 * np.finfo(float).eps * alone.primal
+    assert joint.gap == pytest.approx(alone.gap, rel=0.1)

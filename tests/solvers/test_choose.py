@@ -100,6 +100,18 @@ def test_line_search_finds_minima_and_respects_infinity():
     assert line_search(lambda t: (t, 1.0), 0.0, 1.0) == (0.0, 0.0)
 
 
+def test_line_search_finds_a_corner_many_digits_below_the_full_step():
+    corner, tried = 3e-13, []
+
+    def along(t):
+        tried.append(t)
+        return (-t, -1.0) if t < corner else (1e14 * (t - corner) - corner, 1e14)
+
+    t, _ = line_search(along, 0.0, -1.0)
+    assert t == pytest.approx(corner, rel=1e-3)
+    assert len(tried) < 61  # a bracket that is closed has no trials left to make
+
+
 def test_newton_by_conjugate_gradients(monkeypatch):
     from empirisk.solvers.newton import newton
 

@@ -39,6 +39,8 @@ BEYOND_ROUNDING = 1e-3
 GRACE = 0.5  # seconds for the certificates of a fit that was stopped
 #: Iterations of a method that follows one which gave up: it may find the last digits, but not take for ever.
 AGAIN = 500
+#: Methods that followed one which gave up and gave up too, after which a problem like theirs is not worth another.
+IN_VAIN = 3
 #: A gap of more times the objective of a constant leaves no digit: the constant may be the better fit.
 HOPELESS = 2.0
 #: A relative gap above this is told even of solvers that aim at no gap.
@@ -196,8 +198,8 @@ class Run:
         Called by a map that learns as learning(rounds in all, state) after each round, where state() gives the map, the
         problems on it and their points; returns True to stop.
     resisted : list, optional
-        Where many problems alike are solved, those on which every solver of the table has failed: after the first of
-        them the others get the first solver alone.
+        Where many problems alike are solved, those on which a solver that followed another has failed too, once for
+        each: after `IN_VAIN` of them the others get the first solver alone.
     """
 
     solver: str | Solver
@@ -258,10 +260,9 @@ class Run:
                 point = _finite(problem, _solve(chosen, problem, watch, start))
                 attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
-            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or self.resisted:
+            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or len(self.resisted or ()) >= IN_VAIN:
                 break
-        else:
-            if self.resisted is not None:
+            if self.resisted is not None and len(attempts) > 1:
                 self.resisted.append(problem)
         return min(attempts, key=lambda fit: fit.certificate.gap)
 

@@ -44,10 +44,12 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
         reached, high_slope = along(high)
         if reached < best[1]:
             best = (high, reached)
-    # Every third trial is a bisection; sixty leave no double between the ends where it matters.
+    # Every third trial is a bisection, of the digits where the ends are of different sizes; sixty leave no double
+    # between the ends where it matters.
     for trial in range(60):
         known = np.isfinite(high_slope) and high_slope > low_slope and trial % 3 < 2
-        t = low - low_slope * (high - low) / (high_slope - low_slope) if known else 0.5 * (low + high)
+        halfway = (low * high) ** 0.5 if high > 4 * low > 0 else 0.5 * (low + high)
+        t = low - low_slope * (high - low) / (high_slope - low_slope) if known else halfway
         if not low < t < high:
             break
         reached, steep = along(t)
