@@ -366,3 +366,10 @@ def test_hopeless_held_out_losses_have_an_error_too():
     chosen = choice_of(np.arange(1.0, 4.0), losses, np.ones(2), "1se")
     assert chosen.chosen == 1.0
     assert np.all(np.isfinite(chosen.error))
+
+
+def test_a_press_from_before_lets_a_fit_end_with_what_it_has():
+    with interruptible() as pressed:
+        press()
+        assert _chain()(3) == 8  # what the end of a fit needs is compiled
+        assert pressed()

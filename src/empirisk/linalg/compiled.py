@@ -22,14 +22,21 @@ from numba.np.linalg import dot_3_mm, ensure_blas
 from empirisk.linalg.threads import Stopped, ctrl_c
 
 
+def _pressed() -> bool:
+    question = ctrl_c.get()
+    return question is not None and question()
+
+
 class _WithoutCollector(event.Listener):
     """While Numba works, no garbage is collected: it makes millions of objects, and looking at them takes long."""
 
     def __init__(self):
         self._depth, self._enabled = 0, False
+        self.in_peace = False  # Ctrl-C came before: the fit knows, and is about to end with what it has
 
     def on_start(self, event: event.Event) -> None:
         if self._depth == 0:
+            self.in_peace = _pressed()
             self._enabled = gc.isenabled()
             gc.disable()
         self._depth += 1
@@ -44,8 +51,7 @@ class _Hearing(event.Listener):
     """Ctrl-C is heard between two passes of the compiler, of which the longest takes less than a second."""
 
     def on_start(self, event: event.Event) -> None:
-        pressed = ctrl_c.get()
-        if pressed is not None and pressed():
+        if _pressed() and not _COMPILING.in_peace:
             raise Stopped
 
     def on_end(self, event: event.Event) -> None:
@@ -91,7 +97,8 @@ class _Parts(Compiler):
         return super().define_pipelines()
 
 
-event.register("numba:compile", _WithoutCollector())
+_COMPILING = _WithoutCollector()
+event.register("numba:compile", _COMPILING)
 event.register("numba:run_pass", _Hearing())
 TargetConfig.values = _values
 _njit: Any = njit  # its types do not know all of its options
