@@ -1,6 +1,7 @@
 """Processes that compile what a contest is going to need."""
 
 import numpy as np
+import pytest
 from numba import njit
 
 import empirisk as er
@@ -39,34 +40,30 @@ def test_one_thread_compiles_nothing_ahead():
     assert ahead.running == []
 
 
-def test_the_first_loop_that_is_compiled_in_a_contest_starts_it_for_those_who_come_later(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Ahead, "compile", lambda self, names, parts: asked.append((names, parts)))
+class Compiler(Listener):
+    """Compiles a function while the first machine plays."""
 
-    class Compiler(Listener):
-        """Compiles a function while the first machine plays."""
+    def doing(self, what):
+        if what == "Always the most frequent class, fold 1 of 5":
+            njit(lambda x: x + 1)(1)
 
-        def doing(self, what):
-            if what == "Always the most frequent class, fold 1 of 5":
-                njit(lambda x: x + 1)(1)
 
+@pytest.fixture
+def asked(monkeypatch):
+    """What is asked to be compiled ahead, and is not."""
+    found = []
+    monkeypatch.setattr(Ahead, "compile", lambda self, names, parts: found.append((names, parts)))
+    return found
+
+
+def test_the_first_loop_that_is_compiled_in_a_contest_starts_it_for_those_who_come_later(asked):
     er.learn("iris", machines=["logistic", "centroid"], listener=Compiler())
     names, parts = asked[0]  # a cold machine asks again: nothing runs here
     assert names == [("centroid", False), ("logistic", False)]
     assert [(size.classes, len(X)) for size, X, _ in parts.values()] == [(3, 96)]
 
 
-def test_trees_are_compiled_for_codes_where_they_get_codes(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Ahead, "compile", lambda self, names, parts: asked.append((names, parts)))
-
-    class Compiler(Listener):
-        """Compiles a function while the first machine plays."""
-
-        def doing(self, what):
-            if what == "Always the most frequent class, fold 1 of 5":
-                njit(lambda x: x + 2)(1)
-
+def test_trees_are_compiled_for_codes_where_they_get_codes(asked):
     towns = np.array(["Ulm", "Bonn", "Trier"])[np.arange(60) % 3]
     table = {"x": X[:, 0], "town": towns, "y": np.where(Y, "yes", "no")}
     er.learn(table, "y", machines=["logistic", "boosting"], listener=Compiler())

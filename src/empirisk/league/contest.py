@@ -374,14 +374,17 @@ class Contest:
 
     def fitted(self, standing: Standing) -> list[Pipeline]:
         """What was fitted on folds with the settings of a standing and kept, the last one last."""
-        return [pipeline for key, pipeline in self._fitted.items() if key.startswith(_settings(standing))]
+        return [self._fitted[key] for key in self._keys(standing)]
+
+    def _keys(self, standing: Standing) -> list[str]:
+        return [key for key in self._fitted if key.startswith(_settings(standing))]
 
     def _forget(self, standing: Standing) -> None:
         """Keep what was fitted for the leaders: for a vote, and where there is no time to fit the best again."""
         leaders = sorted({**self._standings, standing.name: standing}.values(), key=lambda one: -one.mean)
         # On all folds where that is little, else on the last.
         last = -1 if self.arena.rows * max(self.classes, 1) > SMALL else 0
-        keys = [[key for key in self._fitted if key.startswith(_settings(one))] for one in leaders[: FEWEST + 1]]
+        keys = [self._keys(one) for one in leaders[: FEWEST + 1]]
         self._fitted = {key: self._fitted[key] for one in keys for key in one[last:]}
 
     def _joined(self, machine: Any, arena: Arena, number: int, X: Any, y: NDArray) -> float | None:

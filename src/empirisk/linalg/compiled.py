@@ -27,7 +27,7 @@ def _pressed() -> bool:
     return question is not None and question()
 
 
-class _WithoutCollector(event.Listener):
+class _Compiling(event.Listener):
     """While Numba works, no garbage is collected: it makes millions of objects, and looking at them takes long."""
 
     def __init__(self):
@@ -97,7 +97,7 @@ class _Parts(Compiler):
         return super().define_pipelines()
 
 
-_COMPILING = _WithoutCollector()
+_COMPILING = _Compiling()
 event.register("numba:compile", _COMPILING)
 event.register("numba:run_pass", _Hearing())
 TargetConfig.values = _values

@@ -45,7 +45,7 @@ class _Routines:
         """tile -= left right'."""
         rows, columns, depth = (byref(c_int(size)) for size in (*tile.shape, left.shape[1]))
         minus, plus = byref(self._number(-1)), byref(self._number(1))
-        a, b, c = (part for matrix in (right, left, tile) for part in (_place(matrix),))
+        a, b, c = map(_place, (right, left, tile))
         self._gemm(b"T", b"N", columns, rows, depth, minus, *a, *b, plus, *c)
 
     def subtract_square(self, tile: NDArray, left: NDArray) -> None:
