@@ -155,13 +155,12 @@ def mutations(file: File) -> Iterator[tuple[str, Callable[[], tuple[Any, Members
     def put_array(path: tuple, array: np.ndarray) -> Callable[[], tuple[Any, Members]]:
         def change() -> tuple[Any, Members]:
             described = arrays.describe(array)
-            assert described is not None
             tree, number = copy.deepcopy(file.tree), at(file.tree, path)["array"][0]
             # An array that several places share is changed for all of them.
             for _, node in places(tree):
                 if isinstance(node, dict) and node.get("array", [None])[0] == number:
                     node["array"] = [number, *described]
-            return tree, {f"arrays/{number}.npy": arrays.header(*described) + bytes(arrays.raw_bytes(array))}
+            return tree, {f"arrays/{number}.npy": b"".join(arrays.chunks(array))}
 
         return change
 

@@ -37,9 +37,14 @@ def test_every_public_estimator_has_a_file():
     assert not lacking, "python -m tests.files.golden writes the files of new estimators"
 
 
-@pytest.mark.parametrize("name", MOVED)
-def test_classes_that_moved_are_found_under_their_old_names(name):
-    assert class_of(name) is attrgetter(MOVED[name])(er)
+RESULTS = ("Comparison", "Difference", "EvaluationResult", "Fold", "LearningCurve", "Score", "ValidationCurve")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [*MOVED.items(), *((f"selection.{name}", f"evaluation.{name}") for name in RESULTS)]
+)
+def test_classes_that_moved_are_found_under_their_old_names(old, new):
+    assert class_of(old) is attrgetter(new)(er)
 
 
 def test_attributes_of_old_files_have_their_new_names(tmp_path):

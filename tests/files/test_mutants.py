@@ -44,7 +44,7 @@ def test_every_class_with_rules_is_in_the_file_of_a_subject():
         warnings.simplefilter("ignore")
         for build in subjects().values():
             walk(File(build()[0]).tree)
-    known = {*registry.RECORDS, *registry._STEP_HOMES, *public_classes()}
+    known = {*registry.RECORDS, *registry.STEP_PLACES, *public_classes()}
     assert {name for name in known - found if not name.startswith("solvers.")} == NOT_READ
 
 

@@ -19,7 +19,7 @@ def test_every_public_class_states_its_rules(name):
     )
 
 
-@pytest.mark.parametrize("name", [*registry.RECORDS, *registry._STEP_HOMES])
+@pytest.mark.parametrize("name", [*registry.RECORDS, *registry.STEP_PLACES])
 def test_every_record_and_step_has_rules(name):
     assert rules_for(registry.class_of(name), name) is not None
 

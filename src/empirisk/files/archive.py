@@ -8,7 +8,7 @@ import hashlib
 import json
 import struct
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,24 +35,17 @@ def damaged(what: str) -> EmpiriskError:
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def write(path: Path, about: dict[str, Any], members: Iterable[tuple[str, Chunks]]) -> None:
+def write(path: Path, about: dict[str, Any], members: dict[str, Chunks]) -> None:
     """Write a model file whole or not at all: an existing file stays until the new one is on the disk."""
-    with whole_file(path) as file:
-        _write_zip(file, about, members)
-
-
-def _write_zip(file: BinaryIO, about: dict[str, Any], members: Iterable[tuple[str, Chunks]]) -> None:
     listed = {}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, chunks in members:
+    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, chunks in members.items():
             digest = hashlib.sha256()
-            size = 0
             with archive.open(zipfile.ZipInfo(name, _STAMP), "w", force_zip64=True) as member:
                 for chunk in chunks:
                     member.write(chunk)
                     digest.update(chunk)
-                    size += len(chunk)
-            listed[name] = {"size": size, "sha256": digest.hexdigest()}
+            listed[name] = {"size": sum(map(len, chunks)), "sha256": digest.hexdigest()}
         manifest = json.dumps(about | {"format": FORMAT, "members": listed}, indent=1)
         archive.writestr(zipfile.ZipInfo(MANIFEST, _STAMP), manifest)
 
@@ -64,9 +57,9 @@ class Reader:
     """The members of an opened model file, each checked against the manifest when it is read."""
 
     def __init__(self, archive: zipfile.ZipFile, limit: int, length: int):
-        self._archive = archive
-        self._infos = _checked_infos(archive, limit, length)
-        self.limit = limit
+        self._archive, self._limit = archive, limit
+        self._infos = _checked_infos(archive, length)
+        self.check_room(sum(info.file_size for info in self._infos.values()))
         if MANIFEST not in self._infos:
             raise EmpiriskError("The file is a zip, but not a model file: it has no manifest; give a file of er.save.")
         self.about = self._json(MANIFEST)
@@ -93,18 +86,19 @@ class Reader:
             yield file, self._infos[name].file_size  # type: ignore[misc]
 
     def _check_digest(self, name: str) -> None:
-        digest = hashlib.sha256()
         with self._archive.open(self._infos[name]) as file:
-            # A megabyte at a time: a file need not fit into memory to be checked.
-            while block := file.read(1 << 20):
-                digest.update(block)
+            # Block by block: a file need not fit into memory to be checked.
+            digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
         if digest.hexdigest() != self._listed[name]["sha256"]:
             raise damaged(f"its member {name!r} is not the one that was written")
 
     def check_room(self, size: int) -> None:
         """Refuse what would take more memory than was allowed."""
-        if size > self.limit:
-            raise _too_large(size, self.limit)
+        if size > self._limit:
+            raise EmpiriskError(
+                f"The model file needs {size / 1e9:.3g} GB, more than the limit of {self._limit / 1e9:.3g} GB; "
+                "raise er.load(path, limit='...') if you trust it."
+            )
 
     def _json(self, name: str) -> Any:
         info = self._infos[name]
@@ -137,17 +131,10 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _too_large(size: int, limit: int) -> EmpiriskError:
-    return EmpiriskError(
-        f"The model file needs {size / 1e9:.3g} GB, more than the limit of {limit / 1e9:.3g} GB; "
-        "raise er.load(path, limit='...') if you trust it."
-    )
-
-
-def _checked_infos(archive: zipfile.ZipFile, limit: int, length: int) -> dict[str, zipfile.ZipInfo]:
+def _checked_infos(archive: zipfile.ZipFile, length: int) -> dict[str, zipfile.ZipInfo]:
     """The members by name, none twice, none compressed, hidden, linked or outside the archive."""
     infos: dict[str, zipfile.ZipInfo] = {}
-    total, end = 0, 0
+    end = 0
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.filename
         if name in infos:
@@ -162,12 +149,9 @@ def _checked_infos(archive: zipfile.ZipFile, limit: int, length: int) -> dict[st
         if info.header_offset < end:
             raise damaged(f"its member {name!r} lies inside another")
         end = info.header_offset + info.file_size
-        total += info.file_size
         infos[name] = info
     if end > length:
         raise damaged("it announces more than it holds")
-    if total > limit:
-        raise _too_large(total, limit)
     return infos
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.files.archive import Chunks, damaged
 
 #: Little-endian numbers, as every processor we run on stores them.
 TYPES = frozenset(
@@ -19,6 +20,7 @@ TYPES = frozenset(
 )
 ALIGNMENT = 64  # bytes, as in NumPy's own files: data can be mapped into memory
 LONGEST_SHAPE = 32  # dimensions
+TOO_LARGE = 2**47  # entries: no process can address so many
 
 
 def header(kind: str, shape: Sequence[int], fortran: bool) -> bytes:
@@ -35,36 +37,35 @@ def header(kind: str, shape: Sequence[int], fortran: bool) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line
 
 
-def describe(array: NDArray[Any]) -> tuple[str, list[int], bool] | None:
-    """Type, shape and order of an array as a file states them; None where files hold no such type."""
+def describe(array: NDArray[Any], where: str = "This") -> tuple[str, list[int], bool]:
+    """Type, shape and order of an array as a file states them; ``where`` is the path to it, for the error."""
     kind = array.dtype.newbyteorder("<").str
     if kind not in TYPES:
-        return None
+        raise EmpiriskError(f"{where} is an array of type {array.dtype}, which a model file cannot hold.")
     fortran = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
     return kind, list(array.shape), fortran
 
 
-def raw_bytes(array: NDArray[Any]) -> memoryview:
-    """The numbers of an array in the order that its header states."""
-    described = describe(array)
-    assert described is not None
-    kind, _, fortran = described
+def chunks(array: NDArray[Any]) -> Chunks:
+    """The header of an array, and its numbers in the order that the header states."""
+    kind, shape, fortran = describe(array)
     flat = np.ascontiguousarray(array.T if fortran else array, dtype=kind)
-    return flat.reshape(-1).view(np.uint8).data
+    return header(kind, shape, fortran), flat.reshape(-1).view(np.uint8).data
 
 
 def check_description(kind: Any, shape: Any, fortran: Any) -> int:
     """The bytes that an array of this type and shape takes, or an error if it is not one that files hold."""
     if not isinstance(kind, str) or kind not in TYPES or not isinstance(fortran, bool):
-        raise EmpiriskError("The model file is damaged: an array in it has a type that model files do not hold.")
-    if (
-        not isinstance(shape, list)
-        or len(shape) > LONGEST_SHAPE
-        # No process can address more.
-        or not all(type(size) is int and 0 <= size < 2**47 for size in shape)
-    ):
-        raise EmpiriskError("The model file is damaged: an array in it has no proper shape.")
-    return math.prod(shape) * np.dtype(kind).itemsize
+        raise damaged("an array in it has a type that model files do not hold")
+    return entries(shape) * np.dtype(kind).itemsize
+
+
+def entries(shape: Any) -> int:
+    """How many entries an array of a shape has, or an error if it is none."""
+    proper = isinstance(shape, list) and len(shape) <= LONGEST_SHAPE
+    if not proper or not all(type(size) is int and 0 <= size < TOO_LARGE for size in shape):
+        raise damaged("an array in it has no proper shape")
+    return math.prod(shape)
 
 
 def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
@@ -72,7 +73,7 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
     needed = check_description(kind, shape, fortran)
     start = header(kind, shape, fortran)
     if size != len(start) + needed or file.read(len(start)) != start:
-        raise EmpiriskError("The model file is damaged: an array in it is not of the size or type that it announces.")
+        raise damaged("an array in it is not of the size or type that it announces")
     flat = np.empty(needed // np.dtype(kind).itemsize, dtype=kind)
     room = flat.view(np.uint8).data
     filled = 0
@@ -80,9 +81,9 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
         # A megabyte at a time: a size that the file only claims is never asked of memory at once.
         block = file.read(min(needed - filled, 1 << 20))
         if not block:
-            raise EmpiriskError("The model file is damaged: an array in it ends too early.")
+            raise damaged("an array in it ends too early")
         room[filled : filled + len(block)] = block
         filled += len(block)
     if kind == "|b1" and flat.view(np.uint8).max(initial=0) > 1:
-        raise EmpiriskError("The model file is damaged: an array of true and false in it holds something else.")
+        raise damaged("an array of true and false in it holds something else")
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)

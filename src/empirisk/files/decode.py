@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator
 
 from empirisk.errors import EmpiriskError
 from empirisk.files import arrays
-from empirisk.files.archive import Reader, damaged
+from empirisk.files.archive import TREE, Reader, damaged
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
-from empirisk.files.registry import GONE, ONLY, RENAMED, class_of
+from empirisk.files.registry import GONE, ONLY, RENAMED, STEP_PLACES, class_of
 from empirisk.files.steps import STEPS
 from empirisk.state import Mismatch, Scope, State, state_of
 
@@ -28,7 +28,7 @@ _STUMBLES = (TypeError, ValueError, KeyError, IndexError, AttributeError, Overfl
 def rules_for(cls: type, name: str) -> State | None:
     """The rules of a class that files call ``name``; None for one that states none, which no file may hold."""
     if name.startswith("sklearn."):
-        return STEPS.get(name.removeprefix("sklearn."))
+        return STEPS[STEP_PLACES[name]]
     # A record that no prediction reads need not say more than what fields it has.
     return state_of(cls) or (State() if dataclasses.is_dataclass(cls) else None)
 
@@ -98,10 +98,8 @@ class Decoder:
         return found
 
     def unused(self) -> set[str]:
-        """The array members that nothing asked for."""
-        return {name for name in self._reader.names() if name.startswith("arrays/")} - {
-            f"arrays/{number}.npy" for number in self._arrays
-        }
+        """The members that nothing asked for."""
+        return self._reader.names() - {TREE, *(f"arrays/{number}.npy" for number in self._arrays)}
 
     def _tagged(self, tree: dict[str, Any]) -> Any:
         if len(tree) != 1:
@@ -111,54 +109,54 @@ class Decoder:
             raise damaged(f"its tree holds something of the unknown kind {kind[:40]!r}")
         return _KINDS[kind](self, content)
 
-    def _float(self, content: str) -> float:
+    def _read_float(self, content: str) -> float:
         return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
 
-    def _tuple(self, content: list) -> tuple:
-        return tuple(self.value(_listed(content)))
+    def _read_tuple(self, content: list) -> tuple:
+        return tuple(self.value(_typed(content, list)))
 
-    def _set(self, content: list) -> set:
-        return set(self.value(_listed(content)))
+    def _read_set(self, content: list) -> set:
+        return set(self.value(_typed(content, list)))
 
-    def _frozenset(self, content: list) -> frozenset:
-        return frozenset(self.value(_listed(content)))
+    def _read_frozenset(self, content: list) -> frozenset:
+        return frozenset(self.value(_typed(content, list)))
 
-    def _dict(self, content: list) -> dict:
-        return {self.value(key): self.value(item) for key, item in _listed(content)}
+    def _read_dict(self, content: list) -> dict:
+        return {self.value(key): self.value(item) for key, item in _typed(content, list)}
 
-    def _slice(self, content: list) -> slice:
+    def _read_slice(self, content: list) -> slice:
         start, stop, step = content
         return slice(self.value(start), self.value(stop), self.value(step))
 
-    def _type(self, content: str) -> type:
+    def _read_type(self, content: str) -> type:
         return (PLAIN_TYPES | NUMPY_TYPES)[content]
 
-    def _dtype(self, content: str) -> np.dtype:
+    def _read_dtype(self, content: str) -> np.dtype:
         if content != "|O" and content not in arrays.TYPES and not content.startswith("<U"):
             raise damaged("its tree names an unknown type")
         return np.dtype(content)
 
-    def _scalar(self, content: list) -> Any:
+    def _read_scalar(self, content: list) -> Any:
         kind, item = content
         if kind not in arrays.TYPES:
             raise damaged("its tree holds a number of an unknown type")
         return np.dtype(kind).type(self.value(item))
 
-    def _text(self, content: str) -> np.str_:
+    def _read_text(self, content: str) -> np.str_:
         return np.str_(_typed(content, str))
 
-    def _objects_array(self, content: list) -> NDArray:
+    def _read_objects(self, content: list) -> NDArray:
         shape, items = content
-        if math.prod(_shape(shape)) != len(_listed(items)):
+        if arrays.entries(shape) != len(_typed(items, list)):
             raise damaged("an array in it is not of the size that it announces")
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             array[i] = self.value(item)
         return _frozen(array.reshape(shape))
 
-    def _texts(self, content: list) -> NDArray:
+    def _read_texts(self, content: list) -> NDArray:
         shape, width, items = content
-        if math.prod(_shape(shape)) != len(_listed(items)) or not all(type(item) is str for item in items):
+        if arrays.entries(shape) != len(_typed(items, list)) or not all(type(item) is str for item in items):
             raise damaged("an array of texts in it is not of the size that it announces")
         longest = max(map(len, items), default=0)
         # NumPy gives every text the width of the widest that was ever there; far beyond it is a trick to take memory.
@@ -167,7 +165,7 @@ class Decoder:
         self._reader.check_room(4 * width * len(items))  # NumPy's letters have four bytes
         return _frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
 
-    def _array(self, content: list) -> NDArray:
+    def _read_array(self, content: list) -> NDArray:
         number, kind, shape, fortran = content
         if number not in self._arrays:
             arrays.check_description(kind, shape, fortran)
@@ -175,11 +173,11 @@ class Decoder:
                 self._arrays[number] = _frozen(arrays.read(file, size, kind, shape, fortran))
         return self._arrays[number]
 
-    def _sparse(self, content: list) -> Any:
+    def _read_sparse(self, content: list) -> Any:
         kind, shape, *parts = content
         data, indices, indptr = (self.value(part) for part in parts)
-        major, minor = _shape(shape) if kind.startswith("csr") else _shape(shape)[::-1]
-        _check_sparse(data, indices, indptr, major, minor)
+        arrays.entries(shape)
+        _check_sparse(data, indices, indptr, *(shape if kind.startswith("csr") else shape[::-1]))
         matrix = SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
         if matrix.has_canonical_format:
             return matrix
@@ -187,29 +185,28 @@ class Decoder:
         sorted_.sum_duplicates()
         return SPARSE[kind](tuple(map(_frozen, (sorted_.data, sorted_.indices, sorted_.indptr))), shape=tuple(shape))
 
-    def _frame(self, content: list) -> pl.DataFrame:
+    def _read_frame(self, content: list) -> pl.DataFrame:
         columns = [
-            pl.Series(_typed(name, str), self.value(_listed(items)), dtype=FRAME_TYPES[kind])
-            for name, kind, items in _listed(content)
+            pl.Series(_typed(name, str), self.value(_typed(items, list)), dtype=FRAME_TYPES[kind])
+            for name, kind, items in _typed(content, list)
         ]
         return pl.DataFrame(columns)
 
-    def _random_state(self, content: Any) -> np.random.RandomState:
-        state = self.value(content)
+    def _read_random_state(self, content: Any) -> np.random.RandomState:
         random = np.random.RandomState(0)
-        random.set_state(_sound_state(state))
+        random.set_state(_sound_state(self.value(content)))
         return random
 
-    def _generator(self, content: Any) -> np.random.Generator:
+    def _read_generator(self, content: Any) -> np.random.Generator:
         state = _sound_state(self.value(content))
         bits: Any = BIT_GENERATORS[state["bit_generator"]](0)
         bits.state = state
         return np.random.Generator(bits)
 
-    def _same(self, content: int) -> Any:
+    def _read_same(self, content: int) -> Any:
         return self._objects[content]
 
-    def _object(self, content: list) -> Any:
+    def _read_object(self, content: list) -> Any:
         name, number, tree = content
         cls = class_of(name)
         state = {_attribute(cls, key): self.value(item) for key, item in renamed(cls, name, tree).items()}
@@ -279,9 +276,8 @@ def _check_sparse(data: NDArray, indices: NDArray, indptr: NDArray, major: int, 
 def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a random generator; a position outside its words is an error."""
     inner = state["state"]
-    if "pos" in inner and (not 0 <= inner["pos"] <= TWISTER or np.shape(inner["key"]) != (TWISTER,)):
-        raise damaged("a random generator in it has an impossible state")
-    if "buffer_pos" in state and not 0 <= state["buffer_pos"] <= 4:
+    sound = "pos" not in inner or (0 <= inner["pos"] <= TWISTER and np.shape(inner["key"]) == (TWISTER,))
+    if not sound or not 0 <= state.get("buffer_pos", 0) <= 4:
         raise damaged("a random generator in it has an impossible state")
     return state
 
@@ -295,17 +291,6 @@ def _frozen(array: NDArray) -> NDArray:
 def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise damaged(f"its tree holds {str(value)[:40]!r} where it should hold {kind.__name__}")
-    return value
-
-
-def _listed(value: Any) -> list:
-    return _typed(value, list)
-
-
-def _shape(value: Any) -> list[int]:
-    # As in `arrays`: no process can address more.
-    if not all(type(size) is int and 0 <= size < 2**47 for size in _listed(value)):
-        raise damaged("an array in it has no proper shape")
     return value
 
 
@@ -325,24 +310,7 @@ def decode(tree: Any, reader: Reader) -> Any:
     return found
 
 
+#: What a tree may hold, each read by the method with its name.
 _KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
-    "float": Decoder._float,
-    "tuple": Decoder._tuple,
-    "set": Decoder._set,
-    "frozenset": Decoder._frozenset,
-    "dict": Decoder._dict,
-    "slice": Decoder._slice,
-    "type": Decoder._type,
-    "dtype": Decoder._dtype,
-    "scalar": Decoder._scalar,
-    "text": Decoder._text,
-    "objects": Decoder._objects_array,
-    "texts": Decoder._texts,
-    "array": Decoder._array,
-    "sparse": Decoder._sparse,
-    "frame": Decoder._frame,
-    "random_state": Decoder._random_state,
-    "generator": Decoder._generator,
-    "same": Decoder._same,
-    "object": Decoder._object,
+    name.removeprefix("_read_"): method for name, method in vars(Decoder).items() if name.startswith("_read_")
 }

@@ -7,7 +7,7 @@ with the path to it.
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,9 @@ class Encoder:
     def __init__(self, durations: bool = True) -> None:
         self.arrays: list[np.ndarray] = []
         self._durations = durations
-        self._numbers: dict[int, int] = {}  # of objects written, by identity
         self._array_numbers: dict[int, int] = {}
-        self._open: set[int] = set()
-        self._alive: list[Any] = []  # so that no identity is given twice
+        self._numbers: dict[int, int | None] = {}  # of objects by identity; None while their state is being written
+        self._written: list[Any] = []  # kept alive, so that no identity is given twice
 
     def value(self, value: Any, where: str) -> Any:
         """The tree of any value; ``where`` is the path to it, for the error."""
@@ -63,15 +62,15 @@ class Encoder:
     def _float(self, value: float, where: str) -> Any:
         return value if math.isfinite(value) else {"float": str(value)}
 
-    def _list(self, value: list, where: str) -> Any:
+    def _list(self, value: Iterable, where: str) -> Any:
         return [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
 
     def _tuple(self, value: tuple, where: str) -> Any:
-        return {"tuple": [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]}
+        return {"tuple": self._list(value, where)}
 
     def _set(self, value: Any, where: str) -> Any:
         items = sorted(value, key=lambda item: (type(item).__name__, repr(item)))  # the same model, the same bytes
-        return {type(value).__name__: [self.value(item, f"{where}[{i}]") for i, item in enumerate(items)]}
+        return {type(value).__name__: self._list(items, where)}
 
     def _dict(self, value: dict, where: str) -> Any:
         pairs = ((self.value(key, where), self.value(item, f"{where}[{key!r}]")) for key, item in value.items())
@@ -89,13 +88,10 @@ class Encoder:
 
     def _array(self, value: np.ndarray, where: str) -> Any:
         if value.dtype.kind == "O":
-            items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(value.ravel().tolist())]
-            return {"objects": [list(value.shape), items]}
+            return {"objects": [list(value.shape), self._list(value.ravel().tolist(), where)]}
         if value.dtype.kind == "U":
             return {"texts": [list(value.shape), value.dtype.itemsize // 4, value.ravel().tolist()]}
-        described = arrays.describe(value)
-        if described is None:
-            raise EmpiriskError(f"{where} is an array of type {value.dtype}, which a model file cannot hold.")
+        described = arrays.describe(value, where)
         if id(value) not in self._array_numbers:
             self._array_numbers[id(value)] = len(self.arrays)
             self.arrays.append(value)
@@ -112,8 +108,7 @@ class Encoder:
         return {"frame": [[column.name, str(column.dtype), self._list(column.to_list(), where)] for column in value]}
 
     def _random_state(self, value: np.random.RandomState, where: str) -> Any:
-        state = value.get_state(legacy=False)
-        return {"random_state": self.value(dict(state), where)}
+        return {"random_state": self.value(dict(value.get_state(legacy=False)), where)}
 
     def _generator(self, value: np.random.Generator, where: str) -> Any:
         state = value.bit_generator.state
@@ -123,21 +118,21 @@ class Encoder:
 
     def _object(self, value: Any, where: str) -> Any:
         """An object of a class in the registry, by its name and its state."""
-        if id(value) in self._numbers:
-            return {"same": self._numbers[id(value)]}
+        known = self._numbers.get(id(value), -1)
+        if known is None:
+            raise EmpiriskError(f"{where} refers back to an object that contains it, which no file can hold.")
+        if known >= 0:
+            return {"same": known}
         name = name_of(type(value))
         if name is None:
             raise _refused(value, where)
-        if id(value) in self._open:
-            raise EmpiriskError(f"{where} refers back to an object that contains it, which no file can hold.")
-        self._open.add(id(value))
-        self._alive.append(value)
+        self._numbers[id(value)] = None
         kept = state_of(value, name, where)
         kept = kept if self._durations else _timeless(kept, name)
         state = {key: self.value(item, f"{where}.{key}") for key, item in kept.items()}
-        self._open.remove(id(value))
-        self._numbers[id(value)] = len(self._numbers)
-        return {"object": [name, self._numbers[id(value)], state]}
+        number = self._numbers[id(value)] = len(self._written)
+        self._written.append(value)
+        return {"object": [name, number, state]}
 
 
 def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
@@ -168,14 +163,10 @@ def _timeless(kept: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _refused(value: Any, where: str) -> EmpiriskError:
     if callable(value) and not isinstance(value, BaseEstimator):
-        what = (
-            f"the function {getattr(value, '__qualname__', repr(value))}"
-            if not isinstance(value, type)
-            else (f"the class {value.__qualname__}")
-        )
+        kind = "class" if isinstance(value, type) else "function"
         return EmpiriskError(
-            f"{where} is {what}, which a model file cannot hold, since loading must not run code; "
-            "use a part of Empirisk or a named option in its place."
+            f"{where} is the {kind} {getattr(value, '__qualname__', repr(value))}, which a model file cannot hold, "
+            "since loading must not run code; use a part of Empirisk or a named option in its place."
         )
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return EmpiriskError(

@@ -10,7 +10,7 @@ import sklearn
 import empirisk
 from empirisk.errors import EmpiriskError
 from empirisk.files import arrays
-from empirisk.files.archive import TREE, Chunks, damaged, reading, write
+from empirisk.files.archive import TREE, damaged, reading, write
 from empirisk.files.decode import decode
 from empirisk.files.encode import Encoder
 from empirisk.settings import parse_bytes, settings
@@ -43,18 +43,10 @@ def save(model: Any, path: str | os.PathLike[str], *, durations: bool = True) ->
     if not place.name or place.is_dir():
         raise EmpiriskError(f"path={str(path)!r} is a folder; name a file in it, such as 'my.model'.")
     encoder = Encoder(durations)
-    tree = {"root": encoder.value(model, type(model).__name__)}
+    tree = json.dumps({"root": encoder.value(model, type(model).__name__)}, allow_nan=False)
+    members = {f"arrays/{number}.npy": arrays.chunks(array) for number, array in enumerate(encoder.arrays)}
     about = {"library": f"empirisk {empirisk.__version__}", "scikit-learn": sklearn.__version__}
-    write(place, about, _members(tree, encoder))
-
-
-def _members(tree: Any, encoder: Encoder) -> list[tuple[str, Chunks]]:
-    members: list[tuple[str, Chunks]] = [(TREE, (json.dumps(tree, allow_nan=False).encode("ascii"),))]
-    for number, array in enumerate(encoder.arrays):
-        described = arrays.describe(array)
-        assert described is not None  # the encoder refused the others
-        members.append((f"arrays/{number}.npy", (arrays.header(*described), arrays.raw_bytes(array))))
-    return members
+    write(place, about, {TREE: (tree.encode("ascii"),), **members})
 
 
 def load(path: str | os.PathLike[str], limit: int | str | None = None) -> Any:

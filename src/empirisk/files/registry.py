@@ -1,4 +1,4 @@
-"""The classes a model file may name: our public ones, a few of our own records, and the steps of scikit-learn we use.
+"""The classes a model file may name: our public ones, a few records of ours, and the steps of scikit-learn with rules.
 
 A file names a class by its public name. The name is looked up here and nowhere else, so that no file can make the
 loader import a module or build an object that is not in these tables.
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 import empirisk
 from empirisk.errors import EmpiriskError
+from empirisk.files.steps import STEPS
 
 #: Our records that fitted machines hold, by the name that files use and the module where they live.
 RECORDS = {
@@ -29,57 +30,11 @@ RECORDS = {
     "tables.Words": "empirisk.tables.words",
 }
 
-#: Steps of scikit-learn, by the module that exports them. None of them runs what a file says.
-STEPS = {
-    "sklearn.calibration": (
-        "CalibratedClassifierCV",
-        "_CalibratedClassifier",
-        "_SigmoidCalibration",
-        "_TemperatureScaling",
-    ),
-    "sklearn.compose": ("ColumnTransformer", "TransformedTargetRegressor"),
-    "sklearn.dummy": ("DummyClassifier", "DummyRegressor"),
-    "sklearn.feature_extraction.text": ("CountVectorizer", "TfidfTransformer", "TfidfVectorizer"),
-    "sklearn.feature_selection": ("VarianceThreshold",),
-    "sklearn.frozen": ("FrozenEstimator",),
-    "sklearn.impute": ("MissingIndicator", "SimpleImputer"),
-    "sklearn.isotonic": ("IsotonicRegression",),
-    "sklearn.model_selection": ("GroupKFold", "KFold", "ShuffleSplit", "StratifiedKFold", "TimeSeriesSplit"),
-    "sklearn.pipeline": ("FeatureUnion", "Pipeline"),
-    "sklearn.preprocessing": (
-        "FunctionTransformer",  # only the identity, which a column passed through becomes: functions are refused
-        "KBinsDiscretizer",
-        "LabelBinarizer",
-        "LabelEncoder",
-        "MaxAbsScaler",
-        "MinMaxScaler",
-        "Normalizer",
-        "OneHotEncoder",
-        "OrdinalEncoder",
-        "PolynomialFeatures",
-        "PowerTransformer",
-        "QuantileTransformer",
-        "RobustScaler",
-        "StandardScaler",
-        "TargetEncoder",
-    ),
-}
-_STEP_HOMES = {f"sklearn.{name}": (home, name) for home, names in STEPS.items() for name in names}
+#: Where scikit-learn has the steps that we have rules for, by the name that files use.
+STEP_PLACES = {f"sklearn.{place.rpartition('.')[2]}": place for place in STEPS}
 
-#: Classes that have moved: the name in older files, and the name now.
+#: Classes that have another name now. Those that left ``selection`` have gone to ``evaluation``, all of them.
 MOVED = {
-    **{
-        f"selection.{name}": f"evaluation.{name}"
-        for name in (
-            "Comparison",
-            "Difference",
-            "EvaluationResult",
-            "Fold",
-            "LearningCurve",
-            "Score",
-            "ValidationCurve",
-        )
-    },
     "solvers.DualNewton": "solvers.Envelope",
     "solvers.JointNewton": "solvers.Newton",
     "solvers.KernelNewton": "solvers.Newton",
@@ -138,10 +93,11 @@ def class_of(name: Any) -> type:
     >>> class_of("losses.Hinge")
     <class 'empirisk.losses.margin.Hinge'>
     """
-    found = find(MOVED.get(name, name)) if isinstance(name, str) else None
+    wanted = str(name)
+    found = find(wanted) or find(MOVED.get(wanted, wanted.replace("selection.", "evaluation.")))
     if found is None:
         raise EmpiriskError(
-            f"The model file holds an object of kind {str(name)[:80]!r}, which this version of Empirisk does not load; "
+            f"The model file holds an object of kind {wanted[:80]!r}, which this version of Empirisk does not load; "
             "write the file again with Empirisk's own machines, or update Empirisk."
         )
     return found
@@ -151,9 +107,9 @@ def find(name: str) -> type | None:
     """The class behind a name of the tables, None if there is none."""
     if name in RECORDS:
         return getattr(import_module(RECORDS[name]), name.rpartition(".")[2])
-    if name in _STEP_HOMES:
-        home, step = _STEP_HOMES[name]
-        return getattr(import_module(home), step)
+    if name in STEP_PLACES:
+        home, _, step = STEP_PLACES[name].rpartition(".")
+        return getattr(import_module(f"sklearn.{home}"), step)
     module, _, part = name.rpartition(".")
     if module in empirisk._MODULES:
         exported = getattr(empirisk, module)

@@ -249,7 +249,7 @@ def rising(name: str) -> Any:
 
 
 NUMBERS = {
-    "StandardScaler": COPYING
+    "preprocessing.StandardScaler": COPYING
     | State(
         with_mean=flag(),
         with_std=flag(),
@@ -258,33 +258,33 @@ NUMBERS = {
         var_=maybe(array("f", "columns", finite=False)),
         scale_=maybe(scale()),
     ),
-    "MinMaxScaler": SCALING
+    "preprocessing.MinMaxScaler": SCALING
     | State(
         min_=array("f", "columns"),
         data_min_=array("f", "columns"),
         data_max_=array("f", "columns"),
         data_range_=array("f", "columns"),
     ),
-    "MaxAbsScaler": SCALING
+    "preprocessing.MaxAbsScaler": SCALING
     | State(
         max_abs_=array("f", "columns"),
     ),
-    "RobustScaler": COPYING
+    "preprocessing.RobustScaler": COPYING
     | State(
         with_centering=flag(),
         with_scaling=flag(),
         center_=maybe(array("f", "columns")),
         scale_=maybe(scale()),
     ),
-    "Normalizer": COPYING | State(norm=text("l1", "l2", "max")),
-    "VarianceThreshold": State(
+    "preprocessing.Normalizer": COPYING | State(norm=text("l1", "l2", "max")),
+    "feature_selection.VarianceThreshold": State(
         lambda its: None if np.any(its["variances_"] > its["threshold"]) else "variances_ leaves no column",
         threshold=number(0),
         n_features_in_=size("columns"),
         variances_=array("f", "columns"),
         sizes={"width": lambda its: int(np.sum(its["variances_"] > its["threshold"]))},
     ),
-    "PolynomialFeatures": State(
+    "preprocessing.PolynomialFeatures": State(
         wrong_monomials,
         degree=either(whole(), several(whole(), 2)),
         interaction_only=flag(),
@@ -296,7 +296,7 @@ NUMBERS = {
         n_output_features_=size("width"),
         _n_out_full=whole(),
     ),
-    "PowerTransformer": COPYING
+    "preprocessing.PowerTransformer": COPYING
     | State(
         lambda its: None if its["standardize"] == ("_scaler" in its) else "_scaler does not go with standardize",
         method=text("box-cox", "yeo-johnson"),
@@ -304,7 +304,7 @@ NUMBERS = {
         lambdas_=array("f", "columns"),
         _scaler=optional(part(columns="columns")),
     ),
-    "QuantileTransformer": KEEPING
+    "preprocessing.QuantileTransformer": KEEPING
     | State(
         rising("quantiles_"),
         rising("references_"),
@@ -313,7 +313,7 @@ NUMBERS = {
         references_=array("f", "quantiles", low=0, high=1),
         quantiles_=array("f", "quantiles", "columns"),
     ),
-    "KBinsDiscretizer": State(
+    "preprocessing.KBinsDiscretizer": State(
         wrong_bins,
         encode=text("onehot", "onehot-dense", "ordinal"),
         dtype=maybe(numbers_type()),
@@ -322,7 +322,7 @@ NUMBERS = {
         n_bins_=array("i", "columns", low=1),
         _encoder=optional(part(columns="columns", width="width")),
     ),
-    "SimpleImputer": State(
+    "impute.SimpleImputer": State(
         lambda its: None if its["add_indicator"] == (its["indicator_"] is not None) else "indicator_ does not fit",
         strategy=text("mean", "median", "most_frequent", "constant"),
         add_indicator=flag(),
@@ -334,7 +334,7 @@ NUMBERS = {
         _fit_dtype=array_type(),
         _fill_dtype=array_type(),
     ),
-    "MissingIndicator": State(
+    "impute.MissingIndicator": State(
         features=text("missing-only", "all"),
         n_features_in_=size("columns"),
         _precomputed=flag(),
@@ -368,21 +368,21 @@ def wrong_calibrators(its: Mapping[str, Any]) -> str | None:
 
 
 MACHINES = {
-    "CalibratedClassifierCV": State(
+    "calibration.CalibratedClassifierCV": State(
         lambda its: None if its["calibrated_classifiers_"] else "calibrated_classifiers_ is empty",
         classes_=labels("classes"),
         calibrated_classifiers_=several(part(has="predict_proba", classes="classes", columns="columns")),
     ),
-    "_CalibratedClassifier": State(
+    "calibration._CalibratedClassifier": State(
         wrong_calibrators,
         estimator=part(has="predict", classes="classes", columns="columns"),
         calibrators=several(part(has="predict")),
         classes=labels("classes"),
         method=text("sigmoid", "isotonic", "temperature"),
     ),
-    "_SigmoidCalibration": State(a_=number(), b_=number()),
-    "_TemperatureScaling": State(beta_=number()),
-    "IsotonicRegression": State(
+    "calibration._SigmoidCalibration": State(a_=number(), b_=number()),
+    "calibration._TemperatureScaling": State(beta_=number()),
+    "isotonic.IsotonicRegression": State(
         wrong_thresholds,
         out_of_bounds=text("nan", "clip", "raise"),
         increasing_=flag(),
@@ -391,7 +391,7 @@ MACHINES = {
         X_thresholds_=array("f", "steps"),
         y_thresholds_=array("f", "steps"),
     ),
-    "DummyClassifier": State(
+    "dummy.DummyClassifier": State(
         wrong_priors,
         strategy=text("most_frequent", "prior", "stratified", "uniform", "constant"),
         random_state=seed(),
@@ -402,23 +402,23 @@ MACHINES = {
         classes_=labels("classes"),
         class_prior_=array("f", "classes", low=0),
     ),
-    "DummyRegressor": State(n_outputs_=size("outputs"), constant_=array("f", 1, "outputs")),
-    "FrozenEstimator": State(estimator=part(columns="columns", classes="classes", width="width")),
-    "TransformedTargetRegressor": State(
+    "dummy.DummyRegressor": State(n_outputs_=size("outputs"), constant_=array("f", 1, "outputs")),
+    "frozen.FrozenEstimator": State(estimator=part(columns="columns", classes="classes", width="width")),
+    "compose.TransformedTargetRegressor": State(
         func=maybe(text()),  # functions are refused when a model is saved
         inverse_func=maybe(text()),
         _training_dim=whole(1, 2),
         transformer_=part(has="inverse_transform"),
         regressor_=part(has="predict", columns="columns"),
     ),
-    "LabelBinarizer": State(
+    "preprocessing.LabelBinarizer": State(
         neg_label=whole(-(2**31), 2**31),
         pos_label=whole(-(2**31), 2**31),
         y_type_=text("binary", "multiclass"),
         sparse_input_=flag(),
         classes_=labels("classes"),
     ),
-    "LabelEncoder": State(classes_=labels("classes", least=0)),
+    "preprocessing.LabelEncoder": State(classes_=labels("classes", least=0)),
 }
 
 # --- steps in a row and side by side ----------------------------------------------------------------------------------
@@ -498,20 +498,22 @@ def chosen_columns(value: Any, scope: Scope) -> None:
             either(whole(below="columns"), text()).test(column, scope)
 
 
+#: The steps that files may hold, by the module of scikit-learn that exports them. None of them runs what a file says.
 STEPS = {
     **NUMBERS,
     **MACHINES,
-    "CountVectorizer": VECTORIZER,
-    "TfidfVectorizer": VECTORIZER | State(norm=maybe(text("l1", "l2")), _tfidf=part(columns="words")),
-    "TfidfTransformer": KEEPING
+    "feature_extraction.text.CountVectorizer": VECTORIZER,
+    "feature_extraction.text.TfidfVectorizer": VECTORIZER
+    | State(norm=maybe(text("l1", "l2")), _tfidf=part(columns="words")),
+    "feature_extraction.text.TfidfTransformer": KEEPING
     | State(
         norm=maybe(text("l1", "l2")),
         use_idf=flag(),
         idf_=optional(array("f", "columns")),
     ),
-    "OneHotEncoder": ONE_HOT,
-    "OrdinalEncoder": ORDINAL,
-    "TargetEncoder": ENCODER
+    "preprocessing.OneHotEncoder": ONE_HOT,
+    "preprocessing.OrdinalEncoder": ORDINAL,
+    "preprocessing.TargetEncoder": ENCODER
     | State(
         wrong_encodings,
         target_type_=text("binary", "multiclass", "continuous"),
@@ -519,7 +521,7 @@ STEPS = {
         target_mean_=either(number(), array("f", None)),
         encodings_=several(array("f", None)),
     ),
-    "ColumnTransformer": State(
+    "compose.ColumnTransformer": State(
         n_features_in_=size("columns"),
         n_jobs=maybe(whole(1, 1)),
         transformer_weights=maybe(mapping(number())),
@@ -532,15 +534,16 @@ STEPS = {
         output_indices_=anything(),
         _name_to_fitted_passthrough=optional(anything()),
     ),
-    "FeatureUnion": State(
+    "pipeline.FeatureUnion": State(
         n_jobs=maybe(whole(1, 1)),
         transformer_list=beside(),
         transformer_weights=maybe(mapping(number())),
         verbose=flag(),
         verbose_feature_names_out=flag(),
     ),
-    "Pipeline": State(memory=maybe(text()), steps=chain(), verbose=flag()),
-    "FunctionTransformer": State(
+    "pipeline.Pipeline": State(memory=maybe(text()), steps=chain(), verbose=flag()),
+    # Only the identity, which a column passed through becomes: functions are refused.
+    "preprocessing.FunctionTransformer": State(
         func=maybe(nothing()),
         inverse_func=maybe(nothing()),
         kw_args=maybe(mapping(anything())),
@@ -550,8 +553,8 @@ STEPS = {
         n_features_in_=optional(size("columns")),
     ),
     **{
-        name: State(n_splits=whole(1), shuffle=flag())
+        f"model_selection.{name}": State(n_splits=whole(1), shuffle=flag())
         for name in ("GroupKFold", "KFold", "StratifiedKFold", "TimeSeriesSplit")
     },
-    "ShuffleSplit": State(n_splits=whole(1)),
+    "model_selection.ShuffleSplit": State(n_splits=whole(1)),
 }
