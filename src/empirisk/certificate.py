@@ -208,8 +208,7 @@ class Proof:
         labels = problem.classes or problem.loss.margin_form
         summed = terms if problem.classes else terms[0]
 
-        def run(group: list[slice]) -> Array:
-            rows = slice(group[0].start, group[-1].stop)
+        def run(rows: slice) -> Array:
             off = np.abs(f[rows]) + far if labels else np.abs(f[rows]) + far + np.abs(y[rows])
             reach = off + (summed if lengths is None else np.multiply.outer(np.sqrt(lengths[rows]), summed))
             ends = (problem.loss.derivative(y[rows], f[rows] + end * reach) for end in (-EPSILON, EPSILON))
@@ -220,7 +219,7 @@ class Proof:
             squares = size * size if lengths is None else (lengths[rows] * (size * size).T).T
             return np.append(squares.sum(axis=0), moved)
 
-        *squares, moved = blocks.sum_over_rows(run, len(f), blocks.ENTRY_BYTES * max(problem.classes, 1))
+        *squares, moved = blocks.sum_of_rows(run, len(f), blocks.ENTRY_BYTES * max(problem.classes, 1))
         return float(moved), np.array(squares)
 
 

@@ -87,21 +87,16 @@ def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Arr
     if total > 0:
         share, moved = (u.sum() - aim) / total, np.empty_like(u)
 
-        def move(group: list[slice]) -> int:
-            rows = slice(group[0].start, group[-1].stop)
+        def move(rows: slice) -> int:
             inner = moved[rows]
             np.subtract(u[rows], share * slack[rows], out=inner)
             return int(np.count_nonzero((inner < low[rows]) | (inner > high[rows])))
 
-        if blocks.sum_over_rows(move, len(u), blocks.ENTRY_BYTES) == 0:
-            return _take_rounding(moved, slack, aim)
+        if blocks.sum_of_rows(move, len(u)) == 0:
+            # What rounding has left of the sum is taken off the entry with most slack.
+            moved[np.argmax(slack)] -= moved.sum() - aim
+            return moved
     return _shift_to_sum(u, low, high, scale, aim)
-
-
-def _take_rounding(u: Array, slack: Array, aim: float) -> Array:
-    """Take the rounding that is left of the sum off the entry with most slack."""
-    u[np.argmax(slack)] -= u.sum() - aim
-    return u
 
 
 def _shift_to_sum(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:

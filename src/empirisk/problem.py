@@ -97,6 +97,11 @@ class Problem:
         columns = self.design.shape[1]
         return (columns, self.classes) if self.classes else (columns,)
 
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """Where the samples stand in the user's data."""
+        return np.arange(len(self.y)) if self.rows is None else self.rows
+
     def with_C(self, C: float) -> "Problem":
         """The same problem at another C."""
         return replace(self, C=C)
@@ -104,22 +109,23 @@ class Problem:
     def part(self, chosen: NDArray | slice, trained: NDArray | None = None) -> "Problem":
         """The problem of some of the samples; with ``trained``, to be predicted with weights found on those samples."""
         design = self.design.rows(chosen) if trained is None else self.design.seen_from(chosen, trained)
-        numbers = np.arange(len(self.y))[chosen] if isinstance(chosen, slice) else chosen
-        places = numbers if self.rows is None else self.rows[numbers]
-        return replace(self, design=design, y=self.y[chosen], weights=self.weights[chosen], rows=places)
+        return replace(self, design=design, y=self.y[chosen], weights=self.weights[chosen], rows=self.places[chosen])
 
     def origin(self) -> Point:
         """w = 0 and the best intercept for it."""
-        b: Array | float = np.zeros(self.classes) if self.classes else 0.0
         if self.intercept:
-            b = self.loss.best_constant(self.y, self.weights)
-        return Point(np.zeros(self.width), b)
+            return Point(np.zeros(self.width), self.loss.best_constant(self.y, self.weights))
+        return Point(np.zeros(self.width), np.zeros(self.classes) if self.classes else 0.0)
 
     @lazy
     def origin_value(self) -> float:
         """The objective of the best constant prediction."""
-        b = np.asarray(self.origin().b, dtype=float)
-        return self.loss_sum(np.broadcast_to(b, (len(self.y), *b.shape)))
+        return self.loss_sum(self.constant_predictions)
+
+    @property
+    def constant_predictions(self) -> Array:
+        """The predictions of the best constant."""
+        return np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
 
     @lazy
     def least_squares(self) -> Array:
@@ -173,11 +179,10 @@ class Problem:
     def loss_sum(self, f: Array) -> float:
         """sum_i s_i loss(y_i, f_i)."""
 
-        def run(group: list[slice]) -> float:
-            rows = slice(group[0].start, group[-1].stop)
+        def run(rows: slice) -> float:
             return float(self.scale[rows] @ self.loss.value(self.y[rows], f[rows]))
 
-        return blocks.sum_over_rows(run, len(f), self._entry_bytes)
+        return blocks.sum_of_rows(run, len(f), self._entry_bytes)
 
     def curvatures(self, f: Array) -> Array:
         """s_i loss''(y_i, f_i), for a loss of one output."""
@@ -185,11 +190,8 @@ class Problem:
 
     def _scaled(self, function: Callable[[Array, Array], Array], f: Array) -> Array:
         """s_i function(y_i, f_i)."""
-
-        def scaled(scale: Array, y: Array, f: Array) -> Array:
-            return self._per_sample(scale) * function(y, f)
-
-        return blocks.rowwise(scaled, self.scale, self.y, f, row_bytes=self._entry_bytes)
+        arrays = (self._per_sample(self.scale), self.y, f)
+        return blocks.rowwise(lambda s, y, f: s * function(y, f), *arrays, row_bytes=self._entry_bytes)
 
     @property
     def _entry_bytes(self) -> int:
@@ -223,12 +225,11 @@ class Problem:
     def conjugate_sum(self, u: Array) -> float:
         """sum_i s_i loss*(y_i, u_i / s_i)."""
 
-        def run(group: list[slice]) -> float:
-            rows = slice(group[0].start, group[-1].stop)
+        def run(rows: slice) -> float:
             scale = self.scale[rows]
             return float(scale @ self.loss.conjugate(self.y[rows], u[rows] / self._per_sample(scale)))
 
-        return blocks.sum_over_rows(run, len(u), self._entry_bytes)
+        return blocks.sum_of_rows(run, len(u), self._entry_bytes)
 
     @lazy
     def conjugates_at_zero(self) -> float:
@@ -246,6 +247,5 @@ class Problem:
     @lazy
     def critical_C(self) -> float:
         """The largest C at which w = 0 is optimal for a smooth loss (0 without l1); with corners, about it."""
-        flat = np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
-        slopes = self._per_sample(self.weights) * self.loss.derivative(self.y, np.array(flat))
+        slopes = self._per_sample(self.weights) * self.loss.derivative(self.y, np.array(self.constant_predictions))
         return self.penalty.critical_C(self.design.tdot(slopes))

@@ -9,23 +9,6 @@ import math
 
 from empirisk.errors import EmpiriskError
 
-__all__ = [
-    "from_elastic_net",
-    "from_lambda",
-    "from_lambda_without_half",
-    "from_lasso",
-    "from_nu",
-    "from_ridge",
-    "from_sgd",
-    "to_elastic_net",
-    "to_lambda",
-    "to_lambda_without_half",
-    "to_lasso",
-    "to_nu",
-    "to_ridge",
-    "to_sgd",
-]
-
 
 def _positive(value: float, argument: str) -> float:
     if not (value > 0 and math.isfinite(value)):

@@ -18,6 +18,8 @@ whole (all are, but the `optional` ones).
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
@@ -165,10 +167,7 @@ class State:
 def state_of(cls: type) -> State | None:
     """The states of a class and its bases, added up; None where none of them states one."""
     found = [vars(base)["_state"] for base in reversed(cls.__mro__) if isinstance(vars(base).get("_state"), State)]
-    whole = None
-    for state in found:
-        whole = state if whole is None else whole | state
-    return whole
+    return reduce(or_, found) if found else None
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------

@@ -55,6 +55,11 @@ def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_byte
     return total
 
 
+def sum_of_rows(function: Callable[[slice], Result], rows: int, row_bytes: int = ENTRY_BYTES) -> Result:
+    """Add up function(part of the rows), in order, where a part need not stay in the cache."""
+    return sum_over_rows(lambda group: function(slice(group[0].start, group[-1].stop)), rows, row_bytes)
+
+
 def over_rows(function: Callable[[slice], None], rows: int, row_bytes: int) -> None:
     """Run function(block) for every block; each writes its own rows of the output."""
 

@@ -207,12 +207,11 @@ class MarginLoss(ScalarLoss):
 def class_totals(y: Array, weights: Array) -> tuple[float, float]:
     """The weight of the negative and of the positive labels: all that a constant prediction depends on."""
 
-    def run(group: list[slice]) -> Array:
-        rows = slice(group[0].start, group[-1].stop)
+    def run(rows: slice) -> Array:
         positive = np.where(y[rows] > 0, weights[rows], 0.0)
         return np.array([(weights[rows] - positive).sum(), positive.sum()])
 
-    negative, positive = blocks.sum_over_rows(run, len(y), blocks.ENTRY_BYTES)
+    negative, positive = blocks.sum_of_rows(run, len(y))
     return float(negative), float(positive)
 
 

@@ -161,19 +161,14 @@ class Watch:
         if remark not in self.notes:
             self.notes.append(remark)
 
-    def enough(self, certificate: Certificate) -> bool:
-        """Whether a certificate meets ``tol``; the fit is then converged."""
-        if certificate.relative_gap <= self.tol:
-            self.status = Status.CONVERGED
-            return True
-        return False
-
     def proves(self, problem: Problem, point: Point) -> bool:
-        """Verify the point and tell whether it meets ``tol``; the certificate is kept as `latest`."""
+        """Verify the point, and tell whether it meets ``tol``: the fit has converged. `latest` is its certificate."""
         self._proof = self.proof(problem, point)
         self.latest = self._proof.certificate
         self.record(gap=self.latest.gap)
-        return self.enough(self.latest)
+        proven = self.latest.relative_gap <= self.tol
+        self.status = Status.CONVERGED if proven else self.status
+        return proven
 
     def proof(self, problem: Problem, point: Point) -> Proof:
         """The proof of a point, from memory if this very point was the last one to be proved."""
@@ -239,14 +234,15 @@ class Proofs:
 
 #: Every eighth row: an eighth of the price, and a third of the precision.
 THINNING = 8
-#: With fewer rows left for each column, the start would be far from the solution.
-ROWS_PER_COLUMN = 16
+#: With fewer rows left for each column, or for each weight of several classes, a start would be far from the solution.
+ROWS_PER_COLUMN, ROWS_PER_WEIGHT = 16, 8
 
 
 def thinned(problem: Problem, rows_per_column: int = ROWS_PER_COLUMN) -> Problem | None:
     """The problem of every eighth row, at eight times the C; None where too few rows would be left."""
     rows, columns = problem.design.shape
     # With fewer than a million numbers the whole problem is solved in the time that a start would save.
-    if rows < THINNING * rows_per_column * (columns + 1) or rows * columns < 1 << 20:
+    least = max(rows_per_column, ROWS_PER_WEIGHT * problem.classes) * (columns + 1)
+    if rows < THINNING * least or rows * columns < 1 << 20:
         return None
     return problem.part(slice(None, None, THINNING)).with_C(problem.C * THINNING)

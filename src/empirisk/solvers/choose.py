@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from empirisk.problem import Problem
 from empirisk.settings import settings
-from empirisk.solvers.base import Solver
+from empirisk.solvers.base import EXPLICIT, JOINT, Solver
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.closed.factored import Factored
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
@@ -56,16 +56,6 @@ def sparse_weights(problem: Problem) -> bool:
     return not problem.penalty.smooth
 
 
-def joint(problem: Problem) -> bool:
-    """Whether the loss is one of all classes at once."""
-    return bool(problem.classes)
-
-
-def explicit(problem: Problem) -> bool:
-    """Whether there are columns."""
-    return not problem.design.implicit
-
-
 def factorable(problem: Problem) -> bool:
     """Whether an eigendecomposition is cheap; also where no other solver is left."""
     return problem.design.shape[0] <= FACTORABLE or bool(Decomposition().refusal(problem))
@@ -83,14 +73,14 @@ TABLE = (
     Row(ClosedForm, always, "squared loss without l1: a linear system"),
     Row(Envelope, steep, "curvature without bounds: Newton's method on envelopes of the loss"),
     Row(Newton, always, "smooth loss and penalty: Newton's method"),
-    Row(InteriorPoint, joint, "joint loss with corners: an interior-point method on all classes at once"),
+    Row(InteriorPoint, JOINT.holds, "joint loss with corners: an interior-point method on all classes at once"),
     Row(CoordinateDescent, sparse_weights, "smooth loss with l1: coordinate descent on a working set"),
     Row(Decomposition, always, "corners behind a kernel: decomposition of the dual into working sets"),
     Row(Factored, factorable, "a kernel that fits into memory: the machine on its factor"),
     Row(Envelope, long_with_corners, "corners, and many more rows than columns: Newton's method on rounded corners"),
     Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
     Row(Envelope, smooth, "a smooth loss that resisted: Newton's method on envelopes of the loss"),
-    Row(DualAscent, explicit, "corners with l2, many rows and columns: dual coordinate ascent"),
+    Row(DualAscent, EXPLICIT.holds, "corners with l2, many rows and columns: dual coordinate ascent"),
     Row(Proximal, always, "no special structure: a proximal method"),
 )
 

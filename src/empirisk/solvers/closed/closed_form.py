@@ -55,7 +55,9 @@ class ClosedForm(Solver):
             raise EmpiriskError(f"method={self.method!r} of ClosedForm must be 'auto', 'cholesky' or 'svd'.")
         if problem.design.implicit:
             return kernel_ridge(problem, watch)
-        if self.method != "svd" and not self._needs_minimum_norm(problem):
+        rows, columns = problem.design.shape
+        minimum_norm = problem.penalty.l2 == 0 and rows <= columns
+        if self.method != "svd" and not minimum_norm:
             point, unique = _factored(problem, watch)
             if self.method == "cholesky" or (unique and watch.proves(problem, point)):
                 return point
@@ -64,11 +66,6 @@ class ClosedForm(Solver):
         watch.proves(problem, point)
         watch(point, objective=problem.primal(point))
         return point
-
-    @staticmethod
-    def _needs_minimum_norm(problem: Problem) -> bool:
-        rows, columns = problem.design.shape
-        return problem.penalty.l2 == 0 and rows <= columns
 
 
 def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
@@ -175,7 +172,9 @@ def _system(problem: Problem, watch: Watch, kind: type[Gram]) -> Gram | None:
     design = cast(GramDesign, problem.design)
     ridge = problem.penalty.l2 / (2.0 * problem.scale)
     K = _matrix(design, kept)
-    if kind is SingleGram and not _single_will_do(K, ridge):
+    # K in doubles, and a factor in singles.
+    fits = 12 * len(K) ** 2 <= settings().memory
+    if kind is SingleGram and not (fits and single_suffices(K, np.ones(len(K)), float(ridge.min()))):
         return None
     kept["ridge"] = None  # until the factor is there
     if kind is FactoredGram:
@@ -195,11 +194,6 @@ def _matrix(design: GramDesign, kept: dict) -> Array:
     if "K" not in kept:
         kept["K"] = design.fresh_matrix() if before is None else before.restored()
     return kept["K"]
-
-
-def _single_will_do(K: Array, ridge: Array) -> bool:
-    # K in doubles, and a factor in singles.
-    return 12 * len(K) ** 2 <= settings().memory and single_suffices(K, np.ones(len(K)), float(ridge.min()))
 
 
 class _Latest:

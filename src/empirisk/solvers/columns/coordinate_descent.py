@@ -117,9 +117,10 @@ class Descent:
         return np.concatenate([steps.working.chosen for steps in self._sets])
 
     def run(self, problem: Problem, watch: Watch) -> Point:
-        """Minimise at the C of the problem until the watch says stop."""
-        self._ended = self._run(problem, watch)
-        self._mark()
+        """Minimise at the C of the problem until the watch says stop, and remember where the path is."""
+        self._ended, state = self._run(problem, watch), self._state
+        if not self._marks or self._marks[-1].l1 != state.l1:
+            self._marks = [*self._marks[-1:], Mark(state.l1, state.w.copy(), state.b, self._prices.values)]
         return self._ended
 
     def _run(self, problem: Problem, watch: Watch) -> Point:
@@ -205,12 +206,6 @@ class Descent:
             self._state.v, self._priced = self._state.u, False
         return last.prices + stretch * (last.prices - before.prices)
 
-    def _mark(self) -> None:
-        """Remember where the path is."""
-        state = self._state
-        if not self._marks or self._marks[-1].l1 != state.l1:
-            self._marks = [*self._marks[-1:], Mark(state.l1, state.w.copy(), state.b, self._prices.values)]
-
     def _descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
         """Work on the sets until the models promise less than the goal; True if the watch says stop."""
         state = self._state
@@ -276,7 +271,7 @@ class Iterate:
         self.w, self.b = start.w.astype(float), float(start.b)
         self._domain = [problem.weights * bound for bound in problem.loss.domain(problem.y)]
         self.f = self._predict()
-        self._take(self._loss_sum(self.f))
+        self.loss, self.u = self._loss_sum(self.f), self.slopes(self.f)
         self.v, self.curvatures = self.u, np.ones_like(self.u)
         self.penalise(problem)
 
@@ -306,10 +301,6 @@ class Iterate:
         self.l1, self.l2 = problem.penalty.l1 / problem.C, problem.penalty.l2 / problem.C
         self.value = self.penalty(self.w) + self.loss
 
-    def _take(self, loss: float) -> None:
-        self.loss = loss
-        self.u = self.slopes(self.f)
-
     def expect(self, v: Array) -> None:
         """Take the slopes of a model, as far as the loss has them."""
         self.v = np.clip(v, *self._domain)
@@ -322,7 +313,7 @@ class Iterate:
         value = self.penalty(moved) + loss
         if value <= ceiling:
             self.w, self.b, self.f, self.value = moved, b, f, value
-            self._take(loss)
+            self.loss, self.u = loss, self.slopes(f)
         return value
 
     def point(self) -> Point:

@@ -73,16 +73,12 @@ def crossover(problem: Problem, held: Held) -> Point | None:
 def _ridged(problem: Problem, held: Held, corner: Array, known: Array, imbalance: float):
     """w = -(known + corner'v) / l2 and corner w + b = targets, sum of v = -imbalance."""
     l2, size = problem.penalty.l2, len(held.rows)
-    matrix = np.zeros((size + 1, size + 1))
-    matrix[:size, :size] = -corner @ corner.T / l2
+    unknowns = size + problem.intercept
+    matrix = np.ones((unknowns, unknowns))
+    matrix[:size, :size], matrix[size:, size:] = -corner @ corner.T / l2, 0.0
     right = np.append(held.targets + corner @ known / l2, -imbalance)
-    if problem.intercept:
-        matrix[:size, size] = matrix[size, :size] = 1.0
-        solution = _symmetric(matrix, right)
-        v, b = solution[:size], float(solution[size])
-    else:
-        v, b = _symmetric(matrix[:size, :size], right[:size]), 0.0
-    return -(known + corner.T @ v) / l2, b, v
+    v, b = np.split(_symmetric(matrix, right[:unknowns]), [size])
+    return -(known + corner.T @ v) / l2, float(b.sum()), v
 
 
 def _straight(problem: Problem, held: Held, corner: Array, known: Array, imbalance: float):

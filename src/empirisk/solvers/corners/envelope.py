@@ -18,7 +18,7 @@ from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
 from empirisk.solvers.corners.kinks import spread_of
-from empirisk.solvers.corners.rounded_corners import SHARPER, STEPS_A_ROUND, RoundedCorners, rounded_start
+from empirisk.solvers.corners.rounded_corners import SHARPER, STEPS_A_ROUND, Rounded, RoundedCorners, rounded_start
 from empirisk.solvers.newton.course import line_search
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ class Move:
     promised: float
 
 
-class Envelopes:
+class Envelopes(Rounded):
     """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
 
     #: The gap at which a proof is tried, in units of tol, and the rounds without progress after which there is none.
@@ -55,9 +55,8 @@ class Envelopes:
     def __init__(self, problem: Problem, start: Point):
         # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
         self.level = 0.0 if problem.loss.margin_form or not problem.intercept else float(problem.origin().b)
-        self.problem = problem = replace(problem, y=problem.y - self.level) if self.level else problem
-        self.w, self.b = start.w.copy(), float(start.b) - self.level
-        self.f = problem.predict(Point(self.w, self.b))
+        problem = replace(problem, y=problem.y - self.level) if self.level else problem
+        super().__init__(problem, start.w, float(start.b) - self.level)
         # The step in which a loss falls to zero at its first slope, in the mean over the rows.
         slopes = problem.slopes(problem.predict(problem.origin()))
         steepness = float(slopes @ (slopes / problem.scale))
@@ -71,10 +70,6 @@ class Envelopes:
         self.led_to: Array | None = None
         self._least = -np.inf
         self._differentiate()
-
-    def point(self) -> Point:
-        """The current weights and dual point."""
-        return Point(self.w, self.b + self.level, self.u)
 
     def round(self, watch: Watch) -> bool:
         """Newton steps with one centre, until they gain less than the centre is worth."""
@@ -99,10 +94,6 @@ class Envelopes:
         # A rise of less than a ten-thousandth will not close a gap.
         return self.value > before + 1e-4 * self.problem.magnitude(self.primal)
 
-    def polished(self, point: Point, watch: Watch) -> Point:
-        """The point itself: there are no corners to solve for."""
-        return point
-
     def candidates(self) -> list[Point]:
         """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
 
@@ -111,23 +102,9 @@ class Envelopes:
         led = [] if self.led_to is None else [Point(self.w, self.b + self.level, self.led_to)]
         return [self.point(), *led]
 
-    def rounding(self) -> float:
-        """How far the envelope lies below the objective, which bounds the error of this round."""
-        return max(self.primal - self.value, 0.0)
-
     def estimate(self) -> float:
         """The relative gap that the point suggests."""
         return (self.rounding() + self.dual_error()) / self.problem.magnitude(self.primal)
-
-    def dual_error(self) -> float:
-        """What the dual point loses for not being stationary."""
-        l2, size = self.problem.penalty.l2, np.abs(self.gradient)
-        if l2 > 0:
-            lost = 0.5 * float(size @ size) / l2
-        else:
-            # With l1 the dual point must be scaled down until no correlation exceeds l1: the largest error counts.
-            lost = float(((size.max() if self.l1 else size) * np.abs(self.w)).sum())
-        return lost + abs(self.imbalance * self.b)
 
     def sharpen(self, tol: float) -> None:
         """Centre the envelopes at the slopes found, and bring them nearer to the loss, but not needlessly near.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status, verify
+from empirisk.certificate import Proof, Status
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import (
     CONVEX,
@@ -77,47 +77,40 @@ class InteriorPoint(Solver):
         while True:
             progress, point = iterate.progress(), iterate.point()
             if (progress[0] <= watch.tol or stalls) and proofs(point):
-                return self._polished(problem, iterate, watch, point)
+                return self._polished(iterate, watch, watch.proof(problem, point))
             # A step that takes less than a tenth off each measure does not count as progress.
             stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
             least = np.minimum(least, progress)
             if stalls >= PATIENCE:
                 watch.status = Status.STALLED
             if watch(point, objective=iterate.primal) or not iterate.advance():
-                return self._last_resort(problem, iterate, watch, proofs)
+                return self._last_resort(iterate, watch, proofs)
 
     @staticmethod
-    def _last_resort(problem: Problem, iterate: "Iterate", watch: Watch, proofs: Proofs) -> Point:
+    def _last_resort(iterate: "Iterate", watch: Watch, proofs: Proofs) -> Point:
         """Where the steps end for lack of digits, the exact solution of the corners may still be proven."""
-        stopped, last = watch.status or Status.STALLED, iterate.point()
-        exact = iterate.exact() if stopped == Status.STALLED else None
-        for candidate in (exact, last):
-            if stopped == Status.STALLED and candidate is not None and proofs(candidate):
+        watch.status, last = watch.status or Status.STALLED, iterate.point()
+        for candidate in (iterate.exact(), last) if watch.status == Status.STALLED else ():
+            if candidate is not None and proofs(candidate):
                 return candidate
-        watch.status = stopped
         return proofs.best(last)
 
     @staticmethod
-    def _polished(problem: Problem, iterate: "Iterate", watch: Watch, point: Point) -> Point:
+    def _polished(iterate: "Iterate", watch: Watch, best: Proof) -> Point:
         """The exact solution that the iterate points to, if it proves better; small problems get a few tries."""
-        exact = iterate.exact()
-        best, proof = point, watch.latest or verify(problem, point)
-        if exact is None and problem.classes:
-            return point
+        problem = best.problem
+        if problem.classes:  # the corners of all classes at once are not solved for
+            return best.point
         tries = TRIES if np.prod(problem.design.shape) <= SMALL else 1
         for _ in range(tries):
-            if exact is not None:
-                candidate = verify(problem, exact)
-                if candidate.gap < proof.gap:
-                    best, proof = exact, candidate
-            if proof.relative_gap <= EXACT or tries == 1 or not iterate.advance():
-                break
-            candidate, point = verify(problem, iterate.point()), iterate.point()
-            if candidate.gap < proof.gap:
-                best, proof = point, candidate
             exact = iterate.exact()
-        watch.record(gap=proof.gap)
-        return best
+            if exact is not None:
+                best = min(best, Proof(problem, exact), key=lambda proof: proof.certificate.gap)
+            if best.certificate.relative_gap <= EXACT or tries == 1 or not iterate.advance():
+                break
+            best = min(best, Proof(problem, iterate.point()), key=lambda proof: proof.certificate.gap)
+        watch.record(gap=best.certificate.gap)
+        return best.point
 
 
 class Iterate:
@@ -130,8 +123,8 @@ class Iterate:
         self.problem = problem
         self._begin(problem.origin())
         if self.scores.restarts and self._factored():
-            for kinks in self.kinks:
-                kinks.aim(0.0)
+            for pairs in self.pairs:
+                pairs.aim(0.0)
             _, dw, db = self._direction()
             if np.all(np.isfinite(dw)):
                 self._begin(Point(self.w + dw, self.b + db))
@@ -144,6 +137,7 @@ class Iterate:
         bound = np.full(self.w.shape, problem.penalty.l1)
         self.pulls = [Kinks(self.w, -bound, bound, self._weight_slack())] if problem.penalty.l1 else []
         self.kinks = [*self.scores.kinks, *self.pulls]
+        self.pairs = [pairs for kinks in self.kinks for pairs in kinks.pairs]
         self.primal = problem.origin_value
         self._differentiate()
 
@@ -176,7 +170,7 @@ class Iterate:
 
     def gap(self, t: float = 0.0) -> float:
         """The complementarity of all kinks, after going t along the step."""
-        return sum(kinks.gap_after(t) for kinks in self.kinks)
+        return sum(sum(pairs.gap_after(t) for pairs in kinks.pairs) for kinks in self.kinks)
 
     def _differentiate(self) -> None:
         """The residual of stationarity."""
@@ -203,13 +197,13 @@ class Iterate:
             if not self._factored():
                 return False
             mu = self._predicted_mu()
-            for kinks in self.kinks:
-                kinks.correct(mu)
+            for pairs in self.pairs:
+                pairs.correct(mu)
             direction = self._damped(mu, *self._centralised(mu, self._direction()))
             if direction[0] < SHORT:
                 # The second-order terms can spoil a direction; without them it leads downhill.
-                for kinks in self.kinks:
-                    kinks.aim(mu)
+                for pairs in self.pairs:
+                    pairs.aim(mu)
                 direction = self._damped(mu, *self._direction())
             return self._move(*direction)
 
@@ -224,26 +218,26 @@ class Iterate:
 
     def _predicted_mu(self) -> float:
         """Mehrotra's choice: the mean complementarity times the cube of what the predictor's step would leave of it."""
-        for kinks in self.kinks:
-            kinks.aim(0.0)
+        for pairs in self.pairs:
+            pairs.aim(0.0)
         t, *_ = self._direction()
         before, after = self.gap(), self.gap(t)
         left = min(1.0, max(after / (before + TINY), 0.0)) ** 3
         if self.scores.curved:
             # The residual of a loss that bends may fall slowly, and mu must not run ahead of it.
             left = max(left, min(1.0, 0.3 * self._missing() / (before + TINY)))
-        return left * before / sum(kinks.size for kinks in self.kinks)
+        return left * before / sum(pairs.slack.size for pairs in self.pairs)
 
     def _centralised(self, mu: float, direction: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
         """Correct the direction while that lengthens the step: a factor costs far more than another right-hand side."""
-        parts = [self.scores, *self.kinks]
+        parts = [self.scores, *self.pairs]
         costly = self.problem.classes or min(self.problem.design.shape) >= LARGE
         for _ in range(CORRECTORS if costly else 0):
             t = direction[0]
             plans = [vars(part).copy() for part in parts]
-            for kinks in self.kinks:
+            for pairs in self.pairs:
                 # Gondzio's aspiration: a tenth more than the step that the direction allows, and a little.
-                kinks.centralise(min(1.0, 1.1 * t + 0.1), mu)
+                pairs.centralise(min(1.0, 1.1 * t + 0.1), mu)
             corrected = self._direction()
             # A corrector that lengthens the step by less than a fifth of what it aspired to is not worth another.
             if corrected[0] < t + 0.02:
@@ -282,8 +276,8 @@ class Iterate:
     def _move(self, t: float, dw: Array, db: Array) -> bool:
         if not (t > SHORTEST and np.all(np.isfinite(dw))):
             return False
-        for kinks in self.kinks:
-            kinks.move(t)
+        for pairs in self.pairs:
+            pairs.move(t)
         self.w, self.b = self.w + t * dw, self.b + t * db
         self.f = self.problem.predict(Point(self.w, self.b))
         self.scores.absorb(self.f, t)

@@ -27,98 +27,109 @@ def spread_of(problem: Problem) -> float:
     return float(np.abs(problem.y - problem.origin().b).mean()) + 1e-8
 
 
+class Pairs:
+    """Multipliers and slacks, one of each per entry, that stay positive; on the central path their product is mu."""
+
+    def __init__(self, multiplier: Array, slack: Array):
+        self.multiplier, self.slack = multiplier, slack
+        self.target: Array | float = 0.0
+        self.step = self.slack_step = np.zeros(slack.shape)
+
+    def aim(self, mu: float) -> None:
+        """Aim at the product mu, without second-order terms."""
+        self.target = mu
+
+    def correct(self, mu: float) -> None:
+        """Aim at mu, corrected by the second-order terms of the step computed before (Mehrotra's corrector)."""
+        self.target = mu - self.slack_step * self.step
+
+    def centralise(self, t: float, mu: float) -> None:
+        """Aim also at bringing back the products that the step, gone t along, would throw far off mu.
+
+        Into [mu/10, 10 mu]; far above it, no more than 10 mu is taken off (Gondzio's corrector).
+        """
+        products = (self.slack + t * self.slack_step) * (self.multiplier + t * self.step)
+        self.target = self.target + np.maximum(np.clip(products, mu / 10, 10 * mu) - products, -10 * mu)
+
+    def direct(self, step: Array) -> float:
+        """Take the step of the multipliers, and return the longest t <= 1 that keeps everything positive."""
+        self.step = step
+        self.slack_step = (self.target - self.slack * step) / self.multiplier - self.slack
+        return min(longest(self.multiplier, self.step), longest(self.slack, self.slack_step))
+
+    def gap_after(self, t: float) -> float:
+        """The sum of the products, the duality gap of the pairs, after going t along the step."""
+        return float(np.vdot(self.slack + t * self.slack_step, self.multiplier + t * self.step))
+
+    def move(self, t: float) -> None:
+        """Go t along the step."""
+        self.multiplier, self.slack = self.multiplier + t * self.step, self.slack + t * self.slack_step
+
+
 class Kinks:
     """Kinks of one kind, one per entry:  max(left a, right a) = max of v a over left <= v <= right.
 
-    Kept are the distances v - left and right - v, because near a bound v itself has no digits left, and the slacks
-    p, q > 0 with a = q - p. They start in the middle of the slopes, with the given slack on both sides of a. On the
-    central path p (v - left) = q (right - v) = mu.
+    Kept are the distances v - left and right - v, because near a bound v itself has no digits left, each paired with
+    one of the slacks p, q > 0 with a = q - p. They start in the middle of the slopes, with the given slack on both
+    sides of a.
     """
 
     def __init__(self, a: Array, left: Array, right: Array, slack: Array | float):
-        self.left, self.right, self.size = left, right, 2 * a.size
-        self.below = self.above = 0.5 * (right - left)
-        self.p, self.q = np.maximum(-a, 0) + slack, np.maximum(a, 0) + slack
-        self.low: Array | float = 0.0
-        self.high: Array | float = 0.0
-        self.dv = self.dp = self.dq = np.zeros(a.shape)
+        self.left, self.right = left, right
+        middle = 0.5 * (right - left)
+        self.below, self.above = Pairs(middle, np.maximum(-a, 0) + slack), Pairs(middle, np.maximum(a, 0) + slack)
+        self.pairs = (self.below, self.above)
+
+    @property
+    def _nearer_left(self) -> NDArray[np.bool_]:
+        return self.below.multiplier < self.above.multiplier
 
     @property
     def v(self) -> Array:
         """The slope: between left and right."""
-        return np.where(self.below < self.above, self.left + self.below, self.right - self.above)
+        return np.where(self._nearer_left, self.left + self.below.multiplier, self.right - self.above.multiplier)
 
     @property
     def bound(self) -> Array:
         """The nearer of the two slopes."""
-        return np.where(self.below < self.above, self.left, self.right)
+        return np.where(self._nearer_left, self.left, self.right)
 
     def curvature(self) -> Array:
         """dv/da on the central path."""
-        return 1.0 / (self.q / self.above + self.p / self.below)
-
-    def aim(self, mu: float) -> None:
-        """Aim at complementarity mu, without second-order terms."""
-        self.low = self.high = mu
-
-    def correct(self, mu: float) -> None:
-        """Aim at mu, corrected by the second-order terms of the step computed before (Mehrotra's corrector)."""
-        self.low, self.high = mu - self.dp * self.dv, mu + self.dq * self.dv
-
-    def centralise(self, t: float, mu: float) -> None:
-        """Aim also at bringing back the products that the step, gone t along, would throw far off mu."""
-        below, above = self.below + t * self.dv, self.above - t * self.dv
-        self.low = self.low + recentred((self.p + t * self.dp) * below, mu)
-        self.high = self.high + recentred((self.q + t * self.dq) * above, mu)
+        return 1.0 / (self.above.slack / self.above.multiplier + self.below.slack / self.below.multiplier)
 
     def offset(self) -> Array:
         """h, such that dv = curvature (da + h) aims at the targets."""
-        return self.q - self.p + self.low / self.below - self.high / self.above
+        below, above = self.below, self.above
+        return above.slack - below.slack + below.target / below.multiplier - above.target / above.multiplier
 
     def direct(self, x: Array) -> float:
         """Compute the step for x = da + h, and return the longest t <= 1 that keeps everything positive."""
-        self.dv = self.curvature() * x
-        self.dp = (self.low - self.p * self.dv) / self.below - self.p
-        self.dq = (self.high + self.q * self.dv) / self.above - self.q
-        parts = ((self.below, self.dv), (self.above, -self.dv), (self.p, self.dp), (self.q, self.dq))
-        return min(longest(values, changes) for values, changes in parts)
-
-    def gap_after(self, t: float) -> float:
-        """The sum of p (v - left) + q (right - v), their duality gap, after going t along the step."""
-        below, above = self.below + t * self.dv, self.above - t * self.dv
-        return float(np.vdot(self.p + t * self.dp, below) + np.vdot(self.q + t * self.dq, above))
+        dv = self.curvature() * x
+        return min(self.below.direct(dv), self.above.direct(-dv))
 
     def barrier(self, t: float, mu: float) -> float:
         """right q - left p - mu (log p + log q), which the central path minimises, after going t along the step."""
-        p, q = self.p + t * self.dp, self.q + t * self.dq
+        p, q = (pairs.slack + t * pairs.slack_step for pairs in self.pairs)
         return float(np.sum(self.right * q - self.left * p) - mu * np.sum(np.log(p) + np.log(q)))
-
-    def move(self, t: float) -> None:
-        """Go t along the step."""
-        self.below, self.above = self.below + t * self.dv, self.above - t * self.dv
-        self.p, self.q = self.p + t * self.dp, self.q + t * self.dq
 
     def absorb(self, a: Array) -> None:
         """Take the position as it is, and let p or q grow by what rounding left of a - (q - p).
 
         So p and q never fall below the rounding of the predictions, and the curvatures stay in bounds.
         """
-        missing = a - (self.q - self.p)
-        self.p, self.q = self.p + np.maximum(-missing, 0), self.q + np.maximum(missing, 0)
+        missing = a - (self.above.slack - self.below.slack)
+        self.below.slack = self.below.slack + np.maximum(-missing, 0)
+        self.above.slack = self.above.slack + np.maximum(missing, 0)
 
     def inside(self) -> NDArray[np.bool_]:
         """Where v is strictly between its slopes while p and q vanish: the kink holds the position at its corner."""
-        size = self.p.mean() + self.q.mean() + TINY
-        reach = self.right - self.left
-        return (self.p / size < self.below / reach) & (self.q / size < self.above / reach)
+        size = self.below.slack.mean() + self.above.slack.mean() + TINY
+        below, above = (pairs.slack / size < pairs.multiplier / (self.right - self.left) for pairs in self.pairs)
+        return below & above
 
 
 def longest(values: Array, changes: Array) -> float:
     """The largest t <= 1 with values + t changes >= 0."""
     shrinking = changes < 0
     return min(1.0, float((values[shrinking] / -changes[shrinking]).min(initial=np.inf)))
-
-
-def recentred(products: Array, mu: float) -> Array:
-    """What brings products into [mu/10, 10 mu]; far above it, no more than 10 mu is taken off (Gondzio's corrector)."""
-    return np.maximum(np.clip(products, mu / 10, 10 * mu) - products, -10 * mu)

@@ -105,7 +105,52 @@ class Pull(NamedTuple):
         return float(self.w @ w) + self.b * b
 
 
-class RoundedCorners:
+class Rounded:
+    """Weights and predictions of a problem, beside the value and the gradient of its rounded form."""
+
+    #: What predictions are counted from.
+    level = 0.0
+    u: Array
+    gradient: Array
+    imbalance: float
+    value: float
+    primal: float
+
+    def __init__(self, problem: Problem, w: Array, b: float):
+        self.problem, self.w, self.b, self.f = problem, w.copy(), b, problem.predict(Point(w, b))
+
+    def candidates(self) -> list[Point]:
+        """The points to prove: that of the slopes."""
+        return [self.point()]
+
+    def point(self) -> Point:
+        """The current weights and dual point."""
+        return Point(self.w, self.b + self.level, self.u)
+
+    def rising(self) -> bool:
+        """The gap alone tells whether there is progress."""
+        return False
+
+    def polished(self, point: Point, watch: Watch) -> Point:
+        """The point itself: there are no corners to solve for."""
+        return point
+
+    def rounding(self) -> float:
+        """How far the rounded objective lies below the true one, which bounds the error of this round."""
+        return max(self.primal - self.value, 0.0)
+
+    def dual_error(self) -> float:
+        """What the dual point loses for not being stationary."""
+        penalty, size = self.problem.penalty, np.abs(self.gradient)
+        if penalty.l2 > 0:
+            lost = 0.5 * float(size @ size) / penalty.l2
+        else:
+            # With l1 the dual point must be scaled down until no correlation exceeds l1: the largest error counts.
+            lost = float(((size.max() if penalty.l1 else size) * np.abs(self.w)).sum())
+        return lost + abs(self.imbalance * self.b)
+
+
+class RoundedCorners(Rounded):
     """Weights, predictions and rounded kinks.
 
     Parameters
@@ -133,9 +178,8 @@ class RoundedCorners:
         centres: list[Array] | None = None,
         pull: Pull | None = None,
     ):
-        self.problem, self.tau, self.reach = problem, tau, REACH
-        self.w, self.b = start.w.copy(), float(start.b)
-        self.f = problem.predict(start)
+        super().__init__(problem, start.w, float(start.b))
+        self.tau, self.reach = tau, REACH
         self.pull = Pull(np.zeros(len(self.w)), 0.0) if pull is None else pull
         rows = len(self.f)
         sign, origin = (problem.y, 0.0) if problem.loss.margin_form else (1.0, problem.y)
@@ -151,10 +195,6 @@ class RoundedCorners:
         self.u, self.correlations = np.zeros(rows), self.pull.w.copy()
         self._differentiate()
 
-    def point(self) -> Point:
-        """The current weights and dual point."""
-        return Point(self.w, self.b, self.u)
-
     def round(self, watch: Watch) -> bool:
         """Newton steps at one sharpness; True if they found the minimum."""
         for _ in range(STEPS_A_ROUND):
@@ -163,14 +203,6 @@ class RoundedCorners:
                 return False
             if self.settled(watch.tol * self.problem.magnitude(self.primal)):
                 return True
-        return False
-
-    def candidates(self) -> list[Point]:
-        """The points to prove: that of the slopes."""
-        return [self.point()]
-
-    def rising(self) -> bool:
-        """The gap alone tells whether there is progress."""
         return False
 
     def polished(self, point: Point, watch: Watch) -> Point:
@@ -185,17 +217,6 @@ class RoundedCorners:
         # A tenth of the goal, or a hundredth of what is rounded off, is left to later rounds.
         return self.dual_error() <= 0.1 * max(goal, 0.1 * self.rounding())
 
-    def dual_error(self) -> float:
-        """What the dual point loses for not being stationary."""
-        residual = self.problem.penalty.l2 * self.w + self.correlations
-        l2 = self.problem.penalty.l2
-        lost = 0.5 * float(residual @ residual) / l2 if l2 > 0 else float(np.abs(residual) @ np.abs(self.w))
-        return lost + abs(self.imbalance * self.b)
-
-    def rounding(self) -> float:
-        """How far the rounded objective lies below the true one, which bounds the error of this round."""
-        return max(self.primal - self.value, 0.0)
-
     def _sweep(self, kernel: Callable, *arrays) -> list:
         def run(group: list[slice]):
             return kernel(*arrays, group[0].start, group[-1].stop)
@@ -208,8 +229,7 @@ class RoundedCorners:
         u, self.curvature = np.empty((2, len(self.f)))
         linear = self.pull.value(self.w, self.b)
 
-        def run(group: list[slice]) -> float:
-            rows = slice(group[0].start, group[-1].stop)
+        def run(rows: slice) -> float:
             y, f, sign, scale = problem.y[rows], self.f[rows], self.sign[rows], problem.scale[rows]
             value, slopes, bends = 0.0, u[rows], self.curvature[rows]
             slopes[:] = bends[:] = 0.0
@@ -226,10 +246,11 @@ class RoundedCorners:
                 bends += kink.bends[rows]
             return value
 
-        total = blocks.sum_over_rows(run, len(self.f), blocks.ENTRY_BYTES)
+        total = blocks.sum_of_rows(run, len(self.f))
         self.value = problem.penalty.value(self.w) + linear + total
         self.primal = problem.primal(Point(self.w, self.b), self.f) + linear
         self._correlate(u)
+        self.gradient = problem.penalty.l2 * self.w + self.correlations
         self.imbalance = float(u.sum()) + self.pull.b if problem.intercept else 0.0
 
     def _correlate(self, u: Array) -> None:
@@ -282,13 +303,12 @@ class RoundedCorners:
         l2 = problem.penalty.l2
         design = coarse(design, curvature, l2)
         system = normal_equations(design, curvature, np.full(len(self.w), l2), problem.intercept)
-        return system.step(-l2 * self.w - self.correlations, -self.imbalance)
+        return system.step(-self.gradient, -self.imbalance)
 
     def _move(self, dw: Array, db: float) -> float:
         """Go along a direction as far as the line search says, and tell which share of it that was."""
         df = self.problem.design.predict(dw, db)
-        gradient = self.problem.penalty.l2 * self.w + self.correlations
-        slope = float(gradient @ dw + self.imbalance * db)
+        slope = float(self.gradient @ dw + self.imbalance * db)
         t, _ = line_search(self._along(dw, db, df), self.value, slope)
         self.w, self.b = self.w + t * dw, self.b + t * db
         self.f = blocks.rowwise(lambda f, df: f + t * df, self.f, df)

@@ -7,7 +7,7 @@ from empirisk.linalg.coupled import Coupling, JointColumns, JointRows, joint_equ
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Problem
 from empirisk.settings import settings
-from empirisk.solvers.corners.kinks import Kinks, corners_of, longest, recentred
+from empirisk.solvers.corners.kinks import Kinks, Pairs, corners_of
 
 Array = NDArray[np.float64]
 #: Rows from which it pays to leave those out of the matrix that have less than this share of the mean curvature.
@@ -132,53 +132,30 @@ class SlackScores:
         self._own = problem.y.astype(int)[:, None]
         self._cost = problem.loss.cost(problem.y, problem.classes)
         heights = f + self._cost
-        self.slack = heights.max(axis=1, keepdims=True) - heights + 1.0
-        self.P = np.repeat(problem.scale[:, None] / problem.classes, problem.classes, axis=1)
-        self.size = self.P.size
-        self.target: Array | float = 0.0
-        self.dP = self.dslack = np.zeros_like(self.P)
+        P = np.repeat(problem.scale[:, None] / problem.classes, problem.classes, axis=1)
+        self._pairs = Pairs(P, heights.max(axis=1, keepdims=True) - heights + 1.0)
+        self.pairs = (self._pairs,)
 
     @property
     def u(self) -> Array:
         """P - s onehot, whose own entry is minus the sum of the others."""
-        u = self.P.copy()
+        u = self._pairs.multiplier.copy()
         np.put_along_axis(u, self._own, 0.0, axis=1)
         np.put_along_axis(u, self._own, -u.sum(axis=1, keepdims=True), axis=1)
         return u
 
     def equations(self, stiffness: Array) -> JointColumns | JointRows:
         """The equations with the curvature on the central path."""
-        coupling = Coupling(self.P / self.slack)
+        coupling = Coupling(self._pairs.multiplier / self._pairs.slack)
         return joint_equations(self._problem.design, coupling, stiffness, self._problem.intercept)
-
-    def aim(self, mu: float) -> None:
-        """Aim at complementarity mu, without second-order terms."""
-        self.target = mu
-
-    def correct(self, mu: float) -> None:
-        """Aim at mu, corrected by the second-order terms of the step computed before."""
-        self.target = mu - self.dP * self.dslack
-
-    def centralise(self, t: float, mu: float) -> None:
-        """Aim also at bringing back the products that the step, gone t along, would throw far off mu."""
-        self.target = self.target + recentred((self.P + t * self.dP) * (self.slack + t * self.dslack), mu)
 
     def offset(self) -> Array:
         """h, such that dP = S (df + h) aims at the target."""
-        return self.target / self.P - self.slack
+        return self._pairs.target / self._pairs.multiplier - self._pairs.slack
 
     def direct(self, change: Array) -> float:
         """Take dP, and return the longest t <= 1 that keeps multipliers and slacks positive."""
-        self.dP, self.dslack = change, (self.target - self.slack * change) / self.P - self.slack
-        return min(longest(self.P, self.dP), longest(self.slack, self.dslack))
-
-    def gap_after(self, t: float) -> float:
-        """The sum of P slack, the duality gap of these scores, after going t along the step."""
-        return float(np.vdot(self.P + t * self.dP, self.slack + t * self.dslack))
-
-    def move(self, t: float) -> None:
-        """Go t along the step."""
-        self.P, self.slack = self.P + t * self.dP, self.slack + t * self.dslack
+        return self._pairs.direct(change)
 
     def held(self) -> None:
         """Nothing: the corners of all classes at once are not solved for."""
@@ -186,7 +163,7 @@ class SlackScores:
     def absorb(self, f: Array, t: float) -> None:
         """Take the predictions as they are, and let slacks grow by what rounding left of xi - f - cost."""
         heights = f + self._cost
-        self.slack = (heights + self.slack).max(axis=1, keepdims=True) - heights
+        self._pairs.slack = (heights + self._pairs.slack).max(axis=1, keepdims=True) - heights
 
 
 Scores = CornerScores | SmoothScores | SlackScores

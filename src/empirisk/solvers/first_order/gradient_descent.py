@@ -1,7 +1,6 @@
 """Gradient descent, and the subgradient method where there are corners."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +87,7 @@ class GradientDescent(Solver):
                 if not moved:
                     watch.status = Status.STALLED
                     return best
-            moved = rule.move(line, steps + 1)
+            moved = rule.move(line, steps + 1) and line.steepness > 0
             if line.value <= lowest:
                 best, lowest = line.point(), line.value
             if watch(line.point(), objective=line.value):
@@ -106,7 +105,7 @@ class GradientDescent(Solver):
                 f"grow={self.grow!r} and shrink={self.shrink!r} of GradientDescent must be above 1 and inside (0, 1)."
             )
 
-    def _rule(self, line: "Line") -> "Rule":
+    def _rule(self, line: "Line") -> "Decreasing | Backtracking | Exact | BoldDriver":
         """The step rule, with its first step size."""
         problem = line.problem
         if self.rate is not None:
@@ -120,7 +119,7 @@ class GradientDescent(Solver):
                 return Decreasing(first, 1.0, max(1.0, 1.0 / (first * problem.penalty.l2)))
         if step == "fixed":
             return Decreasing(first if self.rate is not None else 1.0 / curvature(problem), 0.0)
-        rules: dict[str, Rule] = {
+        rules = {
             "backtracking": Backtracking(first, self.shrink),
             "exact": Exact(first),
             "decreasing": Decreasing(first, 1.0),
@@ -189,12 +188,7 @@ class Line:
         self.w, self.b, self.f = self.w - t * self.gradient, self.b - t * self.constant, self.f - t * self.slant
 
 
-class Rule(Protocol):
-    """How a step size is found: `move` takes a step, and tells whether there is any left to take."""
-
-    def move(self, line: Line, k: int) -> bool:
-        """Take step number k = 1, 2, ..."""
-        ...
+# How a step size is found: `move` takes step number k = 1, 2, ..., and tells whether there is any left to take.
 
 
 @dataclass
@@ -208,7 +202,7 @@ class Decreasing:
     def move(self, line: Line, k: int) -> bool:
         """Move by the step size of iteration k."""
         line.go(self.first * (1 + (k - 1) / self.delay) ** -self.power)
-        return bool(np.isfinite(line.value)) and line.steepness > 0
+        return bool(np.isfinite(line.value))
 
 
 @dataclass
@@ -229,7 +223,7 @@ class Backtracking:
             if self.t == 0:
                 return False
         line.go(self.t)
-        return line.steepness > 0
+        return True
 
 
 @dataclass
@@ -240,8 +234,6 @@ class Exact:
 
     def move(self, line: Line, k: int) -> bool:
         """Bracket the root of the derivative, and find it."""
-        if line.steepness == 0:
-            return False
         high = self.t
         while line.slope(high) < 0 and np.isfinite(high):
             high *= 2
@@ -271,4 +263,4 @@ class BoldDriver:
             self.t *= self.grow
         else:
             self.t *= self.shrink
-        return self.t > 0 and line.steepness > 0
+        return self.t > 0

@@ -4,7 +4,7 @@ Chambolle and Pock's steps for  min_x max_u  R(w) + <u, f(x)> - sum_i s_i loss*(
 adapt, averages, and restarts that also balance primal and dual, as in Google's PDLP.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ LOOK = 5
 ROUNDING = 1e-15
 
 
-@dataclass
-class Place:
+class Place(NamedTuple):
     """x with its predictions f, and u with its correlations g; sums and multiples of places are places."""
 
     x: Array
@@ -30,12 +29,7 @@ class Place:
 
     def plus(self, factor: float, other: "Place") -> "Place":
         """self + factor * other."""
-        return Place(
-            self.x + factor * other.x,
-            self.f + factor * other.f,
-            self.u + factor * other.u,
-            self.g + factor * other.g,
-        )
+        return Place(*(mine + factor * theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class PrimalDual:
@@ -134,10 +128,7 @@ class PrimalDual:
         """The current point, with its dual point."""
         return self.scaling.point(self.here.x, self.here.u)
 
+    @property
     def settled(self) -> bool:
         """Whether a restart has just happened, when the place is at its best."""
         return self.since == 0
-
-    def successor(self) -> "PrimalDual":
-        """The method itself."""
-        return self

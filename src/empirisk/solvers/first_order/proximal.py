@@ -1,5 +1,7 @@
 """Proximal methods: every convex loss with every penalty, by products with the design and proxes alone."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,7 +9,7 @@ from empirisk.certificate import Status
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, Solver, Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
-from empirisk.solvers.first_order.scaling import Progress, Scaling
+from empirisk.solvers.first_order.scaling import Scaling
 
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000
@@ -16,6 +18,10 @@ Array = NDArray[np.float64]
 FIRST_LOOK = 5
 #: A change of the objective below this share of it is rounding.
 ROUNDING = 1e-14
+#: Steps without progress that momentum may need to find its way again.
+PATIENCE = 300
+#: A step is shorter if its square is smaller by this much.
+SHORTER = 0.9
 #: A change above this share can be told from a difference of values.
 VISIBLE = 1e-6
 #: Attempts at a step, each up to ten times as steep as the last; the next step goes on where they end.
@@ -48,7 +54,9 @@ class Proximal(Solver):
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         best = problem.origin() if start is None else start
-        method, lowest, looked = self._method(problem, best), np.inf, FIRST_LOOK
+        scaling, bounded = Scaling(problem), problem.loss.curvature_bound < np.inf
+        method = ProximalGradient(scaling, best, self.accelerated) if bounded else PrimalDual(scaling, best)
+        lowest, looked = np.inf, FIRST_LOOK
         while True:
             method.step()
             point, steps = method.point(), watch.iterations
@@ -56,7 +64,7 @@ class Proximal(Solver):
                 best, lowest = point, method.objective
             near = method.unsettled <= 10 * watch.tol * problem.magnitude(method.objective)
             # A look at the gap costs several products: when it may succeed, and now and then in any case.
-            if method.stuck or steps >= 2 * looked or (near and method.settled() and steps >= 1.1 * looked):
+            if method.stuck or steps >= 2 * looked or (near and method.settled and steps >= 1.1 * looked):
                 looked = max(steps, FIRST_LOOK)
                 if watch.proves(problem, point):
                     return point
@@ -64,15 +72,9 @@ class Proximal(Solver):
                 watch.status = Status.STALLED
             if watch(point, objective=method.objective):
                 return best
-            if steps == HANDOVER and self.accelerated:
+            if steps == HANDOVER and bounded and self.accelerated:
                 watch.note(f"the primal-dual method after {HANDOVER} steps")
-                method = method.successor()
-
-    def _method(self, problem: Problem, start: Point) -> "ProximalGradient | PrimalDual":
-        scaling = Scaling(problem)
-        if problem.loss.curvature_bound < np.inf:
-            return ProximalGradient(scaling, start, self.accelerated)
-        return PrimalDual(scaling, start)
+                method = PrimalDual(scaling, replace(point, u=problem.slopes(problem.predict(point))))
 
 
 class ProximalGradient:
@@ -82,13 +84,18 @@ class ProximalGradient:
     again whenever it points uphill.
     """
 
+    #: Every point is as good a moment as any other to look at the gap.
+    settled = True
+
     def __init__(self, scaling: Scaling, start: Point, accelerated: bool):
         self.scaling, self.problem, self.accelerated = scaling, scaling.problem, accelerated
         self.x = scaling.pack(start)
         self.f = scaling.predict(self.x)
         self.objective = self._objective()
         self.steepness = float(self.problem.loss.curvature_bound)
-        self.progress, self.stuck = Progress(), False
+        self.steps = self.latest = 0
+        self.lowest = self.shortest = np.inf
+        self.stuck = False
         self._forget()
 
     def _forget(self) -> None:
@@ -111,14 +118,26 @@ class ProximalGradient:
         self.before, self.f_before, self.age = self.x, self.f, age
         self.x, self.f = x, f_next
         self.objective = self._objective()
-        self.progress.note(self.objective, ROUNDING * abs(self.objective), self.scaling.square(self.x - self.before))
-        self.stuck = rests or self.progress.over
+        self.stuck = rests or self._goes_nowhere()
         self.unsettled = self.scaling.unsettled(x, gradient)
         # Steps grow by a fiftieth while all goes well, and at once by 1 / 0.7 at a restart: both within what
         # backtracking takes back.
         self.steepness *= 0.7 if uphill else 0.98
         if uphill:
             self._forget()
+
+    def _goes_nowhere(self) -> bool:
+        """Whether neither objective nor steps have become smaller for `PATIENCE` steps, and as many as before.
+
+        Near the end the objective has no digits left to fall by, while the steps still shrink and the dual point gains.
+        """
+        self.steps += 1
+        length = self.scaling.square(self.x - self.before)
+        if self.objective < self.lowest - ROUNDING * abs(self.objective):
+            self.latest, self.lowest = self.steps, self.objective
+        if length < SHORTER * self.shortest:
+            self.latest, self.shortest = self.steps, length
+        return self.steps >= 2 * self.latest + PATIENCE
 
     def _descend(self, z: Array, f: Array, u: Array, gradient: Array) -> tuple[Array, Array]:
         """The step from z that its quadratic model allows, and the predictions there."""
@@ -142,13 +161,3 @@ class ProximalGradient:
     def point(self) -> Point:
         """The current point."""
         return self.scaling.point(self.x)
-
-    def settled(self) -> bool:
-        """Every point is as good a moment as any other to look at the gap."""
-        return True
-
-    def successor(self) -> "ProximalGradient | PrimalDual":
-        """What goes on from here where many steps were not enough: for FISTA, the primal-dual method."""
-        if not self.accelerated:
-            return self
-        return PrimalDual(self.scaling, self.scaling.point(self.x, self.problem.slopes(self.f)))

@@ -7,10 +7,6 @@ from empirisk.linalg.design import Design
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
-#: Steps without progress that momentum may need to find its way again.
-PATIENCE = 300
-#: A step is shorter if its square is smaller by this much.
-SHORTER = 0.9
 
 
 class Scaling:
@@ -82,35 +78,9 @@ class Scaling:
         return float(np.vdot(distances, np.abs(x[:-1])) + np.abs(gradient[-1] * x[-1]).sum())
 
 
-class Progress:
-    """Notices when neither the objective nor the steps become smaller: for `PATIENCE` steps, and as many as before.
-
-    Near the end the objective has no digits left to fall by, while the steps still shrink and the dual point gains.
-    """
-
-    def __init__(self) -> None:
-        self.steps = self.latest = 0
-        self.lowest = self.shortest = np.inf
-
-    def note(self, value: float, rounding: float, step: float) -> None:
-        """The objective and the squared length after one more step; a fall counts if it exceeds the rounding."""
-        self.steps += 1
-        if value < self.lowest - rounding:
-            self.latest, self.lowest = self.steps, value
-        if step < SHORTER * self.shortest:
-            self.latest, self.shortest = self.steps, step
-
-    @property
-    def over(self) -> bool:
-        """Whether there is no progress any more."""
-        return self.steps >= 2 * self.latest + PATIENCE
-
-
 def typical_step(problem: Problem) -> float:
     """Polyak's step at the best constant: the mean loss over the mean squared slope, 1 where there is no loss."""
-    b = np.asarray(problem.origin().b, dtype=float)
-    rows = len(problem.y)
-    f = np.tile(b, (rows, 1)) if problem.classes else np.full(rows, b)
+    f = problem.constant_predictions
     slopes = problem.loss.derivative(problem.y, f)
     squares = (slopes**2).sum(axis=1) if problem.classes else slopes**2
     loss, slope = problem.weights @ problem.loss.value(problem.y, f), problem.weights @ squares

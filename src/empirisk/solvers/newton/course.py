@@ -125,12 +125,13 @@ class Course:
         self.problem, self.watch = problem, watch
 
     def start(self, point: Point | None) -> Place:
-        """Where to begin."""
-        raise NotImplementedError
+        """The place at a point; at the origin without one, or if the objective overflows there."""
+        place = None if point is None else self.at(point)
+        return place if place is not None and np.isfinite(place.value) else self.at(self.problem.origin())
 
-    def worth(self, thin: Problem) -> bool:
-        """Whether a start on some of the rows is worth its time."""
-        return True
+    def at(self, point: Point) -> Place:
+        """The place at a point."""
+        raise NotImplementedError
 
     def learn_from(self, rough: "Course") -> None:
         """Take over what a course on some of the rows has found out."""
@@ -151,19 +152,15 @@ class Course:
         """The derivative of R along dw."""
         return float(np.vdot(self.problem.penalty.gradient(w), dw))
 
-    def value_along(self, place: Place, step: Direction, t: float) -> tuple[float, float]:
-        """The objective and its derivative at t along a direction."""
-        w, image, f = place.w + t * step.w, place.image + t * step.image, place.f + t * step.f
-        slope = self.penalty_slope(w, image, step.w) + float(np.vdot(self.problem.slopes(f), step.f))
-        return self.penalty(w, image) + self.problem.loss_sum(f), slope
-
     def searched(self, place: Place, step: Direction, there: Place | None = None) -> tuple[float, float]:
         """How far to go along a direction, and the objective there; its end may be known already."""
 
         def along(t: float) -> tuple[float, float]:
             if t == 1 and there is not None:
                 return there.value, float(np.vdot(there.gradient, step.w)) + there.constant * step.b
-            return self.value_along(place, step, t)
+            w, image, f = place.w + t * step.w, place.image + t * step.image, place.f + t * step.f
+            slope = self.penalty_slope(w, image, step.w) + float(np.vdot(self.problem.slopes(f), step.f))
+            return self.penalty(w, image) + self.problem.loss_sum(f), slope
 
         return line_search(along, place.value, -step.decrement)
 

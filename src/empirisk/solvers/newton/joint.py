@@ -1,5 +1,6 @@
 """Newton's method for the softmax of several classes, whose scores are coupled: steps of all classes at once."""
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -16,8 +17,6 @@ from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
 from empirisk.solvers.newton.kernel import FactoredSystem
 
 Array = NDArray[np.float64]
-#: Fewer rows than this for each weight, and every eighth of them would say too little.
-ROWS_PER_WEIGHT = 8
 #: Where tol is about that of rounding, steps are found to so many times its square: equal problems have equal weights.
 EXACT = 1e5
 #: The least curvature of a row in the preconditioner, as a share of the largest.
@@ -31,25 +30,12 @@ class Classes(Course):
     def _system(self) -> JointGradients:
         return JointGradients(self.problem.design, self.problem.penalty.l2, self.problem.intercept)
 
-    def worth(self, thin: Problem) -> bool:
-        """Whether every eighth row leaves enough of them for the weights."""
-        return len(thin.y) >= ROWS_PER_WEIGHT * int(np.prod(thin.width))
-
-    def start(self, point: Point | None) -> Place:
-        """The place at a point, or at the origin."""
-        point = self.problem.origin() if point is None else point
+    def at(self, point: Point) -> Place:
+        """The place at a point."""
         w, b = (part - part.mean(axis=-1, keepdims=True) for part in (point.w, np.asarray(point.b)))
-        image = self.image(w)
-        f = self.predictions(w, image) + b
+        products = self.problem.design.dot(w)
+        image, f = products if self.problem.design.implicit else w, products + b
         return Place(w, b, f, image, self.penalty(w, image) + self.problem.loss_sum(f))
-
-    def image(self, w: Array) -> Array:
-        """w, whose inner products need nothing else."""
-        return w
-
-    def predictions(self, w: Array, image: Array) -> Array:
-        """A w."""
-        return self.problem.design.dot(w)
 
     def moved(self, place: Place) -> Place:
         """As far along the step as the line search says; a full step leads to a dual point of its own."""
@@ -71,21 +57,12 @@ class Classes(Course):
         gradient = problem.penalty.gradient(place.w) + problem.design.tdot(u)
         constant = u.sum(axis=0)
         self._system.renew(coupling)
-        w, b = self._system.solve(-gradient, -constant, self._good(place.value), self.watch.must_stop)
-        return Direction(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
-
-    def _good(self, value: float) -> Good:
-        """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end."""
-        l2, value, tol = self.problem.penalty.l2, self.problem.magnitude(value), self.watch.tol
+        l2, value, tol = problem.penalty.l2, problem.magnitude(place.value), self.watch.tol
         # A tenth of the tolerance at most, less where it is fine.
         enough = tol * min(0.1, EXACT * tol) * value
-
-        def good(residual: Array, size: float, first: float) -> bool:
-            if not rough_enough(size, first, value) and size > enough:
-                return False
-            return not is_near(first, value) or l2 == 0 or 0.5 * float(np.vdot(residual, residual)) / l2 <= enough
-
-        return good
+        good = good_step(value, enough, lambda left: 0.5 * float(np.vdot(left, left)) / l2 if l2 else 0.0)
+        w, b = self._system.solve(-gradient, -constant, good, self.watch.must_stop)
+        return Direction(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
 
 
 class KernelClasses(KernelNorm, Classes):
@@ -98,14 +75,6 @@ class KernelClasses(KernelNorm, Classes):
         require(24 * rows**2, f"Newton's method on a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
         self.design = cast(GramDesign, problem.design)
         self._preconditioner = FactoredSystem(problem)
-
-    def image(self, w: Array) -> Array:
-        """K w."""
-        return self.problem.design.dot(w)
-
-    def predictions(self, w: Array, image: Array) -> Array:
-        """K w, which is known."""
-        return image
 
     def _direction(self, place: Place, u: Array, coupling: Coupling) -> Direction:
         problem = self.problem
@@ -126,12 +95,12 @@ class KernelClasses(KernelNorm, Classes):
         In the inner product of K: a residual r is written with its image, as (r, K r, constant), and a direction as
         (x, b), so that their product is that of (K r, constant) and (x, b).
         """
-        rows, problem = len(residual), self.problem
+        rows, problem, l2 = len(residual), self.problem, self.problem.penalty.l2
 
         def multiply(direction: Array) -> Array:
             x, b = direction[:-1], direction[-1]
             curved = coupling(self.design.dot(x) + b)
-            change = problem.penalty.l2 * x + curved
+            change = l2 * x + curved
             sums = curved.sum(axis=0) if problem.intercept else np.zeros_like(b)
             return np.vstack([change, self.design.dot(change), sums])
 
@@ -143,28 +112,28 @@ class KernelClasses(KernelNorm, Classes):
             multiply,
             condition,
             lambda packed, direction: float(np.vdot(packed[rows:], direction)),
-            lambda packed, size, first: self._precise(packed[:rows], packed[rows:-1], size, first, value),
+            # A tenth of the tolerance is left to the system.
+            good_step(
+                value,
+                0.1 * self.watch.tol * value,
+                lambda packed: 0.5 * float(np.vdot(packed[:rows], packed[rows:-1])) / l2,
+            ),
             self.watch.must_stop,
         )
         return solution[:-1], solution[-1]
 
-    def _precise(self, residual: Array, pushed: Array, size: float, first: float, value: float) -> bool:
-        """Whether the step is precise enough: roughly while far away, for the certificate near the end."""
-        # A tenth of the tolerance is left to the system.
-        enough = 0.1 * self.watch.tol * value
-        if not rough_enough(size, first, value) and size > enough:
+
+def good_step(value: float, enough: float, missing: Callable[[Array], float]) -> Good:
+    """When conjugate gradients may stop: early while far away, at the precision of the certificate near the end.
+
+    ``missing`` tells what a residual adds to the gap of the objective ``value``, of which ``enough`` may be left.
+    """
+
+    def good(residual: Array, size: float, first: float) -> bool:
+        # A tenth while far away, and in proportion to what is missing nearby: steps then converge quadratically.
+        if size > enough and not size <= 0.5 * min(0.2, first / value) * first:
             return False
-        left = 0.5 * float(np.vdot(residual, pushed)) / self.problem.penalty.l2
-        return not is_near(first, value) or left <= enough
+        # From a thousandth one Newton step reaches a millionth: this one may be the last.
+        return not first <= 1e-3 * value or missing(residual) <= enough
 
-
-def rough_enough(size: float, first: float, value: float) -> bool:
-    """Whether conjugate gradients, begun at a decrement ``first``, serve a step that is far from the last."""
-    # A tenth while far away, and in proportion to what is missing nearby: steps then converge quadratically.
-    return size <= 0.5 * min(0.2, first / value) * first
-
-
-def is_near(first: float, value: float) -> bool:
-    """Whether a decrement says that the step may be the last but one."""
-    # From a thousandth one Newton step reaches a millionth.
-    return first <= 1e-3 * value
+    return good

@@ -158,18 +158,6 @@ def kept_for(problem: Problem, watch: Watch) -> dict[str, Any]:
     return kept
 
 
-def system_for(problem: Problem, watch: Watch, direct: int) -> System:
-    """With a factor where two matrices fit the memory and are not too large; kept for problems of the same rows."""
-    rows = problem.design.shape[0]
-    kept = kept_for(problem, watch)
-    if "newton" not in kept:
-        # Three matrices of doubles: K, its scaled form and the factor.
-        small = rows <= direct and 24 * rows**2 <= settings().memory
-        kept["newton"] = FactoredSystem(problem) if small else NystromSystem(problem)
-    kept["newton"].begin(watch)
-    return kept["newton"]
-
-
 #: Curvatures above this, in units of the scale, would leave no digits for the others.
 STEEPEST = 1e12
 #: A factor is kept while each step promises at most this share of what the last one did.
@@ -182,18 +170,17 @@ class Samples(KernelNorm):
     def __init__(self, problem: Problem, watch: Watch, direct: int):
         super().__init__(problem, watch)
         self.design = cast(GramDesign, problem.design)
-        self._system = system_for(problem, watch, direct)
+        kept, rows = kept_for(problem, watch), problem.design.shape[0]
+        if "newton" not in kept:
+            # Three matrices of doubles: K, its scaled form and the factor.
+            small = rows <= direct and 24 * rows**2 <= settings().memory
+            kept["newton"] = FactoredSystem(problem) if small else NystromSystem(problem)
+        self._system: System = kept["newton"]
+        self._system.begin(watch)
         self._decrement = np.inf
 
-    def start(self, point: Point | None) -> Place:
-        """The place at a point; at the origin if the objective overflows there."""
-        if point is not None:
-            place = self._at(point)
-            if np.isfinite(place.value):
-                return place
-        return self._at(self.problem.origin())
-
-    def _at(self, point: Point) -> Place:
+    def at(self, point: Point) -> Place:
+        """The place at a point."""
         image = self.design.dot(point.w) if point.w.any() else np.zeros(len(point.w))
         f = image + float(point.b)
         value = self.penalty(point.w, image) + self.problem.loss_sum(f)

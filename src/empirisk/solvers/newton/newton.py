@@ -25,7 +25,7 @@ from empirisk.solvers.base import (
 )
 from empirisk.solvers.newton.course import Course, Direction, Place
 from empirisk.solvers.newton.joint import Classes, KernelClasses
-from empirisk.solvers.newton.kernel import NoProgress, Samples
+from empirisk.solvers.newton.kernel import KEEP, STEEPEST, NoProgress, Samples
 
 Array = NDArray[np.float64]
 System = ColumnForm | RowForm | ConjugateGradients
@@ -34,12 +34,10 @@ DIRECT = 4096
 #: What factoring takes for a row cubed, a step of conjugate gradients takes for so many entries: some 60 products of
 #: four nanoseconds an entry, against size^3 / 3 multiplications at five in a nanosecond. Fewer entries make no odds.
 PRODUCTS, FEW = 4000, 100_000
-#: A factor is kept while each step promises at most this share of what the last one did; an expensive one for longer.
-KEEP, KEEP_COSTLY = 0.01, 0.3
+#: As `KEEP`, for a factor that is expensive to make again.
+KEEP_COSTLY = 0.3
 #: Steps remembered for corrections.
 MEMORY = 10
-#: Curvatures above this, in units of the scale, would leave no digits for the others.
-STEEPEST = 1e12
 
 
 class Pair(NamedTuple):
@@ -72,14 +70,12 @@ class Hessian:
 
     def step(self, place: Place) -> tuple[Array, float, float]:
         """Newton's step from a place in w and in b, and its squared decrement."""
-        if self.factor is not None:
-            w, b, decrement = self._step(place)
-            if 0 < decrement <= self._keep * self._decrement:
-                self._decrement = decrement
-                return w, b, decrement
-        self._renew(place)
-        w, b, self._decrement = self._step(place)
-        return w, b, self._decrement
+        found = None if self.factor is None else self._step(place)
+        if found is None or not 0 < found[2] <= self._keep * self._decrement:
+            self._renew(place)
+            found = self._step(place)
+        self._decrement = found[2]
+        return found
 
     def learn(self, step: Array, change: Array) -> None:
         """Take in that the gradient in (w, b) changed by ``change`` along ``step``."""
@@ -158,7 +154,7 @@ class Newton(Solver):
     def _start(self, course: Course, start: Point | None) -> Place:
         """A given start; on long data that of every eighth row."""
         thin = None if start is not None or course.problem.design.implicit else thinned(course.problem)
-        if thin is None or not course.worth(thin):
+        if thin is None:
             return course.start(start)
         watch = course.watch
         loose = Watch(tol=ROUGH, max_iter=ROUGH_STEPS, deadline=watch.deadline, interrupted=watch.interrupted)
@@ -198,17 +194,9 @@ class Columns(Course):
         """Begin with the factor of another course, which was made of part of the rows."""
         self.hessian = Hessian(self.problem, cast("Columns", rough).hessian.factor)
 
-    def start(self, point: Point | None) -> Place:
-        """The place at a point; at the origin if the objective overflows there."""
-        if point is not None:
-            place = self._through(point.w, float(point.b))
-            if np.isfinite(place.value):
-                return place
-        origin = self.problem.origin()
-        return self._through(origin.w, float(origin.b))
-
-    def _through(self, w: Array, b: float) -> Place:
-        """The place at (w, b), with one pass over the data."""
+    def at(self, point: Point) -> Place:
+        """The place at a point, with one pass over the data."""
+        w, b = point.w, float(point.b)
         return self._with(w, b, *self.problem.through(w, b))
 
     def _with(self, w: Array, b: float, f: Array, u: Array, correlations: Array, loss_value: float) -> Place:
@@ -236,19 +224,14 @@ class Columns(Course):
     def moved(self, place: Place) -> Place:
         """As far along Newton's step as the line search says."""
         found = self._step(place)
-        change = (np.append(found.w - place.w, found.b - place.b), self._turned(place, found))
-        self.hessian.learn(*change)
+        turned = np.append(found.gradient - place.gradient, found.constant - place.constant)
+        self.hessian.learn(np.append(found.w - place.w, found.b - place.b), turned)
         return found
-
-    @staticmethod
-    def _turned(place: Place, found: Place) -> Array:
-        """The change of the gradient between two places."""
-        return np.append(found.gradient - place.gradient, found.constant - place.constant)
 
     def _step(self, place: Place) -> Place:
         problem = self.problem
         w, b, decrement = self.hessian.step(place)
-        there = self._through(place.w + w, place.b + b)
+        there = self.at(Point(place.w + w, place.b + b))
         step = Direction(w, b, blocks.rowwise(np.subtract, there.f, place.f), w, decrement)
         t, _ = self.searched(place, step, there)
         if t in (0, 1):

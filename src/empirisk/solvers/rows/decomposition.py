@@ -181,7 +181,7 @@ class Decomposition(Solver):
         run = Run(problem, watch, DualIterate(problem, source, max(2, min(size, source.room // SHARE_OF_ROOM)), start))
         while not run.ends(self.share):
             pass
-        return run.answer()
+        return run.proofs.best(run.state.point())
 
 
 class Run:
@@ -282,10 +282,6 @@ class Run:
         self.watch.note("restarted from an interior point")
         self.state = DualIterate(self.problem, self.state.source, self.state.size, start)
         self.refine()
-
-    def answer(self) -> Point:
-        """The best point that was proved, else the last one."""
-        return self.proofs.best(self.state.point())
 
 
 def _interior_start(problem: Problem, watch: Watch) -> Point | None:

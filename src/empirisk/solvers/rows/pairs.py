@@ -214,12 +214,12 @@ class DualIterate:
             self.u = balanced(self.u, self.low, self.high, -self.problem.tilt)
         products = self.problem.design.dot(self.weights())
         self._set_gradient(products)
-        f = products + self.b
-        problem, u = self.problem, self.u
-        terms = problem.scale * (
-            problem.loss.value(problem.y, f) + problem.loss.conjugate(problem.y, u / problem.scale)
-        )
-        return float(np.sum(terms - u * f))
+        return self._fenchel(self.problem.y, self.problem.scale, self.u, products + self.b)
+
+    def _fenchel(self, y: Array, scale: Array, u: Array, f: Array) -> float:
+        """The sum of the Fenchel-Young terms  s loss(f) + s loss*(u / s) - u f."""
+        loss = self.problem.loss
+        return float(np.sum(scale * (loss.value(y, f) + loss.conjugate(y, u / scale)) - u * f))
 
     def _set_gradient(self, products: Array) -> None:
         """Gradient, offsets and value from A w; with it the best intercept."""
@@ -277,8 +277,7 @@ class DualIterate:
             self._constants = (active, [values[active] for values in numbers])
         y, scale, c, bends = self._constants[1]
         u = self.u[active]
-        f = c + bends * u - self.G + self.b
-        return float(np.sum(scale * (problem.loss.value(y, f) + problem.loss.conjugate(y, u / scale)) - u * f))
+        return self._fenchel(y, scale, u, c + bends * u - self.G + self.b)
 
     # --- a round ----------------------------------------------------------------------------------------------------
 
@@ -290,7 +289,7 @@ class DualIterate:
         slots = self.source.fetch(samples)
         local = self._local(places, samples, slots, fresh)
         before, old = local.G.copy(), local.u.copy()
-        flat = FLAT * self.source.precision
+        flat = FLAT * float(np.finfo(self.source.rows.dtype).eps)
         _, steps = solve_pairs(local, self.tube, flat, max(share * violation, 0.0), limit)
         count = len(places)
         moved = (local.u - old)[:count]
@@ -312,16 +311,12 @@ class DualIterate:
         self._fill_square(Q, places, samples, slots, fresh)
         diagonal = Q.diagonal().astype(np.float64)
 
-        def padded(values: Array, last: float) -> Array:
-            return values if total == count else np.append(values, last)
-
-        u, low, high = (
-            padded(self.u[samples], 0.0),
-            padded(self.low[samples], -np.inf),
-            padded(self.high[samples], np.inf),
-        )
-        G, lift, drop = padded(self.G[places], 0.0), padded(self.lift[places], 0.0), padded(self.drop[places], 0.0)
-        return Local(Q, diagonal, u, low, high, G, lift, drop, np.empty(total, dtype=np.float32))
+        numbers = [values[samples] for values in (self.u, self.low, self.high)]
+        numbers += [values[places] for values in (self.G, self.lift, self.drop)]
+        if total > count:
+            free = (0.0, -np.inf, np.inf, 0.0, 0.0, 0.0)
+            numbers = [np.append(values, last) for values, last in zip(numbers, free, strict=True)]
+        return Local(Q, diagonal, *numbers, gains=np.empty(total, dtype=np.float32))
 
     def _fill_square(self, Q: NDArray, places: Indices, samples: Indices, slots: Indices, fresh: int) -> None:
         """Q among the working set, of which the first are new; what was there in the last round is copied from it."""
@@ -351,14 +346,10 @@ class DualIterate:
         lifted = _smallest(cost, others & (cost < down), fresh // 2)
         others[lifted] = False
         dropped = _smallest(-gain, others & (gain > up), fresh - fresh // 2)
-        free = self.free()[self.working]
+        free = ((self.lift < FAR) & (self.drop > -FAR))[self.working]
         old = np.concatenate([self.working[free], self.working[~free]])[: self.size - len(lifted) - len(dropped)]
         self.working = np.concatenate([lifted, dropped, old])
         return len(lifted) + len(dropped), down - up
-
-    def free(self) -> NDArray[np.bool_]:
-        """Which active samples may move up and down."""
-        return (self.lift < FAR) & (self.drop > -FAR)
 
     def shrink(self) -> None:
         """Set samples aside that rest at a bound and are in no violating pair, if they are many."""

@@ -36,19 +36,11 @@ class KeptMatrix:
 
     #: Leaving columns out of a matrix that is there would cost more than it saves.
     narrows = False
+    #: The rows that fit at once: more than there ever are.
+    room = 1 << 30
 
     def __init__(self, matrix: NDArray):
         self.rows = matrix
-
-    @property
-    def precision(self) -> float:
-        """The rounding of an entry, relative to the diagonal."""
-        return float(np.finfo(self.rows.dtype).eps)
-
-    @property
-    def room(self) -> int:
-        """The rows that fit at once: more than there ever are."""
-        return 1 << 30
 
     def fetch(self, wanted: NDArray) -> NDArray:
         """The places of the wanted samples' rows in ``rows``."""
@@ -86,17 +78,12 @@ class RowCache:
         self._packed = design.packed
         count = design.shape[0]
         probe = np.asarray(design.block(np.arange(1), np.arange(1)))
-        self.dtype = probe.dtype if probe.dtype == np.float32 else np.dtype(np.float64)
-        room = min(int(SHARE * settings().memory), MOST_BYTES) // self.dtype.itemsize
-        self._flat = np.empty(min(max(room, least * count), count * count), dtype=self.dtype)
+        dtype = probe.dtype if probe.dtype == np.float32 else np.dtype(np.float64)
+        room = min(int(SHARE * settings().memory), MOST_BYTES) // dtype.itemsize
+        self._flat = np.empty(min(max(room, least * count), count * count), dtype)
         self._slot = np.full(count, -1)
         self.columns = np.arange(0)
         self.cover(np.arange(count))
-
-    @property
-    def precision(self) -> float:
-        """The rounding of an entry, relative to the diagonal."""
-        return float(np.finfo(self.dtype).eps)
 
     def cover(self, columns: NDArray) -> None:
         """Make rows over these samples from now on; rows over others are lost."""

@@ -85,15 +85,9 @@ class Perceptron(Solver):
                 return point
             if watch(point, objective=objective):
                 if left.any():
-                    watch.objection = (
-                        f"not separable in {watch.iterations} epochs: {_rows(problem, left)} mistakes left"
-                    )
+                    rows = len(np.unique(problem.places[left]))  # a heavy row is visited several times
+                    watch.objection = f"not separable in {watch.iterations} epochs: {rows} mistakes left"
                 return best
-
-
-def _rows(problem: Problem, chosen: NDArray[np.bool_]) -> int:
-    """How many rows of the user's data the chosen samples stand for: a heavy row is visited several times."""
-    return len(np.unique(np.flatnonzero(chosen) if problem.rows is None else problem.rows[chosen]))
 
 
 def _amounts(problem: Problem, rate: float) -> Array:

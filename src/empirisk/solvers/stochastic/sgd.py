@@ -129,21 +129,14 @@ class SGD(Batches):
 
     def check(self) -> None:
         super().check()
-        if self.schedule not in ("auto", *SCHEDULES):
-            known = ["auto", *SCHEDULES]
+        known = ["auto", *SCHEDULES]
+        if self.schedule not in known:
             raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {known}.")
         if self.adapt not in ADAPTATIONS:
             raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
 
     def training(self, problem: Problem, start: Point | None) -> "Training":
         return Training(problem, self, problem.origin() if start is None else start)
-
-    @property
-    def falling(self) -> str:
-        """The schedule that "auto" stands for."""
-        if self.schedule != "auto":
-            return self.schedule
-        return "constant" if self.adapt == "adagrad" else "inverse_root"
 
 
 class Training:
@@ -155,10 +148,10 @@ class Training:
         self.rows = compiled_rows(problem.design)
         total, penalty = float(problem.scale.sum()), problem.penalty
         self.relative = problem.scale * (len(problem.y) / total)
-        self.schedule, self.adaptation = SCHEDULES[solver.falling], ADAPTATIONS[solver.adapt]
-        rate = solver.rate
-        if rate is None:
-            rate = self.adaptation.rate or usual_rate(problem, self.batch)
+        usual = "constant" if solver.adapt == "adagrad" else "inverse_root"
+        self.schedule = SCHEDULES[usual if solver.schedule == "auto" else solver.schedule]
+        self.adaptation = ADAPTATIONS[solver.adapt]
+        rate = solver.rate or self.adaptation.rate or usual_rate(problem, self.batch)
         self.pace = Pace(float(rate), -(-len(problem.y) // self.batch), penalty.l2 / total)
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
