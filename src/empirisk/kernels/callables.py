@@ -10,7 +10,8 @@ from scipy import sparse
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel, text
 from empirisk.kernels.items import Objects, as_matrix, is_table, size, take
-from empirisk.kernels.tiles import dtype_of, mirror, result
+from empirisk.kernels.tiles import dtype_of, result
+from empirisk.linalg.tiled import mirror
 
 FORMS = ("auto", "pairs", "blocks")
 #: What a function of two items may raise when it is given blocks.

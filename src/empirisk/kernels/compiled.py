@@ -5,14 +5,14 @@ number of threads; products go to BLAS, which is kept to one thread.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from empirisk.kernels.tiles import result
+from empirisk.kernels.tiles import SIDE, result
 from empirisk.linalg.compiled import inner_with, multiply, plain_loop
 from empirisk.linalg.threads import in_threads, workers
 
@@ -20,25 +20,12 @@ Array = NDArray[np.float64]
 
 #: Formulas of kernels, as compiled loops know them.
 EXPONENTIAL, DISTANCE, POLYNOMIAL = range(3)
-#: Rows and columns of a tile, which stays in the second cache between the product and the formula.
-SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
 #: Entries that a call makes at most, some hundredths of a second: between calls the threads look at the flag.
 ENTRIES = 1 << 21
 #: Entries that a call makes at least: fewer, and threads wait for Python's lock longer than they work.
 LEAST = 1 << 18
 #: Calls for each thread, so that none waits long for the last one.
 CALLS = 2
-
-
-class Work(NamedTuple):
-    """The arrays that the loops take, of one kind each: contiguous, writeable, and of one precision."""
-
-    left: NDArray
-    right: NDArray
-    A: NDArray
-    B: NDArray
-    own: Array
-    others: Array
 
 
 @dataclass(frozen=True)
@@ -76,56 +63,42 @@ class Formula:
     def block(self, out: NDArray | None, symmetric: bool) -> NDArray:
         """k(a_i, b_j); a symmetric block is computed once. ``out`` is overwritten."""
         out = result(len(self.left), len(self.right), self.dtype, out)
-        work = self._work()
-        left = work.left
-        fits = out.dtype == left.dtype and out.flags.c_contiguous
-        entries = out if fits else np.empty(out.shape, left.dtype)
-        rule, side = self._rule(symmetric), SIDE[left.dtype]
-        none = np.empty((0, 0))
-
-        def run(tiles: NDArray) -> None:
-            walk(tiles, side, rule, work, np.empty(side * side, left.dtype), entries, none, none)
-
-        in_threads(run, shares(tiles_of(out.shape, side, symmetric), side * side))
+        fits = out.dtype == self._kind and out.flags.c_contiguous
+        entries, none = out if fits else np.empty(out.shape, self._kind), np.empty((0, 0))
+        tiles, side = tiles_of(out.shape, SIDE[self._kind], symmetric), SIDE[self._kind]
+        self._walk(shares(tiles, side * side), symmetric, entries, none, none)
         if not fits:
             out[...] = entries
         return out
 
     def sums(self, coefficients: Array) -> Array:
         """sum_j k(a_i, b_j) c_j for every i and every column of c."""
-        work = self._work()
-        left, right = work.left, work.right
-        rule, side = self._rule(symmetric=False), SIDE[left.dtype]
-        by_sum, found = np.array(coefficients.T, order="C"), np.zeros((coefficients.shape[1], len(left)))
-        tiles, none = tiles_of((len(left), len(right)), side, symmetric=False), np.empty((0, 0), left.dtype)
-        columns = -(-len(right) // side)
-
-        def run(starts: NDArray) -> None:
-            # All tiles of a row of tiles, in order: each sum is that of one thread.
-            walk(
-                tiles[starts[0] * columns : (starts[-1] + 1) * columns],
-                side,
-                rule,
-                work,
-                np.empty(side * side, left.dtype),
-                none,
-                by_sum,
-                found,
-            )
-
-        in_threads(run, shares(np.arange(len(tiles) // max(columns, 1)), side * len(right)))
+        rows, columns, side = len(self.left), len(self.right), SIDE[self._kind]
+        by_sum, found = np.array(coefficients.T, order="C"), np.zeros((coefficients.shape[1], rows))
+        # All tiles of a row of tiles, in order: each sum is that of one thread.
+        tiles = tiles_of((rows, columns), side, symmetric=False).reshape(-(-rows // side), -1, 2)
+        self._walk(shares(tiles, side * columns), False, np.empty((0, 0), self._kind), by_sum, found)
         return found.T
 
-    def _work(self) -> Work:
-        kind = np.result_type(self.left, self.right)
-        points = (self.left[:0], self.right[:0]) if self.points is None or self.floor == np.inf else self.points
-        left, right, A, B = (np.require(array, kind, ("C", "W")) for array in (self.left, self.right, *points))
-        own, others = (np.require(norms, np.float64, ("C", "W")) for norms in self.norms)
-        return Work(left, right, A, B, own, others)
+    @property
+    def _kind(self) -> np.dtype:
+        """The precision of the products."""
+        return np.result_type(self.left, self.right)
 
-    def _rule(self, symmetric: bool) -> Array:
+    def _walk(self, parts: list[NDArray], symmetric: bool, out: NDArray, coefficients: Array, sums: Array) -> None:
+        """Parts of the tiles in threads. What compiled loops get is contiguous, writeable and of one precision."""
+        points = (self.left[:0], self.right[:0]) if self.points is None or self.floor == np.inf else self.points
+        arrays = (np.require(array, self._kind, ("C", "W")) for array in (self.left, self.right, *points))
+        work = (*arrays, *(np.require(norms, np.float64, ("C", "W")) for norms in self.norms))
         numbers = (self.form, self.scale, self.factor, self.exponential, self.degree, self.constant)
-        return np.array([*numbers, self.floor, self.bound, self.share, symmetric], dtype=np.float64)
+        rule = np.array([*numbers, self.floor, self.bound, self.share, symmetric], dtype=np.float64)
+        side = SIDE[self._kind]
+
+        def run(tiles: NDArray) -> None:
+            memory = np.empty(side * side, self._kind)
+            walk(tiles.reshape(-1, 2), side, rule, work, memory, out, coefficients, sums)
+
+        in_threads(run, parts)
 
 
 def tiles_of(shape: tuple[int, ...], side: int, symmetric: bool) -> NDArray[np.int64]:
@@ -158,21 +131,6 @@ def _of_bits(typing_context, bits):
     return number(bits), code
 
 
-def _taylor(degree: int, kind: type) -> tuple:
-    """1/degree!, ..., 1/1!, 1/0!: on |r| <= log(2)/2 the next term is below the rounding."""
-    return tuple(kind(1 / float(np.prod(np.arange(1.0, k + 1)))) for k in range(degree, -1, -1))
-
-
-TERMS32, TERMS64 = _taylor(7, np.float32), _taylor(13, np.float64)  # the degrees at which that is so
-# The logarithm of 2 in two parts, of which the first times any exponent is exact (Cody and Waite).
-HIGH32, LOW32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
-HIGH64, LOW64 = 6.93145751953125e-1, 1.42860682030941723212e-6  # of double precision
-ROUND32, ROUND64 = np.float32(1 / np.log(2)), 1 / np.log(2)  # times these, and rounded: the exponent of 2
-HALF32, ZERO32 = np.float32(0.5), np.float32(0.0)  # 0.5 and 0.0 alone would make float64 of all
-# Below these numbers the exponential is taken for zero: it has no full digits left.
-LEAST32, LEAST64 = np.float32(-87.0), -708.0
-
-
 def exponential(line):
     """exp(min(x, 0)) of a line in place; written out, because the processor then does several at a time."""
     raise NotImplementedError
@@ -180,37 +138,35 @@ def exponential(line):
 
 @overload(exponential, jit_options={"fastmath": {"nnan", "ninf", "nsz", "contract"}})
 def _exponential(line):
-    if line.dtype == types.float32:
+    single = line.dtype == types.float32
+    # Of a precision's own kind are all numbers: a plain 0.5 or 0.0 would make float64 of all.
+    number, whole = (np.float32, np.int32) if single else (np.float64, np.int64)
+    half, zero = number(0.5), number(0.0)
+    # Below this number the exponential is taken for zero: it has no full digits left.
+    least = number(-87.0 if single else -708.0)
+    # The logarithm of 2 in two parts, of which the first times any exponent is exact (Cody and Waite).
+    high = number(0.693359375 if single else 6.93145751953125e-1)
+    low = number(-2.12194440e-4 if single else 1.42860682030941723212e-6)
+    # Times this, and rounded: the exponent k of 2, which, so much higher, stands above the bits of the fraction.
+    to_exponent = number(1 / np.log(2))
+    offset, fraction = (whole(127), whole(23)) if single else (whole(1023), whole(52))
+    # 1/degree!, ..., 1/1!, 1/0!: on |r| <= log(2)/2 the next term is below the rounding at these degrees.
+    degrees = range(7 if single else 13, -1, -1)
+    terms = tuple(number(1 / float(np.prod(np.arange(1.0, degree + 1)))) for degree in degrees)
 
-        def single(line):
-            for j in range(len(line)):
-                x = line[j] if line[j] < ZERO32 else ZERO32
-                inside = x if x > LEAST32 else LEAST32
-                k = np.floor(inside * ROUND32 + HALF32)
-                r = (inside - k * HIGH32) - k * LOW32
-                total = TERMS32[0]
-                for term in TERMS32[1:]:
-                    total = total * r + term
-                # 2^k: the exponent, 127 more than k, stands above the 23 bits of the fraction.
-                bits = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))
-                value = total * _of_bits(bits)  # type: ignore[call-arg]
-                line[j] = value if x >= LEAST32 else ZERO32
-
-        return single
-
-    def double(line):
+    def code(line):
         for j in range(len(line)):
-            x = line[j] if line[j] < 0 else 0.0
-            inside = x if x > LEAST64 else LEAST64
-            k = np.floor(inside * ROUND64 + 0.5)
-            r = (inside - k * HIGH64) - k * LOW64
-            total = TERMS64[0]
-            for term in TERMS64[1:]:
+            x = line[j] if line[j] < zero else zero
+            inside = x if x > least else least
+            k = np.floor(inside * to_exponent + half)
+            r = (inside - k * high) - k * low
+            total = terms[0]
+            for term in terms[1:]:
                 total = total * r + term
-            value = total * _of_bits((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]  # as above, 52 bits
-            line[j] = value if x >= LEAST64 else 0.0
+            value = total * _of_bits(whole((whole(k) + offset) << fraction))  # type: ignore[call-arg]
+            line[j] = value if x >= least else zero
 
-    return double
+    return code
 
 
 # Sums over a tile may be reordered, which lets the processor add several entries at a time.

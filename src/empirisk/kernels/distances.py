@@ -80,7 +80,7 @@ class Exponents:
         self.symmetric, self.scale, self.dtype = B is None, scale, tiles.dtype_of(A)
         B = A if B is None else B
         tiles.require_same_columns(A, B)
-        self.thin = all(sparse.issparse(part) and tiles.density(part) < tiles.DENSE_ENOUGH for part in (A, B))
+        self.thin = tiles.thin(A, B)
         if self.thin:
             self.A, self.B = A, B
             left = scale * tiles.squared_norms(A)

@@ -12,9 +12,10 @@ from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Composed
 from empirisk.kernels.base import Kernel, require_positive
 from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, take
-from empirisk.kernels.tiles import by_rows, dtype_of, mirror, require_same_columns, result
+from empirisk.kernels.tiles import by_rows, dtype_of, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
 from empirisk.kernels.wrappers import Cosine
+from empirisk.linalg.tiled import mirror
 
 RANGE = 700.0  # exp of more is no number any more
 POINTS = 4096  # on each side of a block of points

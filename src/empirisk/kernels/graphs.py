@@ -16,9 +16,10 @@ from empirisk.kernels.base import require_positive, require_whole
 from empirisk.kernels.counts import CountKernel, digest
 from empirisk.kernels.graph_arrays import Network, read_all, weights_of
 from empirisk.kernels.items import Objects, as_objects
-from empirisk.kernels.tiles import by_rows, mirror
+from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
+from empirisk.linalg.tiled import mirror
 from empirisk.settings import require
 
 

@@ -10,7 +10,8 @@ from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import FEW_DIGITS, check, refuse
 from empirisk.kernels.items import as_matrix
-from empirisk.kernels.tiles import result, slices
+from empirisk.kernels.tiles import result
+from empirisk.linalg.blocks import slices
 
 WHOLE = 2000  # rows whose eigenvalues take about a second; of more, half as many are looked at
 ROWS = 256  # compared with their columns at a time, from the cache

@@ -1,6 +1,5 @@
 """Blocks of kernels tile by tile: a matrix product, then the formula while the tile is in the cache."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,22 +8,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
+from empirisk.linalg.tiled import mirror
 from empirisk.settings import require
 
-TILE_BYTES = 1 << 20  # a tile stays in the second cache between the product and the formula
+#: Rows and columns of a tile, which stays in the second cache between the product and the formula.
+SIDE = {np.dtype(np.float32): 512, np.dtype(np.float64): 256}
 ROWS = 256  # a slice for one thread, the same for any number of them
-STRIP = 32  # rows of a transposed copy: they stay in the first cache
-_local = threading.local()
 DENSE_ENOUGH = 0.02  # above this share of non-zeros a dense product is faster than a sparse one
 
 Finish = Callable[[slice, slice, NDArray], None]
-
-
-def slices(length: int, step: int, begin: int = 0) -> list[slice]:
-    """Slices of one step that cover a length from its begin on."""
-    return [slice(start, min(start + step, length)) for start in range(begin, length, step)]
 
 
 def result(rows: int, columns: int, dtype: Any, out: NDArray | None) -> NDArray:
@@ -37,48 +32,6 @@ def result(rows: int, columns: int, dtype: Any, out: NDArray | None) -> NDArray:
         "take fewer rows at a time, or approximate the kernel with maps.Nystrom",
     )
     return np.empty((rows, columns), dtype)
-
-
-def fill(out: NDArray, formula: Finish, symmetric: bool, direct: bool = False) -> NDArray:
-    """Run formula(rows, columns, tile) over all tiles in threads; a symmetric block is computed once.
-
-    The tiles depend on the shape alone, so the bits do not depend on the number of threads. A tile is a compact array
-    of its own, which compiled loops need, or with ``direct`` a view of the result.
-    """
-    step = 512 if out.dtype == np.float32 else 256  # rows and columns of a tile of at most TILE_BYTES
-    rows, columns = slices(len(out), step), slices(out.shape[1], step)
-    tiles = [(a, b) for i, a in enumerate(rows) for b in (columns[i:] if symmetric else columns)]
-
-    def run(tile: tuple[slice, slice]) -> None:
-        a, b = tile
-        work = out[a, b] if direct else workspace((a.stop - a.start, b.stop - b.start), out.dtype)
-        formula(a, b, work)
-        if symmetric and a == b:
-            mirror(work)
-        elif symmetric:
-            for some in slices(len(work), STRIP):
-                out[b, a][:, some] = work[some].T
-        if not direct:
-            out[a, b] = work
-
-    in_threads(run, tiles)
-    return out
-
-
-def workspace(shape: tuple[int, int], dtype: Any) -> NDArray:
-    """An array of one tile, the same memory for every tile of a thread: fresh memory costs more than the product."""
-    if not hasattr(_local, "memory"):
-        _local.memory = np.empty(TILE_BYTES, np.uint8)
-    count = shape[0] * shape[1]
-    return _local.memory[: count * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
-
-
-def mirror(block: NDArray) -> None:
-    """Copy the upper triangle to the lower one."""
-    for rows in slices(len(block), STRIP):
-        block[rows.stop :, rows] = block[rows, rows.stop :].T
-        upper = np.triu(block[rows, rows])
-        block[rows, rows] = upper + np.triu(upper, 1).T
 
 
 def dtype_of(A: Any) -> Any:
@@ -113,31 +66,30 @@ def products(A: Any, B: Any, out: NDArray | None, finish: Finish = lambda rows, 
     B = A if symmetric else B
     require_same_columns(A, B)
     out = result(A.shape[0], B.shape[0], dtype_of(A), out)
-    if sparse.issparse(A) and sparse.issparse(B) and min(density(A), density(B)) < DENSE_ENOUGH:
-        return _sparse_products(A, B, out, finish, symmetric)
-    A = dense(A)
-    B = A if symmetric else dense(B)
+    sparsely = thin(A, B)
+    if sparsely:
+        columns, right = [slice(0, B.shape[0])], B.T.tocsr()
+    else:
+        A = dense(A)
+        columns, right = slices(B.shape[0], SIDE[out.dtype]), A.T if symmetric else dense(B).T
 
-    def formula(rows: slice, columns: slice, tile: NDArray) -> None:
-        np.matmul(A[rows], B[columns].T, out=tile)
-        finish(rows, columns, tile)
+    def run(tile: tuple[slice, slice]) -> None:
+        if sparsely:
+            out[tile] = (A[tile[0]] @ right).toarray()
+        else:
+            np.matmul(A[tile[0]], right[:, tile[1]], out=out[tile])
+        finish(*tile, out[tile])
 
-    return fill(out, formula, symmetric, direct=True)
-
-
-def _sparse_products(A: Any, B: Any, out: NDArray, finish: Finish, symmetric: bool) -> NDArray:
-    transposed = B.T.tocsr()
-    everything = slice(0, B.shape[0])
-
-    def run(rows: slice) -> None:
-        tile = (A[rows] @ transposed).toarray()
-        finish(rows, everything, tile)
-        out[rows] = tile
-
-    in_threads(run, slices(A.shape[0], ROWS))
+    rows = slices(A.shape[0], ROWS if sparsely else SIDE[out.dtype])
+    in_threads(run, [(a, b) for a in rows for b in columns if not symmetric or a.start < b.stop])
     if symmetric:
         mirror(out)
     return out
+
+
+def thin(*tables: Any) -> bool:
+    """Whether all are sparse, and so few entries are stored that sparse products are the faster ones."""
+    return all(map(sparse.issparse, tables)) and min(map(density, tables)) < DENSE_ENOUGH
 
 
 def density(A: Any) -> float:
@@ -174,12 +126,16 @@ def integer_power(values: NDArray, exponent: int) -> None:
 
 
 @plain_loop
-def differences(A, transposed, tile):
-    """sum_k |a_ik - b_jk| into a tile; B comes transposed so that the inner loop runs over its rows."""
-    for i in range(A.shape[0]):
-        line = tile[i]
-        line[:] = 0
-        for k in range(A.shape[1]):
-            value = A[i, k]
-            for j in range(len(line)):
-                line[j] += abs(value - transposed[k, j])
+def differences(A, transposed, first, out):
+    """sum_k |a_ik - b_jk| into rows of a block, from a column on.
+
+    B comes transposed so that the inner loop runs over its rows, and some of its columns at a time stay in the cache.
+    """
+    for start in range(first, out.shape[1], ROWS):
+        for i in range(A.shape[0]):
+            line = out[i, start : start + ROWS]
+            line[:] = 0
+            for k in range(A.shape[1]):
+                value, others = A[i, k], transposed[k, start : start + ROWS]
+                for j in range(len(line)):
+                    line[j] += abs(value - others[j])

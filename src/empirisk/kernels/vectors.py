@@ -15,6 +15,9 @@ from empirisk.kernels.base import MOST_POWERS, Kernel, is_number, require_positi
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
+from empirisk.linalg.blocks import slices
+from empirisk.linalg.threads import in_threads
+from empirisk.linalg.tiled import mirror
 
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
 NARROWEST, WIDEST = 1e-150, 1e150  # the squares of other widths are no numbers, or have no inverse
@@ -207,8 +210,7 @@ class Gaussian(Stationary):
         return exponents.formula(EXPONENTIAL, floor=floor, bound=float(np.log(floor / largest)), share=share)
 
     def pack(self, A):
-        thin = issparse(A) and tiles.density(A) < tiles.DENSE_ENOUGH
-        return A if thin else packed(A, self._exponent(), self._centre(A))
+        return A if tiles.thin(A) else packed(A, self._exponent(), self._centre(A))
 
     def _exponent(self) -> float:
         return 0.5 / self._scale() ** 2
@@ -280,14 +282,21 @@ def _manhattan(A: NDArray, B: NDArray | None, out: NDArray | None, factor: float
     """factor sum_k |a_ik - b_jk|, or its exponential."""
     others = A if B is None else B
     tiles.require_same_columns(A, others)
+    out = tiles.result(len(A), len(others), tiles.dtype_of(A), out)
+    left, right = np.ascontiguousarray(A), np.ascontiguousarray(others.T)
 
-    def formula(rows: slice, columns: slice, tile: NDArray) -> None:
-        tiles.differences(np.ascontiguousarray(A[rows]), np.ascontiguousarray(others[columns].T), tile)
-        tile *= tile.dtype.type(factor)
+    def run(rows: slice) -> None:
+        first = rows.start if B is None else 0
+        tiles.differences(left[rows], right, first, out[rows])
+        part = out[rows, first:]
+        part *= part.dtype.type(factor)
         if exponential:
-            np.exp(tile, out=tile)
+            np.exp(part, out=part)
 
-    return tiles.fill(tiles.result(len(A), len(others), tiles.dtype_of(A), out), formula, B is None)
+    in_threads(run, slices(len(A), tiles.ROWS))
+    if B is None:
+        mirror(out)
+    return out
 
 
 class Anova(Kernel):

@@ -24,7 +24,8 @@ from empirisk.kernels.items import (
     take,
     width_of,
 )
-from empirisk.kernels.tiles import ROWS, slices
+from empirisk.kernels.tiles import ROWS
+from empirisk.linalg.blocks import slices
 
 CHUNK = 1024  # rows of a block that is only averaged, so that it never stands in memory as a whole
 

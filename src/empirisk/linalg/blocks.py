@@ -21,14 +21,18 @@ GROUPS = 32
 ENTRY_BYTES = 64
 
 
+def slices(length: int, step: int, begin: int = 0) -> list[slice]:
+    """Slices of one step that cover a length from its begin on."""
+    return [slice(start, min(start + step, length)) for start in range(begin, length, step)]
+
+
 def blocks(rows: int, row_bytes: int) -> list[slice]:
     """Slices of some megabytes that cover the rows; they depend on the data's shape alone."""
     if rows * row_bytes <= BLOCK_BYTES:
         return [slice(0, rows)]
     size = min(max(rows * row_bytes // BLOCKS, BLOCK_BYTES), LARGEST_BLOCK)
     # Of very wide rows some still go together: a product of one row with a matrix is none of matrices.
-    step = max(64, size // max(row_bytes, 1))
-    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    return slices(rows, max(64, size // max(row_bytes, 1)))
 
 
 def groups(rows: int, row_bytes: int) -> list[list[slice]]:

@@ -5,8 +5,8 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.compiled import loop, loop_with
-from empirisk.linalg.design import DenseDesign, Design, SparseDesign
+from empirisk.linalg.compiled import loop_with
+from empirisk.linalg.design import DenseDesign, Design, SparseDesign, sparse_gram
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -15,8 +15,6 @@ Chosen = NDArray[np.intp]
 CHUNK = 128
 #: With this many times more rows than columns, a Gram matrix is summed over blocks of rows.
 TALL = 8
-#: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
-SHARES = 4
 #: Sparse matrices with fewer columns are never cut.
 NARROW = 1000
 
@@ -109,20 +107,7 @@ class SparseColumns:
 
     def gram(self, curvatures: Array, known: int, out: Array) -> None:
         """Write the columns from ``known`` on of A' diag(curvatures) A."""
-        matrix, size = self._matrix, self.count
-        places = np.full(matrix.shape[1], -1, dtype=np.int32)
-        places[self._places] = np.arange(size)
-
-        def run(share: int) -> Array:
-            total = np.zeros((size, size))
-            first, last = share * len(curvatures) // SHARES, (share + 1) * len(curvatures) // SHARES
-            add_chosen_gram(matrix.data, matrix.indices, matrix.indptr, curvatures, places, first, last, total)
-            return total
-
-        total = np.add.reduce(in_threads(run, range(SHARES)))
-        total += total.T
-        total.flat[:: size + 1] /= 2
-        out[:] = total[:, known:]
+        out[:] = sparse_gram(self._matrix, curvatures, self._places)[:, known:]
 
 
 class EveryColumn:
@@ -196,28 +181,3 @@ def column_products(rows, chosen, u, out):
         for i in range(len(u)):
             total += row[i] * u[i]
         out[k] = total
-
-
-@loop
-def add_chosen_gram(data, indices, indptr, weights, places, first, last, total):
-    """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.
-
-    Each pair of columns is added once, above or below the diagonal.
-    """
-    size = total.shape[0]
-    flat = total.ravel()
-    kept = np.empty(size + 1, np.int32)
-    values = np.empty(size + 1)
-    for i in range(first, last):
-        count = 0
-        for p in range(indptr[i], indptr[i + 1]):
-            # Written always and kept only if chosen: a branch here would be mispredicted half of the time.
-            place = places[indices[p]]
-            kept[count] = place
-            values[count] = data[p]
-            count += place >= 0
-        for p in range(count):
-            row = kept[p] * size
-            scaled = weights[i] * values[p]
-            for q in range(p, count):
-                flat[row + kept[q]] += scaled * values[q]

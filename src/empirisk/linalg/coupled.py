@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
@@ -185,8 +186,7 @@ class JointColumns:
         """-[A, 1]' diag(t_k t_j / sum t) [A, 1] for all classes j < k."""
         size = self._design.shape[1] + self._intercept
         panel = np.zeros((size, k * size))
-        for start in range(0, len(roots), PANEL):
-            rows = slice(start, min(start + PANEL, len(roots)))
+        for rows in slices(len(roots), PANEL):
             block = self._design.rows(rows).columns(slice(None))
             if self._intercept:
                 block = np.hstack([block, np.ones((len(block), 1))])

@@ -145,6 +145,9 @@ class Design:
 class DenseDesign(Design):
     """A NumPy array, optionally shifted by its column means."""
 
+    #: The precision in which A' diag(weights) A is summed.
+    gram_type: ClassVar[Any] = np.float64
+
     def __init__(self, X: NDArray, shift: Array | None = None):
         self.X = X
         self.shape = X.shape
@@ -270,7 +273,7 @@ class DenseDesign(Design):
         scale = None if weights is None or (weights == 1).all() else np.sqrt(weights)
 
         def run(group: list[slice]) -> Array:
-            parts = (self._block(rows, scale) for rows in group)
+            parts = (self._block(rows, scale).astype(self.gram_type, copy=False) for rows in group)
             first = next(parts)
             total = first.T @ first
             for block in parts:
@@ -278,7 +281,7 @@ class DenseDesign(Design):
             return total
 
         most = max(min(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], GRAM_ROW_BYTES), LEAST_GRAM_ROW_BYTES)
-        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, most))
+        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, most)).astype(np.float64, copy=False)
 
     def outer(self, weights=None):
         A = self._block(slice(None))
@@ -383,20 +386,8 @@ class SparseDesign(Design):
         return self.by_row.T @ u
 
     def gram(self, weights=None):
-        matrix = self.by_row
         weights = np.ones(self.shape[0]) if weights is None else weights
-        width = self.shape[1]
-
-        def run(share: int) -> Array:
-            total = np.zeros((width, width))
-            start, stop = (part * self.shape[0] // shares for part in (share, share + 1))
-            add_weighted_gram(matrix.data, matrix.indices, matrix.indptr, weights, start, stop, total)
-            return total
-
-        work = np.count_nonzero(weights) * (matrix.nnz / max(self.shape[0], 1)) ** 2
-        shares = SHARES if work > SHARE_OF_WORK else 1
-        total = np.add.reduce(in_threads(run, range(shares)))
-        return total + np.triu(total, 1).T
+        return sparse_gram(self.by_row, weights, np.arange(self.shape[1]))
 
     def outer(self, weights=None):
         A = self.by_row if weights is None else self.by_row.multiply(np.sqrt(weights)).tocsr()
@@ -466,16 +457,46 @@ def design_of(X, centre: bool = False) -> Design:
     return design.centred() if centre else design
 
 
+def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.intp]) -> Array:
+    """A' diag(weights) A of the chosen columns A of a matrix."""
+    rows, size = matrix.shape[0], len(chosen)
+    places = np.full(matrix.shape[1], -1, dtype=np.int32)
+    places[chosen] = np.arange(size)
+
+    def run(share: int) -> Array:
+        total = np.zeros((size, size))
+        first, last = (part * rows // shares for part in (share, share + 1))
+        kept, values = np.empty(size + 1, np.int32), np.empty(size + 1)
+        add_gram(matrix.data, matrix.indices, matrix.indptr, weights, places, first, last, kept, values, total)
+        return total
+
+    work = np.count_nonzero(weights) * (matrix.nnz / max(rows, 1)) ** 2
+    shares = SHARES if work > SHARE_OF_WORK else 1
+    total = np.add.reduce(in_threads(run, range(shares)))
+    total += total.T
+    total.flat[:: size + 1] /= 2
+    return total
+
+
 @plain_loop
-def add_weighted_gram(data, indices, indptr, weights, start, stop, total):
-    """Add sum_i weights_i a_i a_i' over rows start..stop to the upper triangle of ``total``."""
-    for i in range(start, stop):
+def add_gram(data, indices, indptr, weights, places, first, last, kept, values, total):
+    """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.
+
+    Each pair of columns is added once, above or below the diagonal. ``kept`` and ``values`` are memory for a row.
+    """
+    for i in range(first, last):
         weight = weights[i]
         if weight == 0.0:
             continue
-        first, last = indptr[i], indptr[i + 1]
-        for p in range(first, last):
-            scaled = weight * data[p]
-            row = indices[p]
-            for q in range(p, last):
-                total[row, indices[q]] += scaled * data[q]
+        count = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            # Written always and kept only if chosen: a branch here would be mispredicted half of the time.
+            place = places[indices[p]]
+            kept[count] = place
+            values[count] = data[p]
+            count += place >= 0
+        for p in range(count):
+            row = total[kept[p]]
+            scaled = weight * values[p]
+            for q in range(p, count):
+                row[kept[q]] += scaled * values[q]

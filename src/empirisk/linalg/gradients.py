@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import GROUPS, SMALL
+from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, curve_rows, negligible_columns
 from empirisk.linalg.design import Design
 from empirisk.linalg.factor import Cholesky
@@ -21,8 +21,6 @@ ROWS_PER_COLUMN = 24
 LIMIT = 500
 #: Steps for each unknown: without rounding one would do.
 MARGIN = 4
-#: Fewer rows than this are not worth a thread.
-BLOCK = 256
 #: What the diagonal is raised by, so that the factor of some of the rows exists.
 SOFT = 1e-8
 
@@ -194,12 +192,9 @@ class JointGradients:
 def _parts(design: Design) -> list[list[tuple[int, Design]]]:
     """The design in a few groups of blocks that stay in the cache from A w to A' S A w; in one piece if it is wide."""
     rows, columns = design.shape
-    step = SMALL // (8 * max(columns, 1))
-    if step < BLOCK or rows <= step:
+    if columns > WIDE or 8 * rows * columns <= blocks.SMALL:
         return [[(0, design)]]
-    parts = [(start, design.rows(slice(start, start + step))) for start in range(0, rows, step)]
-    share = -(-len(parts) // GROUPS)
-    return [parts[start : start + share] for start in range(0, len(parts), share)]
+    return [[(part.start, design.rows(part)) for part in group] for group in blocks.groups(rows, 8 * columns)]
 
 
 def _each(factors: list[Cholesky], columns: Array) -> Array:

@@ -9,6 +9,7 @@ from scipy.linalg import lapack
 
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import in_threads, patiently
 
 Array = NDArray[np.float64]
@@ -37,9 +38,6 @@ class FactoredGram:
 
     def __init__(self, K: Array, ridge: Array):
         self._K, self._diagonal = K, K.diagonal().copy()
-        self._strips = [slice(start, min(start + tiled.STRIP, len(K))) for start in range(0, len(K), tiled.STRIP)]
-        # What lies across the diagonal is kept apart; beyond it the factor never writes.
-        self._middle = [K[strip, strip].copy() for strip in self._strips]
         K.flat[:: len(K) + 1] += ridge
         tiled.factor(K)
 
@@ -54,21 +52,21 @@ class FactoredGram:
 
     def restored(self) -> Array:
         """K in the memory that it came in; the factor is lost."""
-        for strip, middle in zip(self._strips, self._middle, strict=True):
-            self._K[strip, strip] = middle
-            self._K[strip.stop :, strip] = self._K[strip, strip.stop :].T
+        np.fill_diagonal(self._K, self._diagonal)
+        tiled.mirror(self._K)
         return self._K
 
     def product(self, v: Array) -> Array:
         """K v, for a vector or for several as columns."""
+        strips = slices(len(v), ROWS)
 
-        def run(number: int) -> tuple[Array, Array]:
-            strip = self._strips[number]
-            right = self._K[strip, strip.stop :]
-            return self._middle[number] @ v[strip] + right @ v[strip.stop :], right.T @ v[strip]
+        def run(strip: slice) -> tuple[Array, Array]:
+            middle, right = np.triu(self._K[strip, strip], 1), self._K[strip, strip.stop :]
+            middle += middle.T + np.diag(self._diagonal[strip])
+            return middle @ v[strip] + right @ v[strip.stop :], right.T @ v[strip]
 
         out = np.zeros(v.shape)
-        for strip, (own, below) in zip(self._strips, in_threads(run, range(len(self._strips))), strict=True):
+        for strip, (own, below) in zip(strips, in_threads(run, strips), strict=True):
             out[strip] += own
             out[strip.stop :] += below
         return out
@@ -98,19 +96,17 @@ class ScaledGram:
 
     def renew(self, root: Array | None, ridge: Array | float) -> None:
         """Factor the matrix for D^1/2 = diag(root); None is the identity."""
-        rows = len(self._K)
 
-        def fill(start: int) -> None:
-            stop = min(start + ROWS, rows)
-            part, block = self._factor[start:stop, :stop], self._K[start:stop, :stop]
+        def fill(rows: slice) -> None:
+            part, block = self._factor[rows, : rows.stop], self._K[rows, : rows.stop]
             if root is None:
                 part[:] = block
             else:
-                np.multiply(block, root[:stop], out=part, casting="same_kind")
-                part *= root[start:stop, None].astype(self.dtype)
+                np.multiply(block, root[: rows.stop], out=part, casting="same_kind")
+                part *= root[rows, None].astype(self.dtype)
 
-        in_threads(fill, range(0, rows, ROWS))
-        self._factor.flat[:: rows + 1] += np.asarray(ridge, self.dtype)
+        in_threads(fill, slices(len(self._K), ROWS))
+        self._factor.flat[:: len(self._K) + 1] += np.asarray(ridge, self.dtype)
         tiled.factor(self._factor)
 
     def solve(self, right: Array) -> Array:
@@ -135,11 +131,7 @@ def inverse(matrix: Array) -> Array:
     if failed:
         raise LinAlgError("the matrix is not positive definite to working precision")
     whole = patiently(lambda: lapack.dpotri(factor, lower=1, overwrite_c=1), len(matrix))[0].T
-    for start in range(0, len(whole), ROWS):
-        rows = slice(start, min(start + ROWS, len(whole)))
-        whole[rows.stop :, rows] = whole[rows, rows.stop :].T
-        upper = np.triu(whole[rows, rows])
-        whole[rows, rows] = upper + np.triu(upper, 1).T
+    tiled.mirror(whole)
     whole *= scale
     whole *= scale[:, None]
     return whole

@@ -21,12 +21,8 @@ ROUNDING = 1e-15
 RESTARTS = 60
 
 
-def _go_on(values: Array) -> bool:
-    return False
-
-
 def leading(
-    multiply: Callable[[Array], Array], size: int, count: int, tell: Callable[[Array], bool] = _go_on
+    multiply: Callable[[Array], Array], size: int, count: int, tell: Callable[[Array], bool] = lambda values: False
 ) -> tuple[Array, Array]:
     """The largest ``count`` eigenvalues, decreasing, and their eigenvectors as columns.
 

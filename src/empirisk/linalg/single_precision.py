@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
-from empirisk.linalg import blocks
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.gram_factor import ScaledGram
 
@@ -83,17 +82,7 @@ class CoarseDesign(DenseDesign):
     array([[5.]])
     """
 
-    def gram(self, weights=None):
-        root = None if weights is None else np.sqrt(weights)
-
-        def run(group: list[slice]) -> NDArray[np.float32]:
-            total = np.zeros((self.shape[1], self.shape[1]), np.float32)
-            for rows in group:
-                part = self._block(rows, root).astype(np.float32)
-                total += part.T @ part
-            return total
-
-        return blocks.sum_over_rows(run, self.shape[0], self._row_bytes // 2).astype(np.float64)
+    gram_type = np.float32
 
 
 def coarse(design: Design, weights: Array, ridge: float) -> Design:

@@ -16,12 +16,15 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import PATIENCE, in_threads, look
 
 #: Rows and columns of a tile: products of smaller ones are slower, and of larger ones there are too few for threads.
 TILE = 256
 #: Rows or columns of the factor that a thread multiplies with a vector at once; no more rows than that are one tile.
 STRIP = 1024
+#: Rows of a transposed copy: they stay in the first cache.
+FEW = 32
 
 
 def _routine(name: str, *kinds: Any) -> Callable[..., None]:
@@ -88,7 +91,7 @@ def factor(matrix: NDArray) -> None:
     """The lower triangle of a C-ordered positive definite matrix becomes its factor L, with matrix = L L'.
 
     A tile waits for what stands before it in its rows and in those of its columns, which another thread has begun to
-    compute already. Tiles above the diagonal are not touched.
+    compute already. What stands above the diagonal is not touched.
 
     >>> matrix = np.array([[4.0, 2.0], [2.0, 5.0]])
     >>> factor(matrix)
@@ -97,7 +100,7 @@ def factor(matrix: NDArray) -> None:
            [1., 2.]])
     """
     routines, size = _routines(matrix.dtype), TILE if len(matrix) > STRIP else STRIP
-    spans = [slice(start, min(start + size, len(matrix))) for start in range(0, len(matrix), size)]
+    spans = slices(len(matrix), size)
     done = {(i, j): Event() for j in range(len(spans)) for i in range(j, len(spans))}
 
     def wait(tile: tuple[int, int]) -> None:
@@ -136,7 +139,7 @@ def outer(A: NDArray) -> NDArray:
            [2., 1.]])
     """
     out = np.empty((len(A), len(A)), A.dtype)
-    strips = [slice(start, start + STRIP) for start in range(0, len(A), STRIP)]
+    strips = slices(len(A), STRIP)
 
     def run(tile: tuple[slice, slice]) -> None:
         rows, columns = tile
@@ -145,6 +148,24 @@ def outer(A: NDArray) -> NDArray:
 
     in_threads(run, [(rows, columns) for i, rows in enumerate(strips) for columns in strips[: i + 1]])
     return out
+
+
+def mirror(matrix: NDArray) -> None:
+    """Copy the upper triangle to the lower one.
+
+    >>> matrix = np.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> mirror(matrix)
+    >>> matrix
+    array([[1., 2.],
+           [2., 3.]])
+    """
+
+    def run(rows: slice) -> None:
+        matrix[rows.stop :, rows] = matrix[rows, rows.stop :].T
+        upper = np.triu(matrix[rows, rows])
+        matrix[rows, rows] = upper + np.triu(upper, 1).T
+
+    in_threads(run, slices(len(matrix), FEW))
 
 
 def solve(L: NDArray, right: NDArray) -> NDArray:
@@ -157,22 +178,14 @@ def solve(L: NDArray, right: NDArray) -> NDArray:
         potrs = lapack.spotrs if L.dtype == np.float32 else lapack.dpotrs
         return potrs(L.T, right.astype(L.dtype, copy=False), lower=False)[0] if len(L) else right
     x = np.array(right, L.dtype, order="C").reshape(len(right), -1)
-    routines = _routines(L.dtype)
-    strips = [slice(start, min(start + STRIP, len(L))) for start in range(0, len(L), STRIP)]
+    routines, strips = _routines(L.dtype), slices(len(L), STRIP)
+    for transposed, order, factor in ((False, strips, L), (True, strips[::-1], L.T)):
+        # Some columns by one thread, then what they leave of the other rows by all.
+        for done, strip in enumerate(order, 1):
+            routines.solve(x[strip], L[strip, strip], transposed)
 
-    # Some columns by one thread, then what they leave of the other rows by all.
-    for strip in strips:
-        routines.solve(x[strip], L[strip, strip], transposed=False)
+            def subtract(rows: slice, factor: NDArray = factor, strip: slice = strip) -> None:
+                x[rows] -= factor[rows, strip] @ x[strip]
 
-        def lower(rows: slice, strip: slice = strip) -> None:
-            x[rows] -= L[rows, strip] @ x[strip]
-
-        in_threads(lower, strips[strip.stop // STRIP :] if strip.stop < len(L) else [])
-    for strip in reversed(strips):
-        routines.solve(x[strip], L[strip, strip], transposed=True)
-
-        def upper(rows: slice, strip: slice = strip) -> None:
-            x[rows] -= L[strip, rows].T @ x[strip]
-
-        in_threads(upper, strips[: strip.start // STRIP])
+            in_threads(subtract, order[done:])
     return x.reshape(right.shape)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size, take
-from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads
 from empirisk.penalties.norms import HilbertNorm

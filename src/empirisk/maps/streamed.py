@@ -17,9 +17,9 @@ from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import size, take, validated
-from empirisk.kernels.tiles import slices
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.settings import require, settings

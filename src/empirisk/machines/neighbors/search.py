@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size, take
-from empirisk.kernels.tiles import slices
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import in_threads, look
 
