@@ -1,6 +1,7 @@
 """Kernels from kernels: sums, products, powers, multiples, exponentials, parts of the columns, normalised forms."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,7 @@ def require_one_kind(kernel: Kernel, parts: Sequence[Kernel]) -> None:
 class Composed(Kernel):
     """A kernel made of others, its children: those parameters that are kernels."""
 
-    _state = state.State(
-        kernel=state.optional(state.part(Kernel)), kernel_=state.optional(state.part(Kernel, columns="columns"))
-    )
-
-    children: tuple[str, ...] = ("kernel",)
+    children: tuple[str, ...]
 
     def child(self, name: str) -> Kernel:
         """The child that computes: the fitted copy if there is one."""
@@ -75,6 +72,18 @@ class Composed(Kernel):
         for name in self.children:
             setattr(self, f"{name}_", clone(getattr(self, name)).fit(X))
         return self
+
+
+@dataclass(eq=False, repr=False)
+class Wrapper(Composed):
+    """A kernel made of one other."""
+
+    _state = state.State(
+        kernel=state.optional(state.part(Kernel)), kernel_=state.optional(state.part(Kernel, columns="columns"))
+    )
+
+    children = ("kernel",)
+    kernel: Any
 
     def prepare(self, X):
         self.check()
@@ -176,7 +185,8 @@ class Product(Binary):
         return all(part.constant_diagonal for part in self.parts)
 
 
-class Scaled(Composed):
+@dataclass(eq=False, repr=False)
+class Scaled(Wrapper):
     """c k(x, z) for a factor c >= 0. Written ``c * k``.
 
     Examples
@@ -189,9 +199,7 @@ class Scaled(Composed):
 
     binding = PRODUCT
 
-    def __init__(self, kernel: Kernel, factor: float):
-        self.kernel = kernel
-        self.factor = factor
+    factor: float
 
     def check(self):
         super().check()
@@ -211,7 +219,8 @@ class Scaled(Composed):
         return f"{text(self.factor)} * {within(self.kernel, POWER)}"
 
 
-class Power(Composed):
+@dataclass(eq=False, repr=False)
+class Power(Wrapper):
     """k(x, z)^p for a whole number p >= 0. Written ``k ** p``.
 
     Examples
@@ -224,9 +233,7 @@ class Power(Composed):
 
     binding = POWER
 
-    def __init__(self, kernel: Kernel, exponent: int):
-        self.kernel = kernel
-        self.exponent = exponent
+    exponent: int
 
     @property
     def constant_diagonal(self) -> bool:
@@ -248,7 +255,7 @@ class Power(Composed):
         return f"{within(self.kernel, ATOM)} ** {text(self.exponent)}"
 
 
-class Exp(Composed):
+class Exp(Wrapper):
     """exp(k(x, z)). Written ``kernels.exp(k)``.
 
     Examples
@@ -256,9 +263,6 @@ class Exp(Composed):
     >>> er.kernels.exp(er.kernels.Linear())([[0.0]])
     array([[1.]])
     """
-
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
 
     def apply(self, values):
         with np.errstate(over="ignore"):
@@ -270,7 +274,8 @@ class Exp(Composed):
         return f"exp({self.kernel!r})"
 
 
-class PolynomialOf(Composed):
+@dataclass(eq=False, repr=False)
+class PolynomialOf(Wrapper):
     """sum_m c_m k(x, z)^m with all c_m >= 0. Written ``kernels.polynomial(k, [c_0, c_1, ...])``.
 
     Examples
@@ -281,9 +286,7 @@ class PolynomialOf(Composed):
 
     _state = state.State(coefficients=state.either(state.several(state.number(0)), state.array("fiu", None, low=0)))
 
-    def __init__(self, kernel: Kernel, coefficients: Sequence[float]):
-        self.kernel = kernel
-        self.coefficients = coefficients
+    coefficients: Sequence[float]
 
     def check(self):
         super().check()

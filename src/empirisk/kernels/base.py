@@ -2,7 +2,7 @@
 
 import inspect
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,7 +230,7 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or ((type(a) is type(b) or (is_number(a) and is_number(b))) and bool(np.all(a == b)))
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is a real number and no truth value."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 

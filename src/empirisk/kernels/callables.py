@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.base import Kernel, text
+from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Objects, as_matrix, is_table, size, take
 from empirisk.kernels.tiles import dtype_of, result
 from empirisk.linalg.tiled import mirror
@@ -113,10 +113,6 @@ class Callable(Kernel):
             for i, x in enumerate(_rows(A)):
                 out[i] = self._checked(np.array([self._number(x, x)]), (1,))[0]
         return out
-
-    def __repr__(self) -> str:
-        form = "" if self.form == "auto" else f", {self.form!r}"
-        return f"Callable({text(self.function)}{form})"
 
 
 def _plain(items: Any) -> Any:

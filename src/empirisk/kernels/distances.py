@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import tiles
@@ -15,13 +14,11 @@ from empirisk.lazy import lazy
 SAMPLE = 64  # rows: any point among the data will do as a centre
 
 
-def robust_centre(A: Any) -> NDArray | None:
+def robust_centre(A: NDArray) -> NDArray:
     """A point in the middle of the rows: distances do not depend on the origin, their rounding does.
 
-    The median of some rows, because one far row would draw a mean away from all others. Sparse rows stay as they are.
+    The median of some rows, because one far row would draw a mean away from all others.
     """
-    if sparse.issparse(A):
-        return None
     if len(A) == 0:
         return np.zeros(A.shape[1], A.dtype)
     step = max(1, len(A) // SAMPLE)
@@ -44,20 +41,6 @@ class Packed:
     def points(self) -> NDArray:
         """The rows."""
         return self._table[self._chosen]
-
-    @classmethod
-    def of(cls, A: NDArray, scale: float, centre: NDArray) -> "Packed":
-        """Pack rows."""
-        if not np.isfinite(scale):
-            raise EmpiriskError("X holds values so small that squared widths vanish; scale its columns.")
-        wide = np.empty((A.shape[0], A.shape[1] + 2), A.dtype)
-        np.subtract(A, centre, out=wide[:, :-2])
-        norms = scale * tiles.squared_norms(wide[:, :-2])
-        if norms.max(initial=0.0) > np.finfo(A.dtype).max / 8:
-            raise EmpiriskError("X holds values so large that squared distances overflow; scale its columns.")
-        wide[:, :-2] *= A.dtype.type(np.sqrt(2 * scale))
-        wide[:, -2], wide[:, -1] = 1, -norms
-        return cls(np.ascontiguousarray(A), slice(None), norms, wide, centre)
 
     def __len__(self) -> int:
         return len(self.wide)
@@ -123,5 +106,14 @@ def packed(A: Any, scale: float, centre: NDArray | None) -> Packed:
             return A
         A = A.points
     A = tiles.dense(A)  # a sparse table with many entries multiplies faster so
-    middle = robust_centre(A) if centre is None else centre
-    return Packed.of(A, scale, middle if middle is not None else np.zeros(A.shape[1], A.dtype))
+    centre = robust_centre(A) if centre is None else centre
+    if not np.isfinite(scale):
+        raise EmpiriskError("X holds values so small that squared widths vanish; scale its columns.")
+    wide = np.empty((A.shape[0], A.shape[1] + 2), A.dtype)
+    np.subtract(A, centre, out=wide[:, :-2])
+    norms = scale * tiles.squared_norms(wide[:, :-2])
+    if norms.max(initial=0.0) > np.finfo(A.dtype).max / 8:
+        raise EmpiriskError("X holds values so large that squared distances overflow; scale its columns.")
+    wide[:, :-2] *= A.dtype.type(np.sqrt(2 * scale))
+    wide[:, -2], wide[:, -1] = 1, -norms
+    return Packed(np.ascontiguousarray(A), slice(None), norms, wide, centre)

@@ -1,6 +1,6 @@
 """Kernels on probability distributions that are known by samples."""
 
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,9 @@ from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.algebra import Composed
+from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import Kernel, require_positive
-from empirisk.kernels.items import Parts, as_floats, as_matrix, require_finite, take
+from empirisk.kernels.items import Parts, Ragged, as_floats, as_matrix, require_finite, take
 from empirisk.kernels.tiles import by_rows, dtype_of, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
 from empirisk.kernels.wrappers import Cosine
@@ -34,37 +34,8 @@ def _samples(X: Any) -> list[NDArray]:
     return samples
 
 
-class Bags:
-    """Prepared points of several samples, one after the other."""
-
-    def __init__(self, points: Any, counts: NDArray):
-        self.points = points
-        self.counts = counts
-        self.starts = np.concatenate([[0], np.cumsum(counts)])
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def __getitem__(self, chosen) -> "Bags":
-        bags = np.arange(len(self.counts))[chosen]
-        spans = [np.arange(int(self.starts[i]), int(self.starts[i + 1])) for i in bags]
-        return Bags(take(self.points, np.concatenate([*spans, np.empty(0, np.intp)])), self.counts[bags])
-
-    def groups(self) -> list[tuple[int, int]]:
-        """Ranges of samples with a limited number of points each."""
-        edges = [0]
-        for i in range(1, len(self) + 1):
-            if self.starts[i] - self.starts[edges[-1]] > POINTS and i - 1 > edges[-1]:
-                edges.append(i - 1)
-        edges.append(len(self))
-        return list(pairwise(edges))
-
-    def points_of(self, start: int, stop: int) -> Any:
-        """The points of a range of samples."""
-        return take(self.points, slice(int(self.starts[start]), int(self.starts[stop])))
-
-
-class MeanEmbedding(Cosine, Composed):
+@dataclass(eq=False, repr=False)
+class MeanEmbedding(Cosine, Wrapper):
     """The inner product of mean features: k(P, Q) = mean over x in P and z in Q of k(x, z).
 
     Parameters
@@ -83,9 +54,7 @@ class MeanEmbedding(Cosine, Composed):
 
     _state = state.State(kernel=state.maybe(state.part(Kernel)))
 
-    def __init__(self, kernel: Kernel | None = None, *, normalise: bool = False):
-        self.kernel = kernel
-        self.normalise = normalise
+    kernel: Kernel | None = None
 
     @property
     def takes(self) -> str:
@@ -108,21 +77,21 @@ class MeanEmbedding(Cosine, Composed):
 
     def plain_items(self, X):
         samples = _samples(X)
-        return Bags(self.child("kernel").prepare(np.concatenate(samples)), np.array([len(s) for s in samples]))
+        return Ragged(self.child("kernel").prepare(np.concatenate(samples)), [len(sample) for sample in samples])
 
     def plain_block(self, A, B, out):
         others, symmetric = (A, True) if B is None else (B, False)
-        out = result(len(A), len(others), dtype_of(A.points), out)
-        for rows in A.groups():
-            for columns in others.groups():
+        out = result(len(A), len(others), dtype_of(A.values), out)
+        for rows in A.ranges(POINTS):
+            for columns in others.ranges(POINTS):
                 if not (symmetric and columns[0] < rows[0]):
                     out[slice(*rows), slice(*columns)] = self._means(A, others, rows, columns)
         if symmetric:
             mirror(out)
         return out
 
-    def _means(self, A: Bags, B: Bags, rows: tuple[int, int], columns: tuple[int, int]) -> NDArray:
-        block = self.child("kernel").between(A.points_of(*rows), B.points_of(*columns))
+    def _means(self, A: Ragged, B: Ragged, rows: tuple[int, int], columns: tuple[int, int]) -> NDArray:
+        block = self.child("kernel").between(A.part(*rows), B.part(*columns))
         here, there = A.starts[rows[0] : rows[1]] - A.starts[rows[0]], B.starts[columns[0] : columns[1]]
         sums = np.add.reduceat(block, there - B.starts[columns[0]], axis=1, dtype=np.float64)
         sums = np.add.reduceat(sums, here, axis=0)
@@ -130,9 +99,10 @@ class MeanEmbedding(Cosine, Composed):
 
     def plain_norms(self, A):
         values = [self._means(A, A, (i, i + 1), (i, i + 1))[0, 0] for i in range(len(A))]
-        return np.array(values, dtype=dtype_of(A.points))
+        return np.array(values, dtype=dtype_of(A.values))
 
 
+@dataclass(eq=False, repr=False)
 class ExpectedLikelihood(Cosine):
     """The integral of p(x) q(x) for the Gaussian densities p and q fitted to two samples.
 
@@ -157,9 +127,7 @@ class ExpectedLikelihood(Cosine):
 
     takes = "samples"
 
-    def __init__(self, ridge: float = 0.01, *, normalise: bool = False):
-        self.ridge = ridge
-        self.normalise = normalise
+    ridge: float = 0.01
 
     def check(self):
         require_positive(self.ridge, "ridge", zero=True)

@@ -9,6 +9,7 @@ from scipy import sparse
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.counts import number
 from empirisk.kernels.items import as_matrix, as_objects
+from empirisk.kernels.tiles import dense
 
 FORMS = "give networkx graphs or tuples (edges, labels)"
 
@@ -31,11 +32,12 @@ class Network:
             np.array([number(label) for _, _, label in self.edges], dtype=np.int64),
         )
 
-    def adjacency(self) -> sparse.csr_matrix:
-        """The symmetric adjacency matrix."""
+    def adjacency(self, weighted: bool = False) -> sparse.csr_matrix:
+        """The symmetric adjacency matrix; its labels are the weights of edges if they are ``weighted``, else 1."""
         _, (sources, targets), _ = self.arrays()
-        count = len(self.nodes)
-        return sparse.csr_matrix((np.ones(len(sources)), (sources, targets)), shape=(count, count))
+        weights = [label if weighted and label is not None else 1.0 for _, _, label in self.edges]
+        shape = (len(self.nodes), len(self.nodes))
+        return sparse.csr_matrix((np.array(weights, dtype=np.float64), (sources, targets)), shape=shape)
 
 
 def _plain(label: Any) -> Any:
@@ -58,13 +60,9 @@ def read(graph: Any, node_label: str, edge_label: str) -> Network:
         ) from error
 
 
-def _require_undirected(graph: Any) -> None:
+def _from_networkx(graph: Any, node_label: str, edge_label: str) -> Network:
     if graph.is_directed():
         raise EmpiriskError("directed graphs have no place in these kernels; give undirected ones: to_undirected().")
-
-
-def _from_networkx(graph: Any, node_label: str, edge_label: str) -> Network:
-    _require_undirected(graph)
     position = {node: i for i, node in enumerate(graph.nodes)}
     labels = [data.get(node_label) for _, data in graph.nodes(data=True)]
     edges = [(position[u], position[v], data.get(edge_label)) for u, v, data in graph.edges(data=True)]
@@ -108,36 +106,22 @@ def read_all(X: Any, node_label: str, edge_label: str) -> list[Network]:
     """The networks of a list of graphs."""
     if is_networkx(X):
         raise EmpiriskError(f"X is a single graph, but a list of graphs is needed; {FORMS} in a list.")
-    values = as_objects(X, "graphs", _is_graph) if not isinstance(X, tuple) else None
-    if values is None:
+    if isinstance(X, tuple):
         raise EmpiriskError(f"X must be a list of graphs, not a tuple; {FORMS} in a list.")
-    return [read(graph, node_label, edge_label) for graph in values]
+    return [read(graph, node_label, edge_label) for graph in as_objects(X, "graphs", _is_graph)]
 
 
 def weights_of(graph: Any) -> tuple[list, NDArray]:
     """The nodes and the dense symmetric matrix of edge weights of a single graph."""
     if graph is None:
         raise EmpiriskError("graph=None: give the graph whose nodes are compared, or its adjacency matrix.")
-    if is_networkx(graph):
-        return _weights_of_networkx(graph)
-    if isinstance(graph, tuple):
-        network = read(graph, "label", "label")
-        return network.nodes, network.adjacency().toarray()
-    matrix = as_matrix(graph, name="graph")
-    matrix = np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
+    if is_networkx(graph) or isinstance(graph, tuple):
+        network = read(graph, "label", "weight")
+        weights = network.adjacency(weighted=is_networkx(graph)).toarray()
+        if 0 in weights.shape or not np.isfinite(weights).all():
+            raise EmpiriskError("graph must have nodes, and finite weights of its edges.")
+        return network.nodes, weights
+    matrix = dense(as_matrix(graph, name="graph")).astype(np.float64, copy=False)
     if matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
         raise EmpiriskError(f"graph of shape {matrix.shape} must be a symmetric adjacency matrix.")
     return list(range(len(matrix))), matrix
-
-
-def _weights_of_networkx(graph: Any) -> tuple[list, NDArray]:
-    """The nodes, and the sum of the weights of the edges of each pair; an edge without a weight has weight 1."""
-    _require_undirected(graph)
-    position = {node: i for i, node in enumerate(graph.nodes)}
-    weights = np.zeros((len(position), len(position)))
-    for u, v, weight in graph.edges(data="weight", default=1.0):
-        weights[position[u], position[v]] += weight
-        weights[position[v], position[u]] = weights[position[u], position[v]]
-    if 0 in weights.shape or not np.isfinite(weights).all():
-        raise EmpiriskError("graph must have nodes, and finite weights of its edges.")
-    return list(position), weights

@@ -94,6 +94,7 @@ def sum_walks(first, second, decay):
 MOST_STEPS = 10_000  # of rounds and walks that a file may ask for: each goes through all edges
 
 
+@dataclass(eq=False, repr=False)
 class WeisfeilerLehman(CountKernel):
     """Shared neighbourhoods: k(G, H) = sum over rounds and labels of (nodes of G with it) (nodes of H with it).
 
@@ -121,13 +122,10 @@ class WeisfeilerLehman(CountKernel):
 
     takes = "graphs"
 
-    def __init__(
-        self, rounds: int = 3, *, node_label: str = "label", edge_label: str = "label", normalise: bool = False
-    ):
-        self.rounds = rounds
-        self.node_label = node_label
-        self.edge_label = edge_label
-        self.normalise = normalise
+    rounds: int = 3
+    _: KW_ONLY
+    node_label: str = "label"
+    edge_label: str = "label"
 
     def check(self):
         require_whole(self.rounds, "rounds", 0)
@@ -183,7 +181,6 @@ class RandomWalk(Cosine):
     _: KW_ONLY
     node_label: str = "label"
     edge_label: str = "label"
-    normalise: bool = False
 
     def check(self):
         require_positive(self.decay, "decay")
@@ -232,6 +229,7 @@ class RandomWalk(Cosine):
         return np.array([self._value(graph, graph) for graph in A])
 
 
+@dataclass(eq=False, repr=False)
 class Diffusion(Cosine):
     """Heat that flows from node to node: K = exp(-beta L) with the Laplacian L = D - A of a graph.
 
@@ -271,10 +269,8 @@ class Diffusion(Cosine):
 
     takes = "nodes"
 
-    def __init__(self, graph: Any = None, beta: float = 1.0, *, normalise: bool = False):
-        self.graph = graph
-        self.beta = beta
-        self.normalise = normalise
+    graph: Any = None
+    beta: float = 1.0
 
     def check(self):
         require_positive(self.beta, "beta", zero=True)

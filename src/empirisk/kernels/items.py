@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
@@ -139,12 +140,37 @@ class Objects:
         return len(self.values)
 
     def __getitem__(self, chosen) -> "Objects":
-        if isinstance(chosen, slice):
-            return Objects(self.values[chosen])
         return Objects([self.values[i] for i in np.arange(len(self.values))[chosen]])
 
     def __iter__(self):
         return iter(self.values)
+
+
+class Ragged:
+    """Several prepared values of every item, one after the other."""
+
+    def __init__(self, values: Any, counts: Sequence[int] | NDArray):
+        self.values, self.counts = values, np.array(counts)
+        self.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, chosen) -> "Ragged":
+        items = np.arange(len(self))[chosen]
+        spans = [np.arange(*self.starts[i : i + 2].tolist()) for i in items]
+        return Ragged(take(self.values, np.concatenate([*spans, np.empty(0, np.intp)])), self.counts[items])
+
+    def part(self, start: int, stop: int) -> Any:
+        """The values of a range of items."""
+        return take(self.values, slice(int(self.starts[start]), int(self.starts[stop])))
+
+    def ranges(self, most: float, first: int = 0) -> list[tuple[int, int]]:
+        """Ranges of items, from the first on, that have about so many values each."""
+        before = self.starts[first:] - self.starts[first]
+        total = int(before[-1])
+        cuts = first + np.searchsorted(before, np.arange(most, total, most)) if total > most else []
+        return list(pairwise(np.unique([first, *cuts, len(self)]).tolist()))
 
 
 #: Whether the rows at hand have been validated, so that tables need not be searched for NaN again.

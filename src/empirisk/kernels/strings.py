@@ -1,6 +1,7 @@
 """Kernels on strings and other sequences: shared substrings, and shared subsequences with gaps."""
 
 from collections import Counter
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import is_number, require_whole
 from empirisk.kernels.counts import CountKernel, number
-from empirisk.kernels.items import as_objects
+from empirisk.kernels.items import Ragged, as_objects
 from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
@@ -32,6 +33,7 @@ def _sequences(X: Any) -> list:
     return as_objects(X, "strings or sequences", _is_sequence)
 
 
+@dataclass(eq=False, repr=False)
 class Spectrum(CountKernel):
     """k(x, z) = sum over all substrings u of a length of (occurrences of u in x) (occurrences of u in z).
 
@@ -55,10 +57,9 @@ class Spectrum(CountKernel):
 
     takes = "strings"
 
-    def __init__(self, length: int = 3, *, blended: bool = False, normalise: bool = False):
-        self.length = length
-        self.blended = blended
-        self.normalise = normalise
+    length: int = 3
+    _: KW_ONLY
+    blended: bool = False
 
     def check(self):
         require_whole(self.length, "length", 1)
@@ -70,24 +71,6 @@ class Spectrum(CountKernel):
             yield Counter(x[i : i + p] for p in lengths for i in range(len(x) - p + 1))
 
 
-class Words:
-    """Sequences of numbers, one after the other."""
-
-    def __init__(self, words: list[NDArray]):
-        self.starts = np.concatenate([[0], np.cumsum([len(word) for word in words], dtype=np.int64)])
-        self.codes = np.concatenate([*words, np.empty(0, np.int64)])
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, chosen) -> "Words":
-        return Words([self.word(i) for i in np.arange(len(self))[chosen]])
-
-    def word(self, i: int) -> NDArray:
-        """The letters of one word."""
-        return self.codes[self.starts[i] : self.starts[i + 1]]
-
-
 def _codes(value: Any) -> NDArray:
     if isinstance(value, str):
         return np.frombuffer(value.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
@@ -96,6 +79,7 @@ def _codes(value: Any) -> NDArray:
     return np.array([number(token) for token in value], dtype=np.int64)
 
 
+@dataclass(eq=False, repr=False)
 class Subsequence(Cosine):
     """Shared subsequences of a length, each weighted by decay^(the lengths that it spans in x and in z).
 
@@ -123,11 +107,10 @@ class Subsequence(Cosine):
 
     takes = "strings"
 
-    def __init__(self, length: int = 3, decay: float = 0.5, *, blended: bool = False, normalise: bool = False):
-        self.length = length
-        self.decay = decay
-        self.blended = blended
-        self.normalise = normalise
+    length: int = 3
+    decay: float = 0.5
+    _: KW_ONLY
+    blended: bool = False
 
     def check(self):
         require_whole(self.length, "length", 1)
@@ -135,34 +118,28 @@ class Subsequence(Cosine):
             raise EmpiriskError(f"decay={self.decay!r} must be above 0 and at most 1.")
 
     def plain_items(self, X):
-        return Words([_codes(value) for value in _sequences(X)])
+        words = [_codes(value) for value in _sequences(X)]
+        return Ragged(np.concatenate(words), [len(word) for word in words])
 
     def plain_block(self, A, B, out):
         others = A if B is None else B
 
         def fill_row(i: int, first: int, line: NDArray) -> None:
-            word = A.word(i)
-            for start, stop in _ranges(others.starts, int(self.length) * len(word), first):
+            word = A.part(i, i + 1)
+            for start, stop in others.ranges(CELLS / max(int(self.length) * len(word), 1), first):
                 self._row(word, others, start, stop, line)
 
         return by_rows(A, B, out, fill_row)
 
-    def _row(self, word: NDArray, others: Words, start: int, stop: int, line: NDArray) -> None:
+    def _row(self, word: NDArray, others: Ragged, start: int, stop: int, line: NDArray) -> None:
         weights = np.ones(int(self.length)) if self.blended else np.append(np.zeros(int(self.length) - 1), 1.0)
-        _subsequences(word, others.codes, others.starts[start : stop + 1], float(self.decay), weights, line[start:stop])
+        starts = others.starts[start : stop + 1]
+        _subsequences(word, others.values, starts, float(self.decay), weights, line[start:stop])
 
     def plain_norms(self, A):
         out = np.empty(len(A))
-        in_threads(lambda i: self._row(A.word(i), A, i, i + 1, out), range(len(A)))
+        in_threads(lambda i: self._row(A.part(i, i + 1), A, i, i + 1, out), range(len(A)))
         return out
-
-
-def _ranges(starts: NDArray, cost: int, first: int) -> list[tuple[int, int]]:
-    """Ranges of columns from the first on, of about equal work: cost per letter times the letters in the range."""
-    work = (starts[first:] - starts[first]) * float(cost)
-    cuts = np.searchsorted(work, np.arange(CELLS, work[-1], CELLS)) + first if work[-1] > CELLS else []
-    edges = np.unique([first, *cuts, len(starts) - 1])
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
 @loop

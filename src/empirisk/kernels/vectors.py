@@ -1,5 +1,6 @@
 """Kernels on vectors: linear, polynomial, Gaussian, Laplacian and ANOVA."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,7 @@ def _distinct(items: Any) -> NDArray[np.intp]:
     return np.unique(keys, return_index=True)[1]
 
 
+@dataclass(eq=False, repr=False)
 class Stationary(Kernel):
     """A kernel of a distance over a width; ``width="median"`` is learned from the data."""
 
@@ -108,7 +110,7 @@ class Stationary(Kernel):
     )
 
     constant_diagonal = True
-    width: Any
+    width: float | str = 1.0
 
     def check(self):
         fits = is_number(self.width) and NARROWEST <= self.width <= WIDEST
@@ -121,7 +123,7 @@ class Stationary(Kernel):
         raise NotImplementedError
 
     def learn(self, items):
-        self.centre_ = robust_centre(items)
+        self.centre_ = None if issparse(items) else robust_centre(items)  # sparse rows stay as they are
         if isinstance(self.width, str):
             self.width_ = self._median_distance(items)
 
@@ -177,9 +179,6 @@ class Gaussian(Stationary):
 
     sparse = True
 
-    def __init__(self, width: float | str = 1.0):
-        self.width = width
-
     @classmethod
     def from_gamma(cls, gamma: float) -> "Gaussian":
         """The kernel exp(-gamma |x - z|^2)."""
@@ -222,6 +221,7 @@ class Gaussian(Stationary):
         return _distances(exponents, 1.0, False).block(None, True)
 
 
+@dataclass(eq=False, repr=False)
 class Laplacian(Stationary):
     """k(x, z) = exp(-|x - z| / width), with the 1-norm or the 2-norm.
 
@@ -245,9 +245,7 @@ class Laplacian(Stationary):
 
     _state = state.State(norm=state.whole(1, 2))
 
-    def __init__(self, width: float | str = 1.0, norm: int = 1):
-        self.width = width
-        self.norm = norm
+    norm: int = 1
 
     def check(self):
         super().check()

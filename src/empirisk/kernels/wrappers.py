@@ -1,7 +1,8 @@
 """A kernel seen another way: on some columns, weighted by a function, normalised, centred."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +10,7 @@ from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.algebra import Composed
+from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import ATOM, Kernel, text, within
 from empirisk.kernels.items import (
     Parts,
@@ -30,7 +31,7 @@ from empirisk.linalg.blocks import slices
 CHUNK = 1024  # rows of a block that is only averaged, so that it never stands in memory as a whole
 
 
-class Changed(Composed):
+class Changed(Wrapper):
     """A kernel whose values change by a number of each of the two items."""
 
     def change(self, block: NDArray, rows: NDArray, columns: NDArray) -> None:
@@ -49,6 +50,7 @@ class Changed(Composed):
         return Parts(self.child("kernel").pack(items), numbers)
 
 
+@dataclass(eq=False, repr=False)
 class Times(Changed):
     """f(x) k(x, z) f(z) for a function of one item. Written ``k.times(f)``.
 
@@ -67,9 +69,7 @@ class Times(Changed):
     array([[4.]])
     """
 
-    def __init__(self, kernel: Kernel, function: Callable[[Any], Any]):
-        self.kernel = kernel
-        self.function = function
+    function: Callable[[Any], Any]
 
     def prepare(self, X):
         self.check()
@@ -103,7 +103,8 @@ def _multiply(block: NDArray, rows: NDArray, columns: NDArray) -> None:
         block[some] *= np.multiply.outer(rows[some], columns).astype(block.dtype)
 
 
-class On(Composed):
+@dataclass(eq=False, repr=False)
+class On(Wrapper):
     """A kernel on some of the columns. Written ``k.on(columns)``.
 
     Parameters
@@ -131,9 +132,7 @@ class On(Composed):
         columns_=state.optional(state.array("i", None, below="columns")),
     )
 
-    def __init__(self, kernel: Kernel, columns: Any):
-        self.kernel = kernel
-        self.columns = columns
+    columns: Any
 
     @property
     def takes(self) -> str:
@@ -176,13 +175,14 @@ class On(Composed):
         return f"{within(self.kernel, ATOM)}.on({text(self.columns)})"
 
 
+@dataclass(eq=False, repr=False)
 class Cosine(Kernel):
     """A kernel that can divide its values by sqrt(k(x, x) k(z, z)) itself.
 
     What is stated is the plain kernel: `plain_items`, `plain_block` and `plain_norms`.
     """
 
-    normalise: bool = True
+    normalise: bool = field(default=False, kw_only=True)
 
     def plain_items(self, X: Any) -> Any:
         """Prepared items of the plain kernel."""
@@ -219,6 +219,7 @@ class Cosine(Kernel):
         return (squares > 0).astype(self.plain_norms(take(items, slice(0, 1))).dtype)
 
 
+@dataclass(eq=False, repr=False)
 class Normalised(Cosine, Changed):
     """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z). Written ``k.normalised()``.
 
@@ -231,8 +232,7 @@ class Normalised(Cosine, Changed):
            [0.7071, 1.    ]])
     """
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    normalise: ClassVar[bool] = True
 
     def plain_items(self, X):
         return self.child("kernel").prepare(X)
@@ -291,9 +291,6 @@ class Centred(Changed):
         items_=state.optional(state.items("kept", "columns")),
         mean_=state.optional(state.number()),
     )
-
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
 
     def fit(self, X, y=None):
         super().fit(X)
