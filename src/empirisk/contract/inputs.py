@@ -63,13 +63,13 @@ def _stored(values: Any) -> NDArray:
 def _sum_of_squares(numbers: NDArray) -> float:
     """In threads; infinite where it overflows, and NaN where there is one."""
 
-    def run(group: list[slice]) -> float:
-        return float(sum(np.vdot(numbers[rows], numbers[rows]) for rows in group))
+    def run(rows: slice) -> float:
+        return float(np.vdot(numbers[rows], numbers[rows]))
 
     if numbers.size == 0:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        return blocks.sum_over_rows(run, len(numbers), numbers.nbytes // len(numbers))
+        return blocks.sum_over_blocks(run, len(numbers), numbers.nbytes // len(numbers))
 
 
 def check_weights(sample_weight, rows: int) -> Array:

@@ -23,28 +23,6 @@ SMALL = 2000
 
 
 @plain_loop
-def _couple(shares, sums, e, out):
-    """out_i = t_i * (e_i - mean_i), mean_i the t-weighted mean of e_i.
-
-    The largest share gets what the others give away: its own difference from the mean has no digits left.
-    """
-    rows, classes = shares.shape
-    for i in range(rows):
-        mean, largest = 0.0, 0
-        for k in range(classes):
-            mean += shares[i, k] * e[i, k]
-            if shares[i, k] > shares[i, largest]:
-                largest = k
-        mean /= sums[i]
-        total = 0.0
-        for k in range(classes):
-            out[i, k] = shares[i, k] * (e[i, k] - mean)
-            if k != largest:
-                total += out[i, k]
-        out[i, largest] = -total
-
-
-@plain_loop
 def curve_rows(shares, sums, b, start, e, totals):
     """e_i <- S (e_i + b) for rows of a block that begins at ``start``, added up in ``totals``."""
     rows, classes = e.shape
@@ -72,9 +50,15 @@ class Coupling:
 
     def __call__(self, e: Array) -> Array:
         """S e; every row of it sums to zero."""
-        out = np.empty_like(self.shares)
-        _couple(self.shares, self.sums, np.ascontiguousarray(e), out)
-        return out
+        mean = np.einsum("ik,ik->i", self.shares, e) / self.sums
+        return self.balanced(self.shares * (e - mean[:, None]))
+
+    def balanced(self, z: Array) -> Array:
+        """The largest share gets what the others give away: its own difference from the mean has no digits left."""
+        largest = self.shares.argmax(axis=1)[:, None]
+        np.put_along_axis(z, largest, 0.0, axis=1)
+        np.put_along_axis(z, largest, -z.sum(axis=1, keepdims=True), axis=1)
+        return z
 
     def total(self) -> Array:
         """The sum of S over the rows, K x K."""
@@ -272,7 +256,7 @@ class JointRows:
             z = z + self._responses * b - self._times(self._pulled @ b)
             b = b - self._lift * constant
             b = b - b.mean()
-        z = self._balanced(z)
+        z = self._coupling.balanced(z)
         return (right - self._design.tdot(z)) / self._stiffness, b, z
 
     def _respond(self, r: Array) -> Array:
@@ -282,13 +266,6 @@ class JointRows:
 
     def _times(self, mean: Array) -> Array:
         return np.stack([inverse @ mean for inverse in self._inverses], axis=1)
-
-    def _balanced(self, z: Array) -> Array:
-        """The largest share gets what the others give away: its own difference has no digits left."""
-        largest = self._coupling.shares.argmax(axis=1)[:, None]
-        np.put_along_axis(z, largest, 0.0, axis=1)
-        np.put_along_axis(z, largest, -z.sum(axis=1, keepdims=True), axis=1)
-        return z
 
 
 def _inverse(products: Array, lift: float, root: Array) -> Array:

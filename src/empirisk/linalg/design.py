@@ -168,11 +168,9 @@ class DenseDesign(Design):
                 block, scale, rows = block[used], scale[rows][used], slice(None)
         if self._shift is not None:
             block = block - self._shift
-            if scale is not None:
-                block *= scale[rows, None]
-            return block
         if scale is not None:
-            return block * scale[rows, None]
+            # In place where the block is a copy already.
+            block = np.multiply(block, scale[rows, None], out=None if self._shift is None else block)
         return block.astype(np.float64, copy=False)
 
     def dot(self, w):
@@ -204,17 +202,14 @@ class DenseDesign(Design):
         f, u = np.empty((2, self.shape[0]))
         constant = b if self._shift is None else b - float(self._shift @ w)
 
-        def run(group: list[slice]) -> Array:
-            total = np.zeros(self.shape[1])
-            for rows in group:
-                block = self.X[rows].astype(np.float64, copy=False)
-                f[rows] = block @ w + constant
-                u[rows] = slopes(rows, f[rows])
-                total += u[rows] @ block
-            return total
+        def run(rows: slice) -> Array:
+            block = self.X[rows].astype(np.float64, copy=False)
+            f[rows] = block @ w + constant
+            u[rows] = slopes(rows, f[rows])
+            return u[rows] @ block
 
         # Blocks twice as large as for one product: the slopes cost some time per block.
-        total = blocks.sum_over_rows(run, self.shape[0], self._row_bytes // 2)
+        total = blocks.sum_over_blocks(run, self.shape[0], self._row_bytes // 2)
         return f, u, total if self._shift is None else total - self._shift * u.sum()
 
     def one_pass(self, compiled, w, b, y, scale):
@@ -230,7 +225,7 @@ class DenseDesign(Design):
             value = compiled(self.X, w, constant, y, scale, bounds, f, u, total)
             return np.append(total, value)
 
-        sums = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
+        sums = blocks.sum_over_groups(run, self.shape[0], self._row_bytes)
         total, value = sums[:-1], float(sums[-1])
         return f, u, total if self._shift is None else total - self._shift * u.sum(), value
 
@@ -251,13 +246,10 @@ class DenseDesign(Design):
         return self.X.flags.f_contiguous and self.shape[1] > self.shape[0]
 
     def _tdot_by_rows(self, u: Array) -> Array:
-        def run(group: list[slice]) -> Array:
-            total = np.zeros((self.shape[1], *u.shape[1:]))
-            for rows in group:
-                total += (u[rows].T @ self.X[rows]).T
-            return total
+        def run(rows: slice) -> Array:
+            return (u[rows].T @ self.X[rows]).T
 
-        return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
+        return blocks.sum_over_blocks(run, self.shape[0], self._row_bytes)
 
     def _tdot_by_columns(self, u: Array) -> Array:
         out = np.empty((self.shape[1], *u.shape[1:]))
@@ -272,16 +264,12 @@ class DenseDesign(Design):
         # Ones change no bit, and a pass over the data is saved.
         scale = None if weights is None or (weights == 1).all() else np.sqrt(weights)
 
-        def run(group: list[slice]) -> Array:
-            parts = (self._block(rows, scale).astype(self.gram_type, copy=False) for rows in group)
-            first = next(parts)
-            total = first.T @ first
-            for block in parts:
-                total += block.T @ block
-            return total
+        def run(rows: slice) -> Array:
+            block = self._block(rows, scale).astype(self.gram_type, copy=False)
+            return block.T @ block
 
         most = max(min(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], GRAM_ROW_BYTES), LEAST_GRAM_ROW_BYTES)
-        return blocks.sum_over_rows(run, self.shape[0], min(self._row_bytes, most)).astype(np.float64, copy=False)
+        return blocks.sum_over_blocks(run, self.shape[0], min(self._row_bytes, most)).astype(np.float64, copy=False)
 
     def outer(self, weights=None):
         A = self._block(slice(None))
@@ -292,14 +280,11 @@ class DenseDesign(Design):
     def squared_columns(self, weights=None):
         scale = None if weights is None else np.sqrt(weights)
 
-        def run(group: list[slice]) -> Array:
-            total = np.zeros(self.shape[1])
-            for rows in group:
-                block = self._block(rows, scale)
-                total += np.einsum("ij,ij->j", block, block)
-            return total
+        def run(rows: slice) -> Array:
+            block = self._block(rows, scale)
+            return np.einsum("ij,ij->j", block, block)
 
-        return blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
+        return blocks.sum_over_blocks(run, self.shape[0], self._row_bytes)
 
     def squared_rows(self):
         out = np.empty(self.shape[0])
