@@ -27,7 +27,7 @@ def test_sums_and_outputs(threads):
     values = np.random.default_rng(0).normal(size=300_000)
     out = np.empty_like(values)
     with config(threads=threads):
-        total = sum_over_rows(lambda rows: values[rows].sum(), len(values), 64)
+        total = sum_over_rows(lambda group: sum(values[rows].sum() for rows in group), len(values), 64)
         over_rows(lambda rows: np.multiply(values[rows], 2, out=out[rows]), len(values), 64)
     assert total == pytest.approx(values.sum(), rel=1e-12)
     np.testing.assert_array_equal(out, 2 * values)

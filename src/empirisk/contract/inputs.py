@@ -69,7 +69,7 @@ def _sum_of_squares(numbers: NDArray) -> float:
     if numbers.size == 0:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        return blocks.sum_over_blocks(run, len(numbers), numbers.nbytes // len(numbers))
+        return blocks.sum_of_blocks(run, len(numbers), numbers.nbytes // len(numbers))
 
 
 def check_weights(sample_weight, rows: int) -> Array:

@@ -53,28 +53,23 @@ def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes:
     return [function(blocks(rows, row_bytes))]
 
 
-def sum_over_groups(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> Result:
+def sum_over_rows(function: Callable[[list[slice]], Result], rows: int, row_bytes: int) -> Result:
     """Add up function(group of blocks) over all groups, in order; what it gives is overwritten."""
     return reduce(iadd, _in_threads(function, rows, row_bytes))
 
 
-def sum_over_blocks(function: Callable[[slice], Result], rows: int, row_bytes: int) -> Result:
-    """Add up function(block) over all blocks, in order, for work that a block in the cache makes cheap."""
-    return sum_over_groups(lambda group: reduce(iadd, map(function, group)), rows, row_bytes)
-
-
-def sum_over_rows(function: Callable[[slice], Result], rows: int, row_bytes: int) -> Result:
-    """Add up function(rows) over the rows, a whole group at a time: fewer calls than blocks."""
-    return sum_over_groups(lambda group: function(_whole(group)), rows, row_bytes)
-
-
-def _whole(group: list[slice]) -> slice:
-    return slice(group[0].start, group[-1].stop)
+def sum_of_blocks(function: Callable[[slice], Result], rows: int, row_bytes: int) -> Result:
+    """Add up function(block), in order."""
+    return sum_over_rows(lambda group: reduce(iadd, map(function, group)), rows, row_bytes)
 
 
 def sum_of_rows(function: Callable[[slice], Result], rows: int, row_bytes: int = ENTRY_BYTES) -> Result:
     """Add up function(part of the rows), in order, where a part need not stay in the cache."""
-    return sum_over_rows(lambda group: function(slice(group[0].start, group[-1].stop)), rows, row_bytes)
+    return sum_over_rows(lambda group: function(_whole(group)), rows, row_bytes)
+
+
+def _whole(group: list[slice]) -> slice:
+    return slice(group[0].start, group[-1].stop)
 
 
 def over_rows(function: Callable[[slice], None], rows: int, row_bytes: int) -> None:

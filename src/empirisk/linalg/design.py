@@ -209,7 +209,7 @@ class DenseDesign(Design):
             return u[rows] @ block
 
         # Blocks twice as large as for one product: the slopes cost some time per block.
-        total = blocks.sum_over_blocks(run, self.shape[0], self._row_bytes // 2)
+        total = blocks.sum_of_blocks(run, self.shape[0], self._row_bytes // 2)
         return f, u, total if self._shift is None else total - self._shift * u.sum()
 
     def one_pass(self, compiled, w, b, y, scale):
@@ -225,7 +225,7 @@ class DenseDesign(Design):
             value = compiled(self.X, w, constant, y, scale, bounds, f, u, total)
             return np.append(total, value)
 
-        sums = blocks.sum_over_groups(run, self.shape[0], self._row_bytes)
+        sums = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
         total, value = sums[:-1], float(sums[-1])
         return f, u, total if self._shift is None else total - self._shift * u.sum(), value
 
@@ -249,7 +249,7 @@ class DenseDesign(Design):
         def run(rows: slice) -> Array:
             return (u[rows].T @ self.X[rows]).T
 
-        return blocks.sum_over_blocks(run, self.shape[0], self._row_bytes)
+        return blocks.sum_of_blocks(run, self.shape[0], self._row_bytes)
 
     def _tdot_by_columns(self, u: Array) -> Array:
         out = np.empty((self.shape[1], *u.shape[1:]))
@@ -269,7 +269,7 @@ class DenseDesign(Design):
             return block.T @ block
 
         most = max(min(blocks.GROUPS * blocks.BLOCK_BYTES // self.shape[0], GRAM_ROW_BYTES), LEAST_GRAM_ROW_BYTES)
-        return blocks.sum_over_blocks(run, self.shape[0], min(self._row_bytes, most)).astype(np.float64, copy=False)
+        return blocks.sum_of_blocks(run, self.shape[0], min(self._row_bytes, most)).astype(np.float64, copy=False)
 
     def outer(self, weights=None):
         A = self._block(slice(None))
@@ -284,7 +284,7 @@ class DenseDesign(Design):
             block = self._block(rows, scale)
             return np.einsum("ij,ij->j", block, block)
 
-        return blocks.sum_over_blocks(run, self.shape[0], self._row_bytes)
+        return blocks.sum_of_blocks(run, self.shape[0], self._row_bytes)
 
     def squared_rows(self):
         out = np.empty(self.shape[0])
