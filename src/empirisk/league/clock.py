@@ -23,8 +23,12 @@ SLOWEST = 8.0
 LEAST_WORK = 0.3
 #: Seconds that work is given to see that its time is over, before it is left behind.
 GRACE = 0.5
-#: The most of the limit that is kept for the writing: pictures for which there is no time are left out.
-MOST_WRITING = 0.2
+#: The most of the limit that is kept for pictures: those for which there is no time are left out.
+MOST_WRITING = 0.1
+#: The most of it that is kept for the files.
+MOST_FILES = 0.2
+#: The share of the limit that the first machine which learns may take even where reading took all of it.
+LEAST_LEARNING = 0.05
 
 
 class Stopped(Exception):
@@ -56,6 +60,10 @@ class Clock:
         Seconds kept for the refit and the test of the winner.
     turn : float
         When the turn of the contestant that plays ends.
+    learned : bool
+        Whether a machine that learns has played: until then all but the files gives way to it.
+    opened : float
+        When the table was read.
     """
 
     limit: float = np.inf
@@ -65,6 +73,8 @@ class Clock:
     scoring: float = 0.0
     refit: float = 0.0
     turn: float = np.inf
+    learned: bool = False
+    opened: float = field(default_factory=lambda: time.perf_counter())
 
     @property
     def end(self) -> float:
@@ -80,7 +90,12 @@ class Clock:
     @property
     def writing(self) -> float:
         """Seconds kept for pictures and files."""
-        return min(WRITING * self.slowness, MOST_WRITING * self.limit)
+        return max(self.files, min(WRITING * self.slowness, MOST_WRITING * self.limit))
+
+    @property
+    def files(self) -> float:
+        """Seconds kept for the files alone."""
+        return min(FILES * self.slowness, MOST_FILES * self.limit)
 
     @property
     def limited(self) -> bool:
@@ -90,12 +105,14 @@ class Clock:
     @property
     def deadline(self) -> float:
         """When the contest ends."""
-        return self.end - self.writing - self.refit
+        if self.learned:
+            return self.end - self.writing - self.refit
+        return max(self.end - self.files, self.opened + LEAST_LEARNING * self.limit)
 
     @property
     def over(self) -> bool:
         """Whether there is time for nothing more than the files."""
-        return time.perf_counter() >= self.end - FILES * self.slowness
+        return time.perf_counter() >= self.end - self.files
 
     @property
     def rest(self) -> float:

@@ -34,6 +34,8 @@ FINALISTS, FEW_FINALISTS = 2, 1
 #: With a limit of time: rows of the first round, how many times as many each further round has, and the share of all
 #: rows above which a part is all of them.
 FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
+#: Rows of the first round at the least, and the times that learning from a row takes longer than reading it, about.
+LEAST_FIRST, LEARNING = 500, 20
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 12
@@ -167,7 +169,7 @@ class Contest:
             self._ahead.compile(names, parts)
 
     def _too_late_to_compile(self) -> bool:
-        return self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
+        return self.clock.learned and self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
 
     def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
@@ -240,7 +242,8 @@ class Contest:
 
     def _parts(self) -> Iterator[Arena]:
         """Ever more rows of the first fold, all of them at last; nothing where there is time."""
-        rows = FIRST_ROWS
+        reading = max(self.clock.opened - self.clock.begin, 1e-9) / len(self.arena.y)
+        rows = int(min(FIRST_ROWS, max(LEAST_FIRST, self.clock.left / (LEARNING * reading))))
         while self.clock.limited:
             # A part that is most of the rows might as well be all of them.
             part = self.arena.part(rows if rows < MOST * self.arena.rows else self.arena.rows)
@@ -309,6 +312,7 @@ class Contest:
     def _begin_turn(self, waiting: int) -> None:
         """Keep time for the refit of the leader, and give the next one its share of what is left."""
         eligible, fit, predicting = [one for one in self._standings.values() if one.eligible], 0.0, 0.0
+        self.clock.learned = any(one.place for one in eligible)
         if eligible:
             leader = best_of(eligible)
             fit, predicting = leader.seconds_for(len(self.arena.y)), leader.predicting
