@@ -16,13 +16,15 @@ MOST_KEPT = 0.4
 #: Seconds of a processor kept for drawing and writing.
 WRITING = 2.0
 #: Seconds of a processor that a report without pictures, the model's file and the end of the process take.
-FILES = 0.7
+FILES = 1.0
 #: Where others use the machine, a second of a processor takes longer: as many seconds at the most.
 SLOWEST = 8.0
 #: Seconds of a processor that tell how long one takes.
 LEAST_WORK = 0.3
 #: Seconds that work is given to see that its time is over, before it is left behind.
 GRACE = 0.5
+#: Seconds of a processor that a machine needs to learn from few rows, about, with the loading of compiled loops.
+LEARNING = 1.0
 #: The most of the limit that is kept for pictures: those for which there is no time are left out.
 MOST_WRITING = 0.1
 #: The most of it that is kept for the files.
@@ -125,9 +127,13 @@ class Clock:
         self.refit = min(testing, MOST_KEPT * self.limit)
 
     def begin_turn(self, waiting: int) -> None:
-        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""
+        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left.
+
+        What a first machine needs on few rows it gets in any case, for without it there is no result.
+        """
         now = time.perf_counter()
-        self.turn = min(self.deadline, now + 2 * (self.deadline - now) / (waiting + 1))
+        least = 0.0 if self.learned else LEARNING * self.slowness
+        self.turn = min(self.deadline, now + max(2 * (self.deadline - now) / (waiting + 1), least))
 
     @property
     def left(self) -> float:

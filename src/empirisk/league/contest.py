@@ -39,8 +39,8 @@ LEAST_FIRST, LEARNING = 500, 20
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 12
-#: The least, the assumed and the greatest power of the number of rows that the time of a fit grows with.
-GROWTHS = 0.5, 1.5, 2.5
+#: The least and the greatest power of the number of rows that the time of a fit grows with.
+GROWTHS = 0.5, 2.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
@@ -96,7 +96,7 @@ class Standing:
     remark: str = ""
     judged: int = 0
     rows: int = 0
-    growth: float = GROWTHS[1]
+    growth: float = 1.0
 
     @property
     def eligible(self) -> bool:
@@ -111,7 +111,7 @@ class Standing:
         """The standing with what a fit on so many rows took."""
         growth = self.growth
         if 0 < self.rows < rows and min(seconds, self.seconds) > 0:
-            growth = float(np.clip(np.log(seconds / self.seconds) / np.log(rows / self.rows), GROWTHS[0], GROWTHS[-1]))
+            growth = float(np.clip(np.log(seconds / self.seconds) / np.log(rows / self.rows), *GROWTHS))
         return replace(self, rows=rows, seconds=seconds, growth=growth)
 
     @property
@@ -269,7 +269,9 @@ class Contest:
 
     def _of(self, place: int, contestant: Contestant) -> Standing:
         """How a contestant stands."""
-        return self._standings.get(contestant.name, Standing(contestant.name, contestant.title, place))
+        return self._standings.get(contestant.name) or Standing(
+            contestant.name, contestant.title, place, growth=contestant.growth
+        )
 
     def _size(self, arena: Arena, codes: bool = False) -> Size:
         """What settings depend on: those of a part are those of all rows, for which the winner is fitted again."""

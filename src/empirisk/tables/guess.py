@@ -96,7 +96,8 @@ def _from_text(name: str, text: pl.Series) -> Column:
     present = text.drop_nulls()
     if len(present) == 0:
         return Column(name, "constant")
-    strict = present.filter(~present.is_in(SOFT_MARKERS))
+    distinct = present.unique(maintain_order=True)
+    strict = distinct.filter(~distinct.is_in(SOFT_MARKERS))
     # The first values and some from all over the column: a quick no for most columns of words.
     few = strict.gather_every(max(len(strict) // SAMPLE, 1)).head(SAMPLE)
     if len(few):
@@ -174,10 +175,11 @@ def _by_three(few: pl.Series) -> bool:
 def _words(present: pl.Series) -> str:
     """Category, text or identifier."""
     distinct, count = present.n_unique(), len(present)
-    words = float(present.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
     # Texts are seldom equal; of numbers for rows a tenth may be there twice by mistake.
-    if words >= WORDS_IN_TEXT and distinct > max(0.2 * count, FEW):
-        return "text"
+    if distinct > max(0.2 * count, FEW):
+        words = float(present.str.count_matches(r"\S+").mean())  # type: ignore[arg-type]
+        if words >= WORDS_IN_TEXT:
+            return "text"
     if (count >= FEW and distinct == count) or (count >= 5 * FEW and distinct > 0.9 * count):
         return "identifier"
     return "category"
