@@ -245,7 +245,7 @@ def test_a_slow_contestant_plays_on_once_the_others_are_done(monkeypatch):
 
 
 def test_a_turn_is_twice_an_even_share():
-    clock = Clock(102.0)
+    clock = Clock(102.0, learned=True)
     clock.begin_turn(waiting=3)
     assert 45 < clock.left < 51
     clock.begin_turn(waiting=0)

@@ -1,5 +1,6 @@
 """A limit of time: what is kept for the end, who must go, and what is left out of the report."""
 
+import sys
 import time
 from threading import Event
 
@@ -26,7 +27,7 @@ def table(rows=200):
 
 
 def test_time_is_kept_for_the_refit_and_the_files():
-    clock = Clock(100.0)
+    clock = Clock(100.0, learned=True)
     assert 97 < clock.left <= 98
     clock.keep(encoding=4.0, fit=10.0)
     clock.begin_turn(waiting=0)
@@ -43,13 +44,85 @@ def test_more_is_kept_where_others_use_the_machine():
 
     assert kept(20.0) == pytest.approx(2.0, abs=0.1)
     assert kept(10.0) == pytest.approx(4.0, abs=0.2)
-    assert kept(0.0) == 16.0
+    assert kept(0.0) == 10.0
 
 
 def test_the_scores_of_the_test_are_counted():
     clock = Clock(100.0, time.perf_counter() - 20.0, time.process_time() - 10.0, tested=60_000, scoring=1e-4)
     clock.keep(encoding=0.0)
     assert clock.refit == pytest.approx(12.0, abs=0.5)
+
+
+class Loaded:
+    """A machine that others use: a second of a processor takes five, and time passes only where a test says so."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        modules = ("time", "empirisk.league.learn", "empirisk.league.refit", "empirisk.linalg.threads")
+        for name in modules:
+            monkeypatch.setattr(sys.modules[name], "perf_counter", lambda: self.now)
+        for name in modules[:2]:
+            monkeypatch.setattr(sys.modules[name], "process_time", lambda: self.now / 5)
+        self.patch = monkeypatch.setattr
+
+    def reading_takes(self, seconds):
+        def slowly(*given):
+            self.now += seconds
+            return plan(*given)
+
+        self.patch(sys.modules["empirisk.league.learn"], "plan", slowly)
+
+    def fits_take(self, seconds_of_rows):
+        whole = er.LogisticRegression.fit
+
+        def slowly(machine, X, y, sample_weight=None):
+            seconds = seconds_of_rows(X.shape[0])
+            self.now += min(seconds, machine.max_time or np.inf)
+            if seconds > (machine.max_time or np.inf):
+                raise threads.Stopped
+            return whole(machine, X, y, sample_weight)
+
+        self.patch(er.LogisticRegression, "fit", slowly)
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    return Loaded(monkeypatch)
+
+
+def test_a_machine_that_learns_plays_even_where_reading_took_all_of_the_time(loaded):
+    loaded.reading_takes(29.9)
+    loaded.fits_take(lambda rows: rows / 1000)
+    found = er.learn(table(4000), "y", time=30.0, machines=["centroid", "logistic"])
+    assert found.winner == "logistic"
+    assert loaded.now < 33
+
+
+def test_the_first_machine_that_learns_has_the_time_it_needs(loaded):
+    """It takes more than half of what is left, which is the share of a turn otherwise."""
+    loaded.reading_takes(20.0)
+    loaded.fits_take(lambda rows: 4.0)
+    found = er.learn(table(400), "y", time=30.0, machines=["centroid", "logistic"])
+    assert found.winner == "logistic"
+    assert loaded.now <= 30
+
+
+def test_more_rows_come_before_pictures(loaded, tmp_path):
+    loaded.reading_takes(20.0)
+    loaded.fits_take(lambda rows: rows / 4000)
+    found = er.learn(table(30_000), "y", time=30.0, machines=["centroid", "logistic"], out=tmp_path / "slow")
+    assert found.winner == "logistic"
+    assert found.train_rows > 5000
+    assert loaded.now <= 30
+    assert "The time given left no room for this picture." in (tmp_path / "slow.report.html").read_text()
+
+
+def test_few_rows_come_first_where_reading_many_took_long(loaded):
+    heard = Heard()
+    loaded.reading_takes(24.0)
+    er.learn(table(30_000), "y", time=30.0, machines=["logistic"], listener=heard)
+    rows = [one.rows for one in heard.played_so_far]
+    assert rows[0] == 500
 
 
 def test_a_fit_without_an_eye_on_the_clock_is_left_behind(monkeypatch):

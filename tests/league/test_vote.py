@@ -80,8 +80,8 @@ def test_around_changes_one_thing_at_a_time():
 
 
 def test_the_time_of_a_fit_grows_as_it_was_seen_to():
-    machine = Standing("svm", "SVM", 1).on(1000, 1.0)
-    assert machine.seconds_for(4000) == 8.0  # nothing is known: between a linear and a quadratic growth
+    machine = Standing("svm", "SVM", 1, growth=1.5).on(1000, 1.0)
+    assert machine.seconds_for(4000) == 8.0  # as is assumed of it
     assert np.isclose(machine.on(2000, 2.0).seconds_for(4000), 4.0)
     assert machine.on(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
 

@@ -153,16 +153,16 @@ def test_no_such_table_suggests(tmp_path, monkeypatch):
 def test_fields_are_counted_the_same_with_quotes():
     for data in (b"a;b\n1;2\n3;4", b'a;b\n"1;1";2\n"x\ny";4\n'):
         sniff.check_rows(data, ";", 2, "t")
-        sniff._check_quoted(data, ";", 2, "t")
+        sniff.check_rows(data, ";", 2, "t")
         with pytest.raises(EmpiriskError):
-            sniff._check_quoted(data, ";", 3, "t")
+            sniff.check_rows(data, ";", 3, "t")
 
 
 def test_quoted_tables_larger_than_a_block(monkeypatch):
     monkeypatch.setattr(sniff, "BLOCK", 7)
-    sniff._check_quoted(b'a,b\n"1,\n1",2\n3,4\n"5",6', ",", 2, "t")
+    sniff.check_rows(b'a,b\n"1,\n1",2\n3,4\n"5",6', ",", 2, "t")
     with pytest.raises(EmpiriskError, match="Line 3"):
-        sniff._check_quoted(b'a,b\n"1,\n1",2\n3,4,5\n', ",", 2, "t")
+        sniff.check_rows(b'a,b\n"1,\n1",2\n3,4,5\n', ",", 2, "t")
 
 
 @pytest.mark.parametrize("name", datasets.NAMES)

@@ -64,7 +64,7 @@ class Arena:
             whole = Arena(self.frame, self.y, self.encoder, self.folds[:1], self.seed)
             whole._kept = self._kept  # the first fold is the same
             return whole
-        judges = sample(self.y[validation], ENOUGH, self.seed, validation)
+        judges = sample(self.y[validation], min(ENOUGH, 2 * rows), self.seed, validation)
         fold = sample(self.y[train], rows, self.seed, train), judges
         return Arena(self.frame, self.y, self.encoder, [fold], self.seed)
 

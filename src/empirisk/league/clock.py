@@ -16,15 +16,21 @@ MOST_KEPT = 0.4
 #: Seconds of a processor kept for drawing and writing.
 WRITING = 2.0
 #: Seconds of a processor that a report without pictures, the model's file and the end of the process take.
-FILES = 0.7
+FILES = 1.0
 #: Where others use the machine, a second of a processor takes longer: as many seconds at the most.
 SLOWEST = 8.0
 #: Seconds of a processor that tell how long one takes.
 LEAST_WORK = 0.3
 #: Seconds that work is given to see that its time is over, before it is left behind.
 GRACE = 0.5
-#: The most of the limit that is kept for the writing: pictures for which there is no time are left out.
-MOST_WRITING = 0.2
+#: Seconds of a processor that a machine needs to learn from few rows, about, with the loading of compiled loops.
+LEARNING = 1.0
+#: The most of the limit that is kept for pictures: those for which there is no time are left out.
+MOST_WRITING = 0.1
+#: The most of it that is kept for the files.
+MOST_FILES = 0.2
+#: The share of the limit that the first machine which learns may take even where reading took all of it.
+LEAST_LEARNING = 0.05
 
 
 class Stopped(Exception):
@@ -56,6 +62,10 @@ class Clock:
         Seconds kept for the refit and the test of the winner.
     turn : float
         When the turn of the contestant that plays ends.
+    learned : bool
+        Whether a machine that learns has played: until then all but the files gives way to it.
+    opened : float
+        When the table was read.
     """
 
     limit: float = np.inf
@@ -65,6 +75,8 @@ class Clock:
     scoring: float = 0.0
     refit: float = 0.0
     turn: float = np.inf
+    learned: bool = False
+    opened: float = field(default_factory=lambda: time.perf_counter())
 
     @property
     def end(self) -> float:
@@ -80,7 +92,12 @@ class Clock:
     @property
     def writing(self) -> float:
         """Seconds kept for pictures and files."""
-        return min(WRITING * self.slowness, MOST_WRITING * self.limit)
+        return max(self.files, min(WRITING * self.slowness, MOST_WRITING * self.limit))
+
+    @property
+    def files(self) -> float:
+        """Seconds kept for the files alone."""
+        return min(FILES * self.slowness, MOST_FILES * self.limit)
 
     @property
     def limited(self) -> bool:
@@ -90,12 +107,14 @@ class Clock:
     @property
     def deadline(self) -> float:
         """When the contest ends."""
-        return self.end - self.writing - self.refit
+        if self.learned:
+            return self.end - self.writing - self.refit
+        return max(self.end - self.files, self.opened + LEAST_LEARNING * self.limit)
 
     @property
     def over(self) -> bool:
         """Whether there is time for nothing more than the files."""
-        return time.perf_counter() >= self.end - FILES * self.slowness
+        return time.perf_counter() >= self.end - self.files
 
     @property
     def rest(self) -> float:
@@ -108,9 +127,13 @@ class Clock:
         self.refit = min(testing, MOST_KEPT * self.limit)
 
     def begin_turn(self, waiting: int) -> None:
-        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left."""
+        """A contestant begins, and as many are still waiting: it may take twice its even share of what is left.
+
+        What a first machine needs on few rows it gets in any case, for without it there is no result.
+        """
         now = time.perf_counter()
-        self.turn = min(self.deadline, now + 2 * (self.deadline - now) / (waiting + 1))
+        least = 0.0 if self.learned else LEARNING * self.slowness
+        self.turn = min(self.deadline, now + max(2 * (self.deadline - now) / (waiting + 1), least))
 
     @property
     def left(self) -> float:

@@ -34,11 +34,13 @@ FINALISTS, FEW_FINALISTS = 2, 1
 #: With a limit of time: rows of the first round, how many times as many each further round has, and the share of all
 #: rows above which a part is all of them.
 FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
+#: Rows of the first round at the least, and the times that learning from a row takes longer than reading it, about.
+LEAST_FIRST, LEARNING = 500, 20
 #: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
 #: waited. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, FURTHER_ROUNDS = 3, 12
-#: The least, the assumed and the greatest power of the number of rows that the time of a fit grows with.
-GROWTHS = 0.5, 1.5, 2.5
+#: The least and the greatest power of the number of rows that the time of a fit grows with.
+GROWTHS = 0.5, 2.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
@@ -94,7 +96,7 @@ class Standing:
     remark: str = ""
     judged: int = 0
     rows: int = 0
-    growth: float = GROWTHS[1]
+    growth: float = 1.0
 
     @property
     def eligible(self) -> bool:
@@ -109,7 +111,7 @@ class Standing:
         """The standing with what a fit on so many rows took."""
         growth = self.growth
         if 0 < self.rows < rows and min(seconds, self.seconds) > 0:
-            growth = float(np.clip(np.log(seconds / self.seconds) / np.log(rows / self.rows), GROWTHS[0], GROWTHS[-1]))
+            growth = float(np.clip(np.log(seconds / self.seconds) / np.log(rows / self.rows), *GROWTHS))
         return replace(self, rows=rows, seconds=seconds, growth=growth)
 
     @property
@@ -167,7 +169,7 @@ class Contest:
             self._ahead.compile(names, parts)
 
     def _too_late_to_compile(self) -> bool:
-        return self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
+        return self.clock.learned and self.clock.deadline - time.perf_counter() < COMPILING * self.clock.slowness
 
     def _rounds(self, everyone: list[tuple[int, Contestant]]) -> Iterator[Standing]:
         """Rounds on parts of the first fold where time is short, then all folds, then the slow ones once more."""
@@ -240,7 +242,8 @@ class Contest:
 
     def _parts(self) -> Iterator[Arena]:
         """Ever more rows of the first fold, all of them at last; nothing where there is time."""
-        rows = FIRST_ROWS
+        reading = max(self.clock.opened - self.clock.begin, 1e-9) / len(self.arena.y)
+        rows = int(min(FIRST_ROWS, max(LEAST_FIRST, self.clock.left / (LEARNING * reading))))
         while self.clock.limited:
             # A part that is most of the rows might as well be all of them.
             part = self.arena.part(rows if rows < MOST * self.arena.rows else self.arena.rows)
@@ -266,7 +269,9 @@ class Contest:
 
     def _of(self, place: int, contestant: Contestant) -> Standing:
         """How a contestant stands."""
-        return self._standings.get(contestant.name, Standing(contestant.name, contestant.title, place))
+        return self._standings.get(contestant.name) or Standing(
+            contestant.name, contestant.title, place, growth=contestant.growth
+        )
 
     def _size(self, arena: Arena, codes: bool = False) -> Size:
         """What settings depend on: those of a part are those of all rows, for which the winner is fitted again."""
@@ -309,6 +314,7 @@ class Contest:
     def _begin_turn(self, waiting: int) -> None:
         """Keep time for the refit of the leader, and give the next one its share of what is left."""
         eligible, fit, predicting = [one for one in self._standings.values() if one.eligible], 0.0, 0.0
+        self.clock.learned = any(one.place for one in eligible)
         if eligible:
             leader = best_of(eligible)
             fit, predicting = leader.seconds_for(len(self.arena.y)), leader.predicting

@@ -31,8 +31,9 @@ QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
 MANY_COLUMNS = 50  # of so many a fifth is enough for a small tree
 #: Fewer rows teach a network less than they teach trees.
 NETWORK_ROWS = 3_000
-#: Weights of words in a text are small, for they have length one together: C of logistic regression and of an SVM.
-SPARSE_C = (10.0, 1.0, 100.0), (1.0, 0.1, 10.0)
+#: C of logistic regression and of a linear SVM for texts, whose words have small weights: length one together. Other
+#: columns have a variance of one each, or one together for the words of a category.
+TEXT_C, TEXT_SPREAD = ((10.0, 1.0, 100.0), (1.0, 0.1, 10.0)), 3.0
 #: Relative duality gap of the fits: finer ones do not predict better.
 TOL = 1e-4
 
@@ -53,6 +54,11 @@ class Size:
     seed: int
     unit: float = 1.0
     codes: list[int] = field(default_factory=list)
+
+    @property
+    def texts(self) -> bool:
+        """Whether most of it is words of texts."""
+        return self.sparse and self.spread < TEXT_SPREAD
 
     @property
     def large(self) -> bool:
@@ -96,6 +102,8 @@ class Contestant:
         Whether classes count alike for it already, however many rows they have.
     codes : bool
         Whether it takes codes of words, and not an indicator of each.
+    growth : float
+        The power of the number of rows that the time of a fit grows with, until it is known better.
     """
 
     name: str
@@ -107,6 +115,7 @@ class Contestant:
     turn: int = LAST
     quick: Callable[[Size], list[Any]] = lambda size: []
     codes: bool = False
+    growth: float = 1.5
 
     @property
     def early(self) -> bool:
@@ -268,6 +277,7 @@ def _everyone(
             lambda s: [make("Boosting", **settings) for settings in _boosting_settings(s)],
             _needs_dense,
             turn=EARLY,
+            growth=1.0,
             quick=lambda s: [make("Boosting", **_quick_boosting(s))],
             codes=True,
         ),
@@ -286,15 +296,14 @@ CLASSIFIERS = _everyone(
         Contestant(
             "logistic",
             "Logistic regression",
-            lambda s: [
-                er.LogisticRegression(C=C, tol=TOL) for C in (SPARSE_C[0] if s.sparse else (0.1, 0.01, 1.0, 10.0))
-            ],
+            lambda s: [er.LogisticRegression(C=C, tol=TOL) for C in (TEXT_C[0] if s.texts else (0.1, 0.01, 1.0, 10.0))],
             turn=EARLY,
+            growth=1.0,
         ),
         Contestant(
             "svm",
             "Linear support vector machine",
-            lambda s: [er.SVM(C=C, tol=TOL) for C in (SPARSE_C[1] if s.sparse else (0.1, 0.001, 0.01, 1.0))],
+            lambda s: [er.SVM(C=C, tol=TOL) for C in (TEXT_C[1] if s.texts else (0.1, 0.001, 0.01, 1.0))],
             _many_classes,
             _approximated,
         ),
@@ -320,6 +329,7 @@ REGRESSORS = _everyone(
             "Ridge regression",
             lambda s: [er.Ridge(C="loo" if s.rows * s.columns <= 2e7 else 1.0)],
             turn=EARLY,
+            growth=1.0,
         ),
         Contestant("lasso", "Lasso", lambda s: [er.Lasso(C="cv", tol=TOL)], _too_long),
         Contestant(

@@ -182,7 +182,7 @@ def learn(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
             decides,
             Clock(limit, begin, work, len(found.test), judge.scoring(found.classes)),
-            _journal(paths, found.frame, found.y, wishes, decides.name, balance),
+            _journal(paths, found, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,
             balance,
@@ -411,11 +411,11 @@ def _paths(out: Path, force: bool) -> dict[str, Path]:
     return paths
 
 
-def _journal(paths: dict[str, Path] | None, *job: Any) -> Journal:
+def _journal(paths: dict[str, Path] | None, found: Plan, *job: Any) -> Journal:
     """Beside the model, one for each job: another job never finds this one's results. In memory without a place."""
     if paths is None:
         return Journal(None, str)
-    mark = fingerprint(*job)
+    mark = fingerprint(found.frame.schema, found.frame.hash_rows(seed=1).to_numpy(), found.y, *job)
     return Journal(paths["model"].with_suffix(f".{mark[:12]}.journal"), lambda: mark)
 
 

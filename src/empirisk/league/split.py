@@ -198,7 +198,10 @@ def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str,
 
 def _odd_values(column: pl.Series, numbers: NDArray) -> str:
     """What makes a column of numbers one of words, if a few values do, with the number of a row; else empty."""
-    if column.dtype != pl.String or column.str.contains(LEADING_ZERO).any():
+    if column.dtype != pl.String:
+        return ""
+    distinct = column_words(column.unique())
+    if distinct.str.contains(LEADING_ZERO).any() or parse_numbers(distinct).null_count() == len(distinct):
         return ""
     words = column_words(column)
     odd = words.is_not_null() & parse_numbers(words).is_null()

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.cluster import KMeans
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -341,6 +340,8 @@ def _centres(kernel: Kernel, X: Any, rank: int, random: np.random.Generator) -> 
         raise EmpiriskError(f"landmarks='kmeans' needs vectors, and {kernel!r} has other items; use 'uniform'.")
     rows = X.shape[0]
     sample = np.sort(random.choice(rows, min(rows, ROWS_PER_CENTRE * rank), replace=False))
+    from sklearn.cluster import KMeans  # importing it takes a while, and few need it
+
     means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31))).fit(X[sample])
     return means.cluster_centers_.astype(X.dtype, copy=False)
 

@@ -2,9 +2,7 @@
 
 import re
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import (
@@ -38,7 +36,6 @@ AMOUNT = r"[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?"
 UNIT = r"^[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?\s?([A-Za-zµ°²³/]{1,8})$"
 REPEATED = 2  # rows for each of the codes, at the least
 LEADING_ZERO = r"^0\d+$"
-BLOCK = 1 << 22  # numbers looked at together
 
 
 def guess_all(columns: list[pl.Series]) -> list[Column]:
@@ -48,35 +45,27 @@ def guess_all(columns: list[pl.Series]) -> list[Column]:
     >>> [column.kind for column in guess_all([pl.Series("a", [1.0, 2.0]), pl.Series("b", ["x", "y"])])]
     ['number', 'category']
     """
-    found: dict[int, Column] = {}
-    plain = [place for place, series in enumerate(columns) if series.dtype.is_numeric()]
-    step = max(BLOCK // max(len(columns[0]) if columns else 1, 1), 1)
-    for start in range(0, len(plain), step):
-        places = plain[start : start + step]
-        found.update(zip(places, _numbers([columns[place] for place in places]), strict=True))
-    return [found[place] if place in found else guess(series) for place, series in enumerate(columns)]
+    plain = [series for series in columns if series.dtype.is_numeric()]
+    found = _numbers(plain) if plain else {}
+    return [found.get(series.name) or guess(series) for series in columns]
 
 
-def _numbers(columns: list[pl.Series]) -> list[Column]:
-    """Columns of numbers, by sorting all of them at once."""
-    values = np.column_stack([series.cast(pl.Float64).to_numpy() for series in columns])
-    values[np.isinf(values)] = np.nan  # no values to learn from
-    missing = np.isnan(values).sum(axis=0)
-    ordered = np.sort(values, axis=0)  # missing values come last
-    distinct = (np.diff(ordered, axis=0) > 0).sum(axis=0) + (missing < len(ordered))
-    found = []
-    for place, series in enumerate(columns):
-        count, kinds = len(series) - int(missing[place]), int(distinct[place])
-        low, high = (float(ordered[0, place]), float(ordered[count - 1, place])) if count else (None, None)
+def _numbers(columns: list[pl.Series]) -> dict[str, Column]:
+    """Columns of numbers, by name."""
+    table, number = pl.DataFrame(columns), pl.all().cast(pl.Float64)
+    number = pl.when(number.is_finite()).then(number)  # infinities are no values to learn from
+    found, sought = {}, (number.null_count(), number.n_unique(), number.min(), number.max())
+    for series, missing, kinds, low, high in zip(columns, *(table.select(one).row(0) for one in sought), strict=True):
+        count, kinds = len(series) - missing, kinds - (missing > 0)  # a missing value is not one more
         kind, form = "number", ""
-        if kinds == 0 or (kinds == 1 and missing[place] == 0):
+        if kinds == 0 or (kinds == 1 and missing == 0):
             kind = "constant"
-        elif kinds == len(series) and series.dtype.is_integer() and _names_rows(series.name, values[:, place]):
+        elif kinds == len(series) and series.dtype.is_integer() and _names_rows(series):
             kind = "identifier"
         elif 2 < kinds <= count / REPEATED and series.dtype.is_integer() and CODE_NAME.search(series.name):
             kind, low, high, form = "category", None, None, NUMBERS
         shown = tuple(dict.fromkeys(str(value) for value in series.head(20).to_list() if value is not None))[:3]
-        found.append(Column(series.name, kind, int(missing[place]), kinds, shown, low, high, form))
+        found[series.name] = Column(series.name, kind, missing, kinds, shown, low, high, form)
     return found
 
 
@@ -93,7 +82,7 @@ def guess(series: pl.Series) -> Column:
     if dtype == pl.Boolean:
         return _finish(series, Column(name, "boolean"))
     if dtype.is_numeric():
-        return _numbers([series])[0]
+        return _numbers([series])[name]
     if dtype in (pl.Duration, pl.Time):
         return _finish(series, Column(name, "number"))
     if dtype in (pl.Date, pl.Datetime):
@@ -107,7 +96,8 @@ def _from_text(name: str, text: pl.Series) -> Column:
     present = text.drop_nulls()
     if len(present) == 0:
         return Column(name, "constant")
-    strict = present.filter(~present.is_in(SOFT_MARKERS))
+    distinct = present.unique(maintain_order=True)
+    strict = distinct.filter(~distinct.is_in(SOFT_MARKERS))
     # The first values and some from all over the column: a quick no for most columns of words.
     few = strict.gather_every(max(len(strict) // SAMPLE, 1)).head(SAMPLE)
     if len(few):
@@ -185,10 +175,11 @@ def _by_three(few: pl.Series) -> bool:
 def _words(present: pl.Series) -> str:
     """Category, text or identifier."""
     distinct, count = present.n_unique(), len(present)
-    words = float(present.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
     # Texts are seldom equal; of numbers for rows a tenth may be there twice by mistake.
-    if words >= WORDS_IN_TEXT and distinct > max(0.2 * count, FEW):
-        return "text"
+    if distinct > max(0.2 * count, FEW):
+        words = float(present.str.count_matches(r"\S+").mean())  # type: ignore[arg-type]
+        if words >= WORDS_IN_TEXT:
+            return "text"
     if (count >= FEW and distinct == count) or (count >= 5 * FEW and distinct > 0.9 * count):
         return "identifier"
     return "category"
@@ -220,11 +211,10 @@ def column_words(series: pl.Series) -> pl.Series:
     return Column(series.name, "category").convert(series)
 
 
-def _names_rows(name: str, values: NDArray[np.float64]) -> bool:
+def _names_rows(series: pl.Series) -> bool:
     """Whether whole numbers that are all different only number the rows: they count them, or are named like that."""
-    if len(values) < FEW:
-        return False
-    return ID_NAME.search(name) is not None or bool(values[0] in (0, 1) and np.all(np.diff(values) == 1))
+    named = ID_NAME.search(series.name) is not None
+    return len(series) >= FEW and (named or (series[0] in (0, 1) and bool((series.diff().drop_nulls() == 1).all())))
 
 
 def _examples(series: pl.Series, present: pl.Series) -> tuple[str, ...]:

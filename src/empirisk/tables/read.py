@@ -19,8 +19,6 @@ from empirisk.tables.frames import as_frame
 from empirisk.tables.guess import LEADING_ZERO
 from empirisk.tables.sniff import check_rows, decode, find_delimiter, first_row, read_header
 
-#: Where a code such as 00123 may stand, which is no number.
-ZERO_FIRST = re.compile(rb'[\n,;\t|"]0[0-9]')
 LOOKED_AT = 10_000  # rows whose types are tried first; reading twice now and then beats looking at all of them
 
 
@@ -166,7 +164,8 @@ def _of_text(data: bytes, name: str, header: bool) -> pl.DataFrame:
 def _parse(data: bytes, delimiter: str, names: list[str]) -> pl.DataFrame:
     """The columns by the types of their first values or, where a later one does not fit, of all of them."""
     rules = {"separator": delimiter, "new_columns": names, "null_values": list(MARKERS), "raise_if_empty": False}
-    if ZERO_FIRST.search(data):
+    # Where a code such as 00123 may stand, which is no number: a search for each, for one of all is slow.
+    if any(re.search(re.escape(before) + rb"0[0-9]", data) for before in (delimiter.encode(), b"\n", b'"')):
         text = pl.read_csv(data, infer_schema=False, **rules)
         coded = text.select(pl.all().str.contains(LEADING_ZERO).any()).row(0) if text.height else ()
         rules["schema_overrides"] = {name: pl.String for name, code in zip(names, coded, strict=False) if code}
