@@ -149,10 +149,17 @@ class Problem:
             found.append(np.abs((weights.T / sizes).T))
         return np.maximum(*found)
 
+    @lazy
+    def _floor(self) -> float:
+        """1e-6 of the objective of the best constant; of that of zero where the best constant fits but for rounding."""
+        numbers = not self.classes and not self.loss.margin_form
+        constant = self.intercept and numbers and np.ptp(self.y) <= STORED * np.abs(self.y).max()
+        value = self.loss_sum(np.zeros(len(self.y))) if constant else self.origin_value
+        return FLOOR * value if math.isfinite(value) else 0.0
+
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
-        """What gaps are compared with: the objective, but no less than 1e-6 of that of the best constant."""
-        floor = FLOOR * self.origin_value if math.isfinite(self.origin_value) else 0.0
-        return max(abs(primal), abs(dual) if math.isfinite(dual) else 0.0, floor, TINY)
+        """What gaps are compared with: the objective, but no less than a share of what is reached without w."""
+        return max(abs(primal), abs(dual) if math.isfinite(dual) else 0.0, self._floor, TINY)
 
     def constants(self, point: Point) -> Array | float:
         """The intercept for rows that are not shifted, which is what a machine stores."""

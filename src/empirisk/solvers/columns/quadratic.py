@@ -17,8 +17,9 @@ ROUNDS = 30
 FRUITLESS = 5
 #: Pivots below this share of the diagonal mean dependent columns.
 DEPENDENT = 1e-13
-#: How many weights, times their number, may be dropped in turn before sweeps are better.
-DROPS = 2000
+#: How many weights, times the square of their number, may be dropped in turn before sweeps are better: all of a few
+#: dozen, since sweeps would bring back every one of those that nearly equal columns share.
+DROPS = 400_000
 
 
 class Quadratic:
@@ -90,7 +91,7 @@ class Quadratic:
     def _solve(self) -> None:
         """Go to the minimum over the nonzero weights, dropping those that would change their sign on the way."""
         support = self._support()
-        for _ in range(1 + DROPS // (len(support) + 1)):
+        for _ in range(1 + DROPS // (len(support) + 1) ** 2):
             if not len(support) or self._move(support):
                 return
             support = self._support()
