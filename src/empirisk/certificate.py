@@ -232,12 +232,19 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     except LinAlgError:  # no digits are left for the repair: u = 0 will have to do
         return -np.inf, 0.0
     conjugates = problem.conjugate_sum(u)
-    if problem.penalty.zero:
-        # A'u = 0 holds to rounding only: the rest is paid for at the size of weights, here or at a better point.
-        penalty = 2.0 * float(np.abs(correlations * np.maximum(np.abs(point.w), problem.least_squares)).sum())
-    else:
-        penalty = problem.norm.conjugate(-correlations)
+    penalty = _owed(problem, point, u, correlations) if problem.penalty.zero else problem.norm.conjugate(-correlations)
     return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)
+
+
+def _owed(problem: Problem, point: Point, u: Array, correlations: Array) -> float:
+    """What [A, 1]'u, which is zero to rounding only, costs at the size of w and b, here or at a better point."""
+    if not u.any():
+        return 0.0
+    sums = np.concatenate([correlations, u.sum(axis=0, keepdims=True)])
+    terms = np.multiply.outer(np.append(problem.design.stored_lengths, len(u) ** 0.5), np.linalg.norm(u, axis=0))
+    here = np.concatenate([point.w, np.broadcast_to(point.b, (1, *point.w.shape[1:]))])
+    sizes = np.maximum(np.abs(here), problem.least_squares)
+    return float(np.sum((2 * np.abs(sums) + EPSILON * terms) * sizes))
 
 
 def _bound_at_zero(problem: Problem, point: Point) -> tuple[float, float]:

@@ -175,10 +175,7 @@ def _is_orthogonal(problem: Problem, u: Array) -> bool:
     """Whether [A, 1]'u is zero up to rounding, column by column."""
     size = float(np.linalg.norm(u))
     sums = np.abs(problem.design.tdot(u))
-    squares = problem.design.squared_columns()
-    if problem.design.shift is not None:
-        squares = squares + len(u) * problem.design.shift**2
-    allowed = ROUNDING * size * np.sqrt(squares)
+    allowed = ROUNDING * size * problem.design.stored_lengths
     balanced = not problem.intercept or abs(float(u.sum())) <= ROUNDING * size * np.sqrt(len(u))
     return bool(np.all(sums <= allowed) and balanced)
 

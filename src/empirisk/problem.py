@@ -129,17 +129,18 @@ class Problem:
 
     @lazy
     def least_squares(self) -> Array:
-        """The sizes of the weights that least squares would give to w: large where columns nearly depend on each other.
+        """The sizes that least squares would give to w and, in one more row, to b: large where columns nearly depend.
 
         The rows count as they are weighed, or as if all had the same size: a huge one hides what the others ask for.
         Zeros where they would not be cheap.
         """
         rows, columns = self.design.shape
         if self.design.implicit or rows * columns**2 > CHEAP:
-            return np.zeros(self.width)
+            return np.zeros((columns + 1, *self.width[1:]))
         matrix = self.design.dot(np.eye(columns))
-        targets = np.eye(self.classes)[self.y.astype(int)] if self.classes else self.y
         largest = np.abs(matrix).max(axis=1, initial=0.0)
+        matrix = np.hstack([matrix, np.full((rows, 1), float(self.intercept))])
+        targets = np.eye(self.classes)[self.y.astype(int)] if self.classes else self.y
         found = []
         for roots in np.sqrt(self.weights / self.weights.max()), 1 / np.where(largest > VANISHING, largest, 1.0):
             scaled = roots[:, None] * matrix

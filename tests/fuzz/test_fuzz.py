@@ -25,6 +25,13 @@ FOUND = {
     "sparse rows far from zero were equal but for rounding": (1575, 7195, 701805),
     "a joint gap without the rounding of its kernels": (506424, 510486),
     "a scaler of others told of its overflow": (525957,),
+    "sweeps brought back what nearly equal columns had dropped": (105644, 1004113),
+    "a value that only falls rose beyond all numbers": (1003444,),
+    "weights of a better point beside an intercept that no shift makes small": (1022557,),
+    "sparse rows that are equal had the distance of their rounding": (1053175,),
+    "LAPACK found none of many equal eigenvalues": (1045815,),
+    "an inverse of columns of very different sizes": (1034585,),
+    "a perfect fit had nothing to compare its gap with": (1013573, 1043268),
 }
 
 

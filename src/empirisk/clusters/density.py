@@ -259,12 +259,17 @@ def least_variances(X: NDArray, weights: Array, floor: float) -> Array:
     return floor * (share @ (X - share @ X).astype(np.float64) ** 2)
 
 
+def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:
+    """Matrices R with S^-1 = R R' for every S, and log|S| / 2; the units of the columns do not matter to either."""
+    factors = np.linalg.cholesky(covariances)
+    inverses = [solve_triangular(factor, np.eye(len(factor)), lower=True).T for factor in factors]
+    return inverses, [float(np.log(factor.diagonal()).sum()) for factor in factors]
+
+
 @single_threaded_blas()
 def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
     """log p_k(x) of every row under every Gaussian, n x k, from the differences to the means."""
-    factors = np.linalg.cholesky(covariances)
-    inverses = [solve_triangular(factor, np.eye(len(factor)), lower=True).T for factor in factors]
-    halves = [np.log(factor.diagonal()).sum() for factor in factors]
+    inverses, halves = inverse_roots(covariances)
     out = np.empty((len(X), len(means)))
 
     def run(rows: slice) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.clusters.dense_rows import shares_of
-from empirisk.clusters.density import FORMS, LOG_TWO_PI, least_variances, log_densities, mean_and_scatter
+from empirisk.clusters.density import FORMS, LOG_TWO_PI, inverse_roots, least_variances, log_densities, mean_and_scatter
 from empirisk.linalg.compiled import loop_with, multiply
 from empirisk.linalg.threads import in_threads
 
@@ -137,15 +137,15 @@ class Moments:
         width = self.X.shape[1]
         left, right = self._pairs
         out = np.empty((len(mixture.weights), len(left)))
-        for k, (mean, whole) in enumerate(zip(mixture.means - self._shift, mixture.whole, strict=True)):
-            precision = np.linalg.inv(whole)
+        inverses, halves = inverse_roots(mixture.whole)
+        for k, (mean, inverse, half) in enumerate(zip(mixture.means - self._shift, inverses, halves, strict=True)):
+            precision = inverse @ inverse.T
             quadratic = np.empty((width + 1, width + 1))
-            quadratic[:width, :width] = -0.5 * (precision + precision.T) / 2
+            quadratic[:width, :width] = -0.5 * precision
             quadratic[:width, width] = quadratic[width, :width] = 0.5 * precision @ mean
-            logarithm = np.linalg.slogdet(whole)[1]
             with np.errstate(divide="ignore"):
                 weight = np.log(mixture.weights[k])
-            quadratic[width, width] = weight - 0.5 * (mean @ precision @ mean + logarithm + width * LOG_TWO_PI)
+            quadratic[width, width] = weight - 0.5 * (mean @ precision @ mean + width * LOG_TWO_PI) - half
             out[k] = np.where(left == right, 1.0, 2.0) * quadratic[left, right]
         return out
 
@@ -193,7 +193,7 @@ class Moments:
         """A component that has lost its rows: fewer than one, or all variances at the floor; None if all are well."""
         if len(mixture.weights) == 1:
             return None
-        at_floor = np.linalg.slogdet(mixture.whole)[1] <= np.log(self.least).sum() + 1e-6 * len(self.least)
+        at_floor = 2 * np.array(inverse_roots(mixture.whole)[1]) <= np.log(self.least).sum() + 1e-6 * len(self.least)
         lost = (mixture.weights * self._total < 1.0) | (at_floor if self._type != "tied" else False)
         return int(np.flatnonzero(lost)[0]) if lost.any() else None
 

@@ -201,9 +201,8 @@ class RandomWalk(Cosine):
         # No eigenvalue exceeds the largest degree, which is cheap; only graphs near the limit need the eigenvalue.
         if self.decay * float(adjacency.sum(axis=1).max()) ** 2 < 1:
             return
-        count = adjacency.shape[0]
-        largest = float(eigh(adjacency.toarray(), eigvals_only=True, subset_by_index=[count - 1, count - 1])[0])
-        if self.decay * largest**2 >= 1:
+        largest = float(eigh(adjacency.toarray(), eigvals_only=True)[-1])
+        if self.decay * largest**2 >= 1 - 1e-12:  # the rounding of an eigenvalue
             raise EmpiriskError(
                 f"decay={self.decay!r} is too large for graph {place} of X: the sum over all walks is infinite; "
                 f"choose decay below {1 / largest**2:.3g}, or give a length."

@@ -95,6 +95,11 @@ class Design:
         """The length of every column, kept."""
         return np.sqrt(self.squared_columns())
 
+    @property
+    def stored_lengths(self) -> Array:
+        """The lengths of the columns before the shift: what the rounding of A'u is measured by."""
+        return self.lengths if self.shift is None else np.hypot(self.lengths, np.sqrt(self.shape[0]) * self.shift)
+
     @lazy
     def rough_lengths(self) -> Array:
         """The lengths from sums over the columns before the shift, without a copy: far away half of the digits stay."""

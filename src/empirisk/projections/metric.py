@@ -31,7 +31,8 @@ Array = NDArray[np.float64]
 FORMS = ("triplets", "pairs")
 #: Shares of weight that differ by less are equal but for rounding.
 ROUNDING = 1e-9
-#: Rows that are apart by less of their size are equal but for the rounding of their mean.
+#: Rows that are apart by less of their size are equal but for the rounding of their mean; where only products are known,
+#: so are rows whose squared distance is less of their squares.
 EQUAL = 1e-14
 
 
@@ -263,7 +264,8 @@ class ContrastiveMetric(Metric):
         # Around the mean all products add up to nothing: those of unlike rows are minus those of like ones.
         squares = 2 * (float(others @ (member.T @ centred.squared_rows())) + float(np.sum(sums**2)))
         typical = np.sqrt(squares / unlike)
-        self.margin_ = self._margin(typical if typical > EQUAL * np.linalg.norm(mean) else 0.0)
+        rounding = EQUAL if isinstance(design.X, np.ndarray) else np.sqrt(EQUAL)
+        self.margin_ = self._margin(typical if typical > rounding * np.linalg.norm(mean) else 0.0)
         return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)
 
     def _listed(self, design: Any, weights: Array, similar: Any, dissimilar: Any) -> ListedPairs:

@@ -627,16 +627,12 @@ def decompose(
             return values, vectors[:, : len(values)]
         count *= 2
     whole = form.matrix() if matrix is None else matrix
-    few = isinstance(wanted, int) and 4 * wanted < length
-    find = partial(
-        linalg.eigh,
-        whole,
-        subset_by_index=[length - wanted, length - 1] if few else None,
-        driver="evr" if few else "evd",
-        overwrite_a=True,
-        check_finite=False,
-    )
-    values, vectors = patiently(find, length)
+    find = partial(linalg.eigh, whole, check_finite=False)
+    values = vectors = np.empty((0, 0))
+    if isinstance(wanted, int) and 4 * wanted < length:
+        values, vectors = patiently(partial(find, subset_by_index=[length - wanted, length - 1], driver="evr"), length)
+    if len(values) < wanted:  # LAPACK's search for a part finds none of many that are equal but for rounding
+        values, vectors = patiently(partial(find, driver="evd"), length)
     values = _cut(np.maximum(values[::-1], 0.0), wanted, total)
     return values, vectors[:, ::-1][:, : len(values)]
 
