@@ -147,3 +147,14 @@ def test_problems_that_took_different_ways_are_all_named(monkeypatch, ran):
     machine = er.Regressor("absolute").fit(X, y)
     assert machine.certificate_.solver == "dual_ascent and interior_point"
     assert machine.certificate_.reason.count(" and ") >= 1
+
+
+@pytest.mark.parametrize("level", [1.0, 7.3, -1e9, 1e30])
+@pytest.mark.parametrize("features", [None, "linear", er.kernels.Gaussian(2.0)], ids=["explicit", "linear", "gaussian"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "squared_absolute", "power"])
+def test_a_constant_target_is_fitted_to_its_rounding(loss, features, level):
+    X, _ = data()
+    y = np.where(X[:, 0] > 0, 3 * (0.1 * level), 0.3 * level)  # the same number but for its last digit
+    machine = er.Regressor(loss, features=features).fit(X, y)
+    assert machine.certificate_.converged
+    assert machine.predict(X) == pytest.approx(y, rel=1e-12)

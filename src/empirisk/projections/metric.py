@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 FORMS = ("triplets", "pairs")
 #: Shares of weight that differ by less are equal but for rounding.
 ROUNDING = 1e-9
-#: Rows that are apart by less of their size are equal but for the rounding of their mean; where only products are known,
-#: so are rows whose squared distance is less of their squares.
+#: Rows that are apart by less of their size are equal but for the rounding of their mean; where only products are
+#: known, so are rows whose squared distance is less of their squares.
 EQUAL = 1e-14
 
 
