@@ -35,7 +35,7 @@ LASTING = {
     ),
 }
 SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-HALF = SECONDS["days"] / 2
+HALF = SECONDS["days"] / 2  # of a day: times before and after noon
 FEW = 64  # values that are handled one by one
 TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
 UNUSED = {
