@@ -1,7 +1,9 @@
 """empirisk learn, as a user types it."""
 
+import html
 import io
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -99,6 +101,20 @@ def test_files_go_where_a_user_means(shell, tmp_path):
         "iris.report.html",
     ]
     assert files(tmp_path) == ["my models", "petals.model", "petals.report.html"]
+
+
+def test_the_report_holds_the_command_as_it_was_typed(shell, tmp_path):
+    rows = "".join(f"{k % 5},{k},{'yes' if k % 2 else 'no'}\n" for k in range(60))
+    (tmp_path / "no names.csv").write_text(rows)
+    words = ["learn", "no names.csv", "--no-header", "--machines", "centroid", "--time", "20s", "--out", "a"]
+    for more in (["--target", "column_3"], ["--no-target", "--force"]):
+        assert shell(*words, *more).exit_code == 0
+        page = html.unescape((tmp_path / "a.report.html").read_text())
+        assert shlex.join(["empirisk", *words, *more]) in page
+    assert (
+        er.learn("iris", machines=["centroid"], seed=1).origin.command
+        == "er.learn('iris', machines=['centroid'], seed=1)"
+    )
 
 
 def test_a_column_holds_what_the_user_says(shell, tmp_path):

@@ -66,3 +66,24 @@ def test_the_tree_is_drawn_with_words():
     found = er.learn(table(), "y", machines=["tree"])
     picture = drawn(found.model.machine, found.model.pipeline[0])
     assert "town 3" in picture
+
+
+@pytest.mark.parametrize(
+    ("numbers", "word"),
+    [
+        ([f"{k / 7:.2f}" for k in range(80)], "n/k"),
+        ([f"{k} kg" for k in range(80)], "heavy"),
+        ([f"${k + 1000:,}" for k in range(80)], "call us"),
+    ],
+)
+@pytest.mark.parametrize("words", [1, 20])
+def test_numbers_with_some_words_are_said_to_be_some(numbers, word, words):
+    values = [word if row in range(5, 5 + words) else value for row, value in enumerate(numbers)]
+    found = plan({"x": values, "y": ["a", "b"] * 40, "z": [0.5, 1.5, 2.0, 3.0] * 20}, Wishes("y"))
+    count = "1 row" if words == 1 else f"{words} rows"
+    assert any(f"'x' holds numbers, but for {count} such as {word!r} (row 6)" in told for told in found.warnings)
+
+
+def test_words_with_some_numbers_are_words():
+    found = plan({"x": ["red", "blue", "7", None] * 20, "y": ["a", "b"] * 40}, Wishes("y"))
+    assert not any("holds numbers" in told for told in found.warnings)

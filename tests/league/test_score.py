@@ -1,5 +1,7 @@
 """Scores and drift on new rows, rows that no training row is like, other tests, refits, and models kept from loss."""
 
+from datetime import date, timedelta
+
 import numpy as np
 import polars as pl
 import pytest
@@ -14,7 +16,7 @@ from empirisk.league.score import score
 from empirisk.service.openapi import describe, example_row
 from empirisk.service.pages import form
 from empirisk.tables.model import settings_of
-from empirisk.tables.profile import drift, profile, sentences
+from empirisk.tables.profile import drift, profile, sentences, unusual
 
 
 def shop(rows=300, seed=0, shift=0.0):
@@ -85,6 +87,10 @@ def test_what_no_training_row_had_is_told_by_row(model):
     assert found[1] == ["town='Rom' was not met in training"]
     assert found[2][0].startswith("age=400 is far outside ")
     assert set(found) == {1, 2}
+    days = [date(2020, 1, 1) + timedelta(days) for days in range(0, 400, 10)]
+    schema = er.tables.understand({"day": days})
+    told = unusual({}, schema, schema.features({"day": [date(2020, 6, 1), date(2031, 1, 1), None]}))
+    assert told == {1: ["day=2031-01-01 is far outside 2020-01-01 to 2021-01-25"]}
     many = sentences({row: ["odd"] for row in range(40)})
     assert len(many) == 11
     assert many[-1] == "and 30 more rows"
@@ -122,6 +128,8 @@ def test_no_model_is_lost_silently(shell, tmp_path):
     result = shell(*words, "--seed", "1")
     assert result.exit_code == 1
     assert "'iris.model' exists; choose another name, or replace it with --force" in result.output
+    assert (tmp_path / "iris.model").read_bytes() == before
+    assert shell("learn", "iris", "--no-target").exit_code == 1
     assert (tmp_path / "iris.model").read_bytes() == before
     assert shell(*words, "--seed", "1", "--force").exit_code == 0
 

@@ -1,6 +1,7 @@
 """The report, opened in a real browser and read as a person would."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -93,10 +94,10 @@ def test_what_a_reader_sees(browser, learned, folder):
 
 
 def test_where_it_comes_from(learned, numbers, folder):
-    text = (folder / "cells.report.html").read_text()
+    text = unescape((folder / "cells.report.html").read_text())
     origin = learned.origin
     assert origin.source == "breast_cancer"
-    assert origin.command.startswith("empirisk learn breast_cancer --machines centroid,logistic --out ")
+    assert origin.command.startswith("er.learn('breast_cancer', machines=['centroid', 'logistic'], out=")
     for held in (f"{origin.moment:%-d %B %Y}", origin.command, er.__version__, f"numpy {np.__version__}"):
         assert held in text
 

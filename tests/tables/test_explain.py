@@ -3,11 +3,13 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
 
 import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
+from empirisk.tables.explain import passed_by
 
 
 def table(rows=160):
@@ -72,3 +74,19 @@ def test_others_have_no_contributions():
     model, frame = learned("neighbours", "amount")
     with pytest.raises(EmpiriskError, match="they exist for linear machines, trees, forests and boosting"):
         model.explain(frame)
+
+
+def test_a_vote_about_numbers_is_the_mean_of_its_members():
+    frame = table().drop("kind")
+    target, schema = er.tables.Target.of(frame, "amount"), er.tables.understand(frame, without=["amount"])
+    encoder = er.tables.TableEncoder(schema)
+    X, y = encoder.fit_transform(frame), target.values(frame)
+    members = [er.Ridge(), er.ForestRegressor(5, random_state=0), er.TreeRegressor(max_leaves=4)]
+    vote = er.VoteRegressor(members, weights=[3, 2, 1]).fit(X, y)
+    model = er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", vote)]), target, passed=passed_by(vote, X))
+    values = model.explain(frame).sum(axis=1)
+    gaps = model.predict(frame)[:, None] - model.predict(frame)
+    assert values[:, None] - values == pytest.approx(gaps, abs=1e-9)
+    mute = er.VoteRegressor([er.Ridge(), er.KNNRegressor()]).fit(X, y)
+    with pytest.raises(EmpiriskError, match="A KNNRegressor has no contributions"):
+        er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", mute)]), target).explain(frame)

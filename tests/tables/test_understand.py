@@ -54,6 +54,59 @@ def test_kinds_of_columns(values, expected):
     assert kind(values) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [
+        (["1/5/20", "12/31/99"], datetime(2020, 1, 5)),
+        (["31.12.99", "01.02.21"], datetime(1999, 12, 31)),
+        (["31-12-1999", "01-02-2021"], datetime(1999, 12, 31)),
+        (["12-31-1999", "01-02-2021"], datetime(1999, 12, 31)),
+        (["05-01-20", "31-12-99"], datetime(2020, 1, 5)),
+        (["05-Jan-20", "31-Dec-99"], datetime(2020, 1, 5)),
+        (["Jan 5, 2020", "Dec 31, 1999"], datetime(2020, 1, 5)),
+        (["1/5/2020 1:04 PM", "12/31/1999 1:02 AM"], datetime(2020, 1, 5, 13, 4)),
+        (["1/5/2020 13:04:05", "12/31/1999 01:02:03"], datetime(2020, 1, 5, 13, 4, 5)),
+        (["2020-01-05T13:04", "1999-12-31T01:02"], datetime(2020, 1, 5, 13, 4)),
+        (["2020/01/05 13:04:05", "1999/12/31 01:02:03"], datetime(2020, 1, 5, 13, 4, 5)),
+    ],
+    ids=str,
+)
+def test_dates_as_people_write_them(values, first):
+    column = er.tables.understand({"x": values}).columns[0]
+    assert column.kind == "date"
+    moments = column.convert(pl.Series("x", values)).to_list()
+    assert moments[0] == first
+    assert {moment.year for moment in moments} <= {1999, 2020, 2021}
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers", "told"),
+    [
+        (["1:04 PM", "12:30am"], [13 * 3600 + 240, 1800], "from 0:30 to 13:04"),
+        (["1:11:13", "0:46"], [4273, 2760], "from 0:46 to 1:11:13"),
+        (["2 days 03:04:05", "0 days 00:00:05"], [183845, 5], "from 0:00:05 to 51:04:05"),
+        (["1h 30m", "45m", "2d"], [5400, 2700, 172800], "from 0:45 to 48:00"),
+        (["PT1H30M", "PT5S"], [5400, 5], "from 0:00:05 to 1:30"),
+        (["90 min", "5 min"], [90, 5], "from 5 to 90"),
+        (["1.234,50 €", "-99,00 €"], [1234.5, -99], "from -99 to 1234.5"),
+        (["99 €", "1,200 €"], [99, 1200], "from 99 to 1200"),
+        (["(1,200.00)", "$3.50"], [-1200, 3.5], "from -1200 to 3.5"),
+        (["25.1k", "300", "1.2M"], [25100, 300, 1.2e6], "from 300 to 1,200,000"),
+        (["47 kg", "5.5kg"], [47, 5.5], "from 5.5 to 47"),
+    ],
+    ids=str,
+)
+def test_numbers_as_people_write_them(values, numbers, told):
+    column = er.tables.understand({"x": values}).columns[0]
+    assert column.convert(pl.Series("x", values)).to_list() == numbers
+    assert str(column) == f"x: number {told}"
+
+
+@pytest.mark.parametrize("values", [["1.2.3", "4.5.6", "1.2.7"], ["dm", "PT", "h"], ["3-4", "5-6"], ["B12", "C3"]])
+def test_words_that_look_like_numbers_or_dates(values):
+    assert kind(values) == "category"
+
+
 def test_types_of_other_programs():
     frame = pl.DataFrame(
         {

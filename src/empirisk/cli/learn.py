@@ -14,8 +14,10 @@ from rich.text import Text
 
 from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
+from empirisk.league.origin import typed
 from empirisk.league.unsupervised import Described, describe
 from empirisk.report.words import number, plain
+from empirisk.settings import holding
 
 LEAST = 0.1  # seconds
 TITLE = 31  # letters of the longest title of a machine
@@ -56,7 +58,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Learn a table: train, select, test honestly, and write a model and a report."""
-    out = place(out, table)
+    out, begin = place(out, table), context.obj.begin
     console = Console(quiet=quiet or as_json, highlight=False)
     console.soft_wrap = not console.is_terminal  # a line in a file is a line
     limit = None if time is None else seconds(time)
@@ -65,20 +67,24 @@ def command(
         "types": kinds(types or []),
         "jobs": jobs,
         "seed": seed,
-        "time": None if limit is None else left(limit, context.obj),
+        "time": None if limit is None else left(limit, begin),
         "out": out,
+        "force": force,
+        "header": not no_header,
     }
     if no_target:
         if target is not None:
             raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
-        found = describe(table, **common)
+        with holding(typed, context.obj.command):
+            found = describe(table, **common)
         if as_json:
             typer.echo(json.dumps(_found(found, out), indent=1))
         else:
-            _tell(console, found, out)
+            _tell(console, found)
+            _wrote(console, out, begin)
         return
-    screen = Screen(console, context.obj, limit)
-    with screen:
+    screen = Screen(console, begin, limit)
+    with screen, holding(typed, context.obj.command):
         learned = learn(
             table,
             target,
@@ -91,24 +97,27 @@ def command(
             balance=balance,
             test_file=test_file,
             refit=refit,
-            force=force,
-            header=not no_header,
             listener=screen,
             **common,
         )
     if as_json:
         typer.echo(json.dumps(as_dictionary(learned, out), indent=1))
     else:
-        _conclude(console, learned, out)
+        _conclude(console, learned)
+        _wrote(console, out, begin)
 
 
-def _tell(console: Console, found: Described, out: Path) -> None:
+def _tell(console: Console, found: Described) -> None:
     """The table without a target, in words."""
     console.print(f"[bold]{found.name}[/]: {found.summary()}")
     for cluster in found.clusters:
         apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
         console.print(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}")
-    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {found.seconds:.0f} s.")
+
+
+def _wrote(console: Console, out: Path, begin: float) -> None:
+    """The files, and the seconds since the command began."""
+    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {perf_counter() - begin:.0f} s.")
 
 
 def _found(found: Described, out: Path) -> dict[str, Any]:
@@ -247,11 +256,10 @@ class Screen(Listener):
         return [standing.title, *shown, standing.certificate, remark]
 
 
-def _conclude(console: Console, learned: Learned, out: Path) -> None:
+def _conclude(console: Console, learned: Learned) -> None:
     console.print(f"\n[bold]{learned.champion.title}[/] was chosen. {learned.summary()}")
     if learned.test.luck:
         console.print(f"Was it luck? {learned.test.luck}")
-    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {learned.seconds:.0f} s.")
 
 
 def as_dictionary(learned: Learned, out: Path) -> dict[str, Any]:
@@ -290,8 +298,10 @@ def place(out: Path | None, table: str) -> Path:
 
     >>> place(Path("spam.model"), "mails.csv").name
     'spam'
+    >>> place(None, "mails.csv.gz").name, place(None, "-").name
+    ('mails', 'table')
     """
-    name = Path(table).stem or "table"
+    name = Path(table.removesuffix(".gz")).stem.removeprefix("-") or "table"
     if out is None:
         return Path(name)
     if out.is_dir():

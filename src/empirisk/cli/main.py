@@ -1,10 +1,11 @@
 """The command ``empirisk``. What a command needs is imported when it runs, so that help comes at once."""
 
 import os
+import shlex
 import sys
 from importlib import import_module
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -23,13 +24,21 @@ COMMANDS = {
 }
 
 
+class Typed(NamedTuple):
+    """When a command began, on the clock of `perf_counter`, and the command itself."""
+
+    begin: float
+    command: str
+
+
 class Lazy(TyperGroup):
     """Commands that are imported when they are called; an error that a user can act on is one sentence."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The real command of a name, instead of the line that help shows."""
         if args[0] in COMMANDS:
-            ctx.obj = perf_counter()  # the imports of a command count for its limit of time
+            # The imports of a command count for its limit of time.
+            ctx.obj = Typed(perf_counter(), shlex.join(["empirisk", *args]))
             if sys.stderr.isatty():  # they take a while; the next line is written over this one
                 sys.stderr.write(f"{args[0]}: starting ...\r")
                 sys.stderr.flush()
@@ -93,5 +102,5 @@ def run() -> None:
         threads = sys.modules.get("empirisk.linalg.threads")
         if threads is not None and threads.left_behind():  # a compiler that is cut off may crash
             sys.stdout.flush()
-            os._exit(end.code if isinstance(end.code, int) else 0)
+            os._exit(end.code if isinstance(end.code, int) else int(bool(end.code)))
         raise

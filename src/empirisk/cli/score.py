@@ -15,10 +15,11 @@ def command(
     model: Annotated[Path, typer.Argument(help="A model that `empirisk learn` wrote.")],
     table: Annotated[str, typer.Argument(help="A table with the columns of the model and the true values.")],
     metric: Annotated[str | None, typer.Option(help="A score to begin with, such as auc, f1 or mae.")] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="Columns are column_1, column_2, ...")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Score a model on new rows, with intervals, and say whether they look like the rows that it learned from."""
-    found = score(load_model(model), table, metric)
+    found = score(load_model(model), table, metric, not no_header)
     if as_json:
         about = {
             "rows": found.rows,

@@ -26,8 +26,8 @@ def command(
     target = about["target"]
     typer.echo(f"{about['machine']} that predicts {target['name']!r}: {target['what']}")
     typer.echo(f"  {about['settings']}")
-    for section in ("scores", "description"):
-        for name, value in about[section].items():
+    for name, value in (about["scores"] | about["description"]).items():
+        if name != "settings":
             typer.echo(f"  {name}: {_plain(value)}")
     for key in ("certificate", "equation"):
         if about[key]:

@@ -27,6 +27,7 @@ ERRORS = {
     "rmse": "neg_root_mean_squared_error",
     "mse": "neg_mean_squared_error",
     "mae": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
     "log_loss": "neg_log_loss",
     "brier": "neg_brier_score",
 }

@@ -54,10 +54,21 @@ ALIASES = {
     "precision": ("precision", "precision_macro"),
     "recall": ("recall", "recall_macro"),
     "logloss": ("log_loss", "log_loss"),
-    "mape": ("neg_mean_absolute_percentage_error",) * 2,
 }
 #: How the names of scores of numbers begin; all others score classes.
-OF_NUMBERS = ("rmse", "mse", "mae", "r2", "neg_mean_", "neg_median_", "neg_root_", "neg_max_", "explained_", "d2_")
+OF_NUMBERS = (
+    "rmse",
+    "mse",
+    "mae",
+    "mape",
+    "r2",
+    "neg_mean_",
+    "neg_median_",
+    "neg_root_",
+    "neg_max_",
+    "explained_",
+    "d2_",
+)
 OF_CLASSES = ("d2_brier_score", "d2_log_loss_score")
 
 

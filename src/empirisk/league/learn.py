@@ -169,7 +169,7 @@ def learn(
     check_count("seed", seed, 0)
     limit = np.inf if time is None else check_number("time", time, 0, above=True)
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
-    paths = None if out is None else _paths(Path(out), force)
+    paths = None if out is None else file_paths(Path(out), force)
     with config(threads=jobs), nullcontext() if out is None else alone(Path(out)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what is to be said of fits is in the table
         listener.doing(f"reading {data}" if isinstance(data, (str, Path)) else "reading the table")
@@ -388,7 +388,7 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _paths(out: Path, force: bool) -> dict[str, Path]:
+def file_paths(out: Path, force: bool) -> dict[str, Path]:
     """Where the files go; the folder must take them, so that nothing is learned in vain."""
     if not out.name:
         raise EmpiriskError(f"out={str(out)!r} is no name for files; give one such as 'spam'.")

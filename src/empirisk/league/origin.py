@@ -2,8 +2,8 @@
 
 import inspect
 import platform
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,6 +17,8 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 FRAME = "a frame"
 #: Arguments that are named otherwise, or say nothing of the result.
 SILENT = frozenset({"data", "listener"})
+#: The command, as it was typed into a shell; empty in Python.
+typed: ContextVar[str] = ContextVar("typed", default="")
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Origin:
     versions: dict[str, str]
 
     @classmethod
-    def of(cls, function: Callable, given: Mapping[str, Any], *flags: str) -> "Origin":
-        """The origin of a call with these arguments; ``flags`` are those of the command that it stands for."""
+    def of(cls, function: Callable, given: Mapping[str, Any]) -> "Origin":
+        """The origin of a call with these arguments."""
         data = given["data"]
         changed = {
             name: _shown(given[name])
@@ -56,45 +58,22 @@ class Origin:
         versions = {"empirisk": er.__version__, "Python": platform.python_version()}
         return cls(
             Path(data).name if named else FRAME,
-            command(str(data), changed, flags) if named else call(function.__name__, changed),
+            typed.get() or call(function.__name__, repr(str(data)) if named else "table", changed),
             given["seed"],
             datetime.now(UTC),
             versions | {name: version(name) for name in PACKAGES},
         )
 
 
-def command(data: str, changed: Mapping[str, Any], flags: Sequence[str] = ()) -> str:
-    """The shell command for arguments that are not as they are by default.
-
-    >>> command("a b.csv", {"target": "y", "time": 59.8, "balance": True, "machines": ["tree", "svm"]})
-    "empirisk learn 'a b.csv' --target y --time 60s --balance --machines tree,svm"
-    """
-    words = ["empirisk", "learn", data, *flags]
-    for name, value in changed.items():
-        option = f"--{name.replace('_', '-')}"
-        words += [option] if value is True else [option, _word(name, value)]
-    return shlex.join(words)
-
-
-def _word(name: str, value: Any) -> str:
-    """An argument as it is written behind an option."""
-    if isinstance(value, Mapping):
-        return ",".join(f"{key}={held}" for key, held in value.items())
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    # What the shell has used before the call is given back.
-    return f"{value:.0f}s" if name == "time" and value >= 1 else str(value)
-
-
-def call(name: str, changed: Mapping[str, Any]) -> str:
+def call(name: str, data: str, changed: Mapping[str, Any]) -> str:
     """The call in Python.
 
-    >>> call("learn", {"target": "y", "seed": 1})
-    "er.learn(table, target='y', seed=1)"
+    >>> call("learn", "table", {"target": "price", "seed": 1})
+    "er.learn(table, target='price', seed=1)"
     """
-    return f"er.{name}({', '.join(['table', *(f'{k}={v!r}' for k, v in changed.items())])})"
+    return f"er.{name}({', '.join([data, *(f'{k}={v!r}' for k, v in changed.items())])})"
 
 
 def _shown(value: Any) -> Any:
     """A value as it was typed, or that it is a frame."""
-    return FRAME if hasattr(value, "columns") else value
+    return str(value) if isinstance(value, Path) else FRAME if hasattr(value, "columns") else value

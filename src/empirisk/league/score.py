@@ -40,7 +40,7 @@ class Scored:
     warnings: Sequence[str]
 
 
-def score(model: tables.TableModel, data: Any, metric: str | None = None) -> Scored:
+def score(model: tables.TableModel, data: Any, metric: str | None = None, header: bool = True) -> Scored:
     """Score a model on a table that holds the target, and compare its columns with those learned from.
 
     Examples
@@ -50,7 +50,7 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None) -> Sco
     >>> scored.rows, scored.scores[0].name, scored.drift
     (150, 'accuracy', [])
     """
-    table = tables.read(data)
+    table = tables.read(data, header=header)
     target = model.target
     if target.name not in table.columns:
         raise EmpiriskError(f"The table lacks the column {target.name!r} that the model predicts; add the true values.")

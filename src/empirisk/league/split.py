@@ -14,15 +14,14 @@ from empirisk.errors import EmpiriskError
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
 from empirisk.tables import datasets
-from empirisk.tables.columns import parse_numbers
-from empirisk.tables.guess import LEADING_ZERO, column_words
+from empirisk.tables.guess import LEADING_ZERO, column_words, forms_of, written_as
 from empirisk.tables.schema import find_column
 
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
 LEAST_ROWS = 10  # five folds of one row, and as many to be tested on
 #: Formats of dates in which day and month may be mistaken.
-DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month"}
+DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month", "%m-%d": "month-day", "%d-%m": "day-month"}
 #: The column that says which rows of two tables are tested; no table has one of that name.
 HELD_OUT = "\0held out"
 #: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
@@ -33,7 +32,8 @@ MOST_COPIES = 10
 RARE, RELATIVELY_RARE = 0.05, 0.3
 FEW_TESTS = 50  # test rows: an error rate is then off by more than a twentieth
 FEW_CODES = 10  # different whole numbers that may stand for words
-FEW_ODD = 0.05  # share of the values that may be slips in a column of numbers
+SOME_WORDS = 1 / 3  # share of the values that may be words in a column that is still one of numbers
+NUMBER_BEGINS = r"^\W{0,3}\d"  # with a sign, a bracket, the sign of a currency
 SMALLEST, LARGEST = 1e-100, 1e100  # squares of these, summed over any number of rows, are still numbers
 TASKS = {"number": "regression", "category": "classification", "boolean": "classification"}
 #: Folds of the contest; where rows are many, few folds tell machines apart.
@@ -197,15 +197,18 @@ def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str,
 
 
 def _odd_values(column: pl.Series, numbers: NDArray) -> str:
-    """What makes a column of numbers one of words, if a few values do, with the number of a row; else empty."""
+    """What makes a column of numbers one of words, if some values do, with the number of a row; else empty."""
     if column.dtype != pl.String:
         return ""
     distinct = column_words(column.unique())
-    if distinct.str.contains(LEADING_ZERO).any() or parse_numbers(distinct).null_count() == len(distinct):
+    if distinct.str.contains(LEADING_ZERO).any() or not distinct.str.contains(NUMBER_BEGINS).any():
         return ""
     words = column_words(column)
-    odd = words.is_not_null() & parse_numbers(words).is_null()
-    if not 0 < odd.sum() <= FEW_ODD * (len(words) - words.null_count()):
+    most = SOME_WORDS * (len(words) - words.null_count())
+    if (~words.str.contains(NUMBER_BEGINS)).sum() > most:  # most columns end here
+        return ""
+    odd = min((~written_as(words, form) for form in forms_of(words)), key=pl.Series.sum)
+    if not 0 < odd.sum() <= most:
         return ""
     row = int(odd.arg_max() or 0)
     return (

@@ -24,6 +24,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.files.atomic import whole_file
 from empirisk.files.models import save
 from empirisk.fits.fit import interruptible
+from empirisk.league.learn import file_paths
 from empirisk.league.origin import Origin
 from empirisk.linalg.threads import Stopped
 from empirisk.projections.pca import PCA
@@ -121,6 +122,8 @@ def describe(
     seed: int = 0,
     time: float | None = None,
     out: str | Path | None = None,
+    force: bool = False,
+    header: bool = True,
 ) -> Described:
     """Find clusters, main directions and strange rows in a table that has no target.
 
@@ -140,6 +143,10 @@ def describe(
         Seconds after which no more clusters are tried.
     out : path, optional
         Writes ``<out>.model`` and ``<out>.report.html``.
+    force : bool
+        Whether an earlier ``<out>.model`` may be replaced.
+    header : bool
+        Whether the first row of a text table names the columns; else they are column_1, column_2, ...
 
     Examples
     --------
@@ -150,7 +157,8 @@ def describe(
     given = dict(locals())
     check_number("time", np.inf if time is None else time, 0, above=True)
     begin = perf_counter()
-    frame = tables.read(data)
+    files = None if out is None else file_paths(Path(out), force)
+    frame = tables.read(data, header=header)
     schema = tables.understand(frame, without=list(drop), types=types)
     if frame.height < LEAST_ROWS:
         raise EmpiriskError(f"The table has {frame.height} rows; at least {LEAST_ROWS} are needed.")
@@ -180,17 +188,17 @@ def describe(
         labels=machine.labels_,
         strange=strange,
         frame=frame,
-        origin=Origin.of(describe, given, "--no-target"),
+        origin=Origin.of(describe, given),
         seconds=perf_counter() - begin,
         hurried=hurried,
     )
-    if out is not None:
+    if files is not None:
         from empirisk.report.unsupervised import page  # what draws takes a while to import
 
-        text = page(described, f"{Path(out).name}.model")
-        with whole_file(Path(f"{out}.report.html")) as file:
+        text = page(described, files["model"].name)
+        with whole_file(files["report.html"]) as file:
             file.write(text.encode())
-        save(described.model, f"{out}.model")
+        save(described.model, files["model"])
     return described
 
 

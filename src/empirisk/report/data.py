@@ -12,7 +12,7 @@ from empirisk.plots.style import some
 from empirisk.report.blocks import Cell, Figure, Figures, Head, Section, Table, Text
 from empirisk.report.figures import MOST_LINES, bins, by_class, by_number, frequent, histogram, picture, spark, together
 from empirisk.report.verdict import leading
-from empirisk.report.words import count, number, shown
+from empirisk.report.words import count, shown
 
 MOST_COLUMNS = 400  # that are listed
 MOST_CLASSES = 40  # bars that still have their names beside them
@@ -159,5 +159,5 @@ def _spark(series: pl.Series, kind: str) -> str:
 
 def _typical(column: Any) -> str:
     if column.low is not None and column.high is not None:
-        return f"{number(column.low, 4)} to {number(column.high, 4)}"
+        return f"{column.written(column.low)} to {column.written(column.high)}"
     return " · ".join(shown(example, 30) for example in column.examples[:4])

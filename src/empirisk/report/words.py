@@ -12,6 +12,7 @@ PLAIN = {
     "roc_auc": "area under the ROC",
     "rmse": "root mean squared error",
     "mae": "mean absolute error",
+    "mape": "mean absolute percentage error",
     "r2": "R² (share of the variance explained)",
     "average_precision_macro": "mean average precision of the classes",
     "f1": "F1 (mean of precision and recall)",
@@ -64,7 +65,7 @@ def error_of(metric: str) -> tuple[str, Callable[[ArrayLike, ArrayLike], float]]
     >>> name, size([1.0, 2.0], [1.0, 4.0]) == 2**0.5
     ('root mean squared error', True)
     """
-    if metric == "mae" or "absolute" in metric:
+    if metric in ("mae", "mape") or "absolute" in metric:
         return PLAIN["mae"], lambda truth, said: float(np.mean(np.abs(np.subtract(truth, said))))
     return PLAIN["rmse"], lambda truth, said: float(np.sqrt(np.mean(np.square(np.subtract(truth, said)))))
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from empirisk.errors import EmpiriskError
-from empirisk.tables.columns import CANONICAL, FALSE, MARKERS, SOFT_MARKERS, TRUE, Column
+from empirisk.tables.columns import CANONICAL, FALSE, LASTING, MARKERS, SOFT_MARKERS, TRUE, Column
 from empirisk.tables.schema import Schema
 
 LONGEST = 100_000  # characters of one value
@@ -74,7 +74,8 @@ def _number(value: Any, column: Column) -> float | None:
         try:
             value = float(text) if not column.form else _by_column(text, column)
         except ValueError:
-            raise ValueError(f"{_shown(value)} is not a number") from None
+            how = "a time; write it like '1:30'" if column.form in LASTING else "a number"
+            raise ValueError(f"{_shown(value)} is not {how}") from None
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from empirisk import __version__
-from empirisk.tables.columns import Column
+from empirisk.tables.columns import LASTING, Column
 from empirisk.tables.model import TableModel
 
 _TYPES: dict[str, list[str]] = {
@@ -66,8 +66,10 @@ def example_of(column: Column, words: list[str]) -> Any:
     >>> example_of(Column("age", "number", low=18.0, high=90.0), [])
     54.0
     """
-    if column.kind == "number" and column.low is not None and column.high is not None:
-        return float(f"{column.low / 2 + column.high / 2:.{DIGITS}g}")
+    if column.low is not None and column.high is not None:
+        middle = column.low / 2 + column.high / 2
+        worded = column.kind == "date" or column.form in LASTING
+        return column.written(middle // 60 * 60) if worded else float(f"{middle:.{DIGITS}g}")
     usual = {"boolean": True, "date": A_DATE, "text": A_TEXT}
     return usual.get(column.kind, words[0] if words else None)
 

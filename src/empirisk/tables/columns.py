@@ -1,6 +1,7 @@
 """What a column holds: its kind, and how its values become numbers, words or moments."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import polars as pl
 
@@ -11,28 +12,30 @@ from empirisk.errors import EmpiriskError
 MARKERS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "Null", "?", "#N/A")
 #: Text that stands for "missing" among numbers, dates and truth values only; among words it may be a word.
 SOFT_MARKERS = ("-", "--", ".", "none", "None", "NONE", "missing", "unknown", "*")
+DAYS = ("%d.%m.", "%m/%d/", "%d/%m/", "%m-%d-", "%d-%m-", "%d-%b-", "%d %B ", "%B %d, ")
+TIMES = ("", " %H:%M", " %H:%M:%S%.f", " %I:%M %p", " %I:%M:%S %p")
 DATE_FORMATS = (
-    "%Y-%m-%d",
-    "%Y-%m-%d %H:%M:%S%.f",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M:%S%.fZ",
-    "%Y-%m-%dT%H:%M:%S%.f%:z",
+    *(f"%Y-%m-%dT%H:%M{rest}" for rest in ("", ":%S%.f", ":%S%.fZ", ":%S%.f%:z")),
     "%Y-%m-%d %H:%M:%S%.f%:z",
-    "%Y/%m/%d",
-    "%d.%m.%Y",
-    "%d.%m.%Y %H:%M",
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%m/%d/%Y %H:%M",
-    "%d/%m/%Y %H:%M",
-    "%d-%b-%Y",
-    "%d %B %Y",
-    "%B %d, %Y",
+    *(day + time for time in TIMES for day in ("%Y-%m-%d", "%Y/%m/%d")),
+    *(day + year + time for time in TIMES for day in DAYS for year in ("%Y", "%y")),
 )
-#: What stands for thousands, millions and thousands of millions; hours, minutes and perhaps seconds.
+EARLIEST = 1000  # the first year of four digits
+#: What stands for thousands, millions and thousands of millions.
 SHORT = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
-CLOCK = r"^(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
+#: Times and durations: 13:05, 1:05 PM, 2 days 03:04:05; 1h 30m, PT1H30M.
+LASTING = {
+    "clock": (
+        r"(?i)^(?:(?P<days>\d+) days?,? )?(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)"
+        r"(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?(?:\s?[ap]\.?m\.?)?$"
+    ),
+    "duration": (
+        r"(?i)^P?(?:(?P<days>\d+)\s?d(?:ays?)?)?\s?T?(?:(?P<hours>\d+)\s?h(?:ours?|rs?)?)?"
+        r"\s?(?:(?P<minutes>\d+)\s?m(?:ins?|inutes?)?)?\s?(?:(?P<seconds>\d+(?:\.\d+)?)\s?s(?:ecs?|econds?)?)?$"
+    ),
+}
+SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
+HALF = SECONDS["days"] / 2  # of a day: times before and after noon
 FEW = 64  # values that are handled one by one
 TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
 UNUSED = {
@@ -74,7 +77,7 @@ class Column:
     examples : tuple of str
         A few values.
     low, high : float or None
-        Range of a number.
+        Range of numbers, or of moments in microseconds since 1970.
     form : str
         How numbers or dates are written: see `parse_numbers` for numbers, a format of `strptime` for dates. For
         categories, how a number stands for a word, see `code_form`.
@@ -108,10 +111,19 @@ class Column:
             empty = self.kind == "constant" and self.distinct == 0
             text += f", not used: {'it is empty' if empty else UNUSED[self.kind]}"
         elif self.low is not None and self.high is not None:
-            text += f" from {written(self.low)} to {written(self.high)}"
+            text += f" from {self.written(self.low)} to {self.written(self.high)}"
         elif self.kind in ("category", "text"):
             text += f", {self.distinct} different"
         return text + (f", {self.missing} missing" if self.missing else "")
+
+    def written(self, value: float) -> str:
+        """A number of the column as people write it; a moment as its day, a time as hours and minutes."""
+        if self.kind == "date":
+            return str(datetime(1970, 1, 1) + timedelta(microseconds=value))[:10]
+        if self.form in LASTING:
+            minutes, seconds = divmod(round(value), 60)
+            return f"{minutes // 60}:{minutes % 60:02d}" + (f":{seconds:02d}" if seconds else "")
+        return written(value)
 
     def convert(self, series: pl.Series) -> pl.Series:
         """The values in the form that machines learn from; a value of another kind is an error that names it."""
@@ -154,7 +166,8 @@ class Column:
         for form in DATE_FORMATS:
             if moments.null_count() == text.null_count():
                 break
-            moments = moments.zip_with(moments.is_not_null(), parse_dates(text, form))
+            known = moments.is_not_null()
+            moments = moments.zip_with(known, parse_dates(text.set(known, None), form))
         self._check_converted(text, moments, "a date")
         return moments
 
@@ -242,7 +255,8 @@ def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
     """Text as numbers, null where it is none.
 
     ``form`` is "comma" (1,5), "thousands" (1,234.5, $3, 20%), "brackets" (the same, and (3) for -3), "short" (25.1k,
-    3M), "clock" (1:30 or 1:30:05, in seconds), or "unit kg" (47 kg, with or without the unit).
+    3M), "clock" (1:30 or 1:30:05 PM, in seconds), "duration" (1h 30m, in seconds), or "unit kg" (47 kg, with or without
+    the unit).
 
     >>> parse_numbers(pl.Series(["(1,200)", "7"]), "brackets").to_list()
     [-1200.0, 7.0]
@@ -255,7 +269,7 @@ def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
     [1.5, None]
     """
     if form == "comma":
-        text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        text = text.str.replace_all(r"[.$€£%\s]", "").str.replace(",", ".", literal=True)
     elif form == "thousands":
         text = text.str.replace_all(r"[,$€£%\s]", "")
     elif form == "brackets":
@@ -263,9 +277,13 @@ def parse_numbers(text: pl.Series, form: str = "") -> pl.Series:
     elif form == "short":
         size = text.str.extract(r"([kKMB])$").replace_strict(SHORT, default=1.0, return_dtype=pl.Float64)
         return parse_numbers(text.str.replace(r"\s?[kKMB]$", ""), "thousands") * size
-    elif form == "clock":
-        parts = text.str.extract_groups(CLOCK).struct.unnest().cast(pl.Float64, strict=False).get_columns()
-        return (parts[0] * 3600 + parts[1] * 60 + parts[2].fill_null(0.0)).alias(text.name)
+    elif form in LASTING:
+        parts = text.str.extract_groups(LASTING[form]).struct.unnest().cast(pl.Float64, strict=False)
+        some = pl.any_horizontal(pl.all().is_not_null())
+        total = pl.sum_horizontal(pl.col(part) * length for part, length in SECONDS.items())
+        half = text.str.extract(r"(?i)([ap])\.?m\.?$").str.to_lowercase()
+        clock = parts.select(pl.when(some).then(total))[:, 0].alias(text.name)
+        return (clock % HALF + HALF * (half == "p")).zip_with(half.is_not_null(), clock)
     elif form.startswith("unit "):
         text = text.str.strip_suffix(form.removeprefix("unit ")).str.replace_all(r"[,\s]", "")
     return text.cast(pl.Float64, strict=False)
@@ -294,6 +312,10 @@ def parse_dates(text: pl.Series, form: str) -> pl.Series:
         return pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
     if form.endswith("%:z"):  # moments of several zones are compared in one
         return text.str.to_datetime(form, strict=False, time_unit="us", time_zone="UTC").dt.replace_time_zone(None)
-    if "%H" in form:
-        return text.str.to_datetime(form, strict=False, time_unit="us", time_zone=None, exact=True)
-    return text.str.to_date(form, strict=False, exact=True).cast(pl.Datetime("us"))
+    if "%y" in form:
+        text = text.set(~text.str.contains(r"\D\d\d(\s|$)"), None)  # the 3 of 1.2.3 is no year
+    if "%M" in form:
+        moments = text.str.to_datetime(form, strict=False, time_unit="us", time_zone=None, exact=True)
+    else:
+        moments = text.str.to_date(form, strict=False, exact=True).cast(pl.Datetime("us"))
+    return moments.set(moments.dt.year() < EARLIEST, None)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 from empirisk.report.words import number
 from empirisk.trees.shapley import node_weights, shapley_values
+from empirisk.trees.votes import VoteRegressor
 
 Array = NDArray[np.float64]
 
@@ -22,25 +23,25 @@ LETTERS = 30  # of a value
 
 
 def passed_by(machine: Any, X: Any) -> NDArray[np.uint16] | None:
-    """How many of some training rows come through each node of a machine of trees; None for others."""
-    nodes = getattr(machine, "nodes_", None)
-    if nodes is None or len(nodes) > MOST_NODES:
+    """How many of some training rows come through each node of the trees of a machine; None without trees."""
+    grown = [one.nodes_ for _, one in _voices(machine) if hasattr(one, "nodes_")]
+    if not grown or sum(map(len, grown)) > MOST_NODES:
         return None
-    return node_weights(nodes, _dense(X[:SENT])).astype(np.uint16)
+    return np.concatenate([node_weights(nodes, _dense(X[:SENT])) for nodes in grown]).astype(np.uint16)
 
 
 def contributions(model: Any, table: Any) -> Array:
     """What each column adds to the prediction of each row, rows x used columns.
 
     For a linear machine the weights times the numbers that the encoder makes of the column, for trees, forests and
-    boosting the exact Shapley values. For classes, what speaks for the class that is predicted: of its probability for
-    trees and forests, of its score (log odds, or a margin) for others.
+    boosting the exact Shapley values, and of a vote about numbers the mean of its members'. For classes, what speaks for
+    the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin) for
+    others.
     """
-    machine, encoder = model.machine, model.pipeline[0]
-    X = model.encode(table)
+    encoder, X = model.pipeline[0], model.encode(table)
     rows = X.shape[0]
     sources = encoder.sources_[:, None] == np.arange(len(model.schema.used))
-    parts = [_of_numbers(model, machine, X[start : start + BLOCK]) for start in range(0, rows, BLOCK)]
+    parts = [_of_numbers(model, X[start : start + BLOCK]) for start in range(0, rows, BLOCK)]
     by_column = np.concatenate([np.einsum("rno,nc->rco", part, sources.astype(np.float64)) for part in parts])
     if not model.classes:
         return by_column[:, :, 0]
@@ -70,8 +71,23 @@ def reasons(model: Any, frame: pl.DataFrame) -> list[str]:
     return found
 
 
-def _of_numbers(model: Any, machine: Any, X: Any) -> Array:
+def _voices(machine: Any) -> list[tuple[float, Any]]:
+    """The machines whose answers add up to a prediction, and how they count: the members of a vote, or it alone."""
+    vote = isinstance(machine, VoteRegressor)
+    return list(zip(machine.weights_, machine.estimators_, strict=True)) if vote else [(1.0, machine)]
+
+
+def _of_numbers(model: Any, X: Any) -> Array:
     """What each number of the encoder adds to each output, rows x numbers x outputs."""
+    added, passed = [], model.passed
+    for say, machine in _voices(model.machine):
+        added.append(say * _of_machine(machine, passed, X))
+        passed = passed if passed is None else passed[len(getattr(machine, "nodes_", ())) :]
+    return np.sum(added, axis=0)
+
+
+def _of_machine(machine: Any, passed: NDArray[np.uint16] | None, X: Any) -> Array:
+    """The same for one machine, whose nodes come first among those of which it is known how many rows passed."""
     weights = getattr(machine, "coef_", None)
     if weights is not None and np.shape(np.atleast_2d(weights))[1] == X.shape[1]:
         return _dense(X)[:, :, None] * np.atleast_2d(weights).T
@@ -81,11 +97,11 @@ def _of_numbers(model: Any, machine: Any, X: Any) -> Array:
             f"A {type(machine).__name__} has no contributions of single columns; they exist for linear machines, "
             "trees, forests and boosting: learn one of those with --machines."
         )
-    if model.passed is None or len(model.passed) != len(nodes):
+    if passed is None or len(passed) < len(nodes):
         raise EmpiriskError("The model does not know how many rows came by each node; learn it again to explain it.")
     baseline = getattr(machine, "baseline_", None)
     outputs = nodes.value.shape[1] if baseline is None else len(baseline)
-    values = shapley_values(nodes, model.passed.astype(np.float64), _dense(X), outputs)
+    values = shapley_values(nodes, passed[: len(nodes)].astype(np.float64), _dense(X), outputs)
     return values if baseline is not None else values / nodes.n_trees  # a forest is a mean
 
 

@@ -7,8 +7,8 @@ import polars as pl
 from empirisk.errors import EmpiriskError
 from empirisk.tables.columns import (
     CANONICAL,
-    CLOCK,
     DATE_FORMATS,
+    LASTING,
     MARKERS,
     NUMBERS,
     SOFT_MARKERS,
@@ -30,8 +30,16 @@ CODE_NAME = re.compile(
     r"(?i:(^|[_\s.-])(ids?|key|zip|zipcode|post(al)?code|plz|code|cd|type|category|class|cluster|store|shop)$)"
     r"|[a-z](I[dD]|Code|Type|Class)$"
 )
-FORMS = ("", "comma", "thousands", "brackets", "short", "clock")
 AMOUNT = r"[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?"
+#: What numbers look like, by the form in which they are written; those of the first are told by their value alone.
+PATTERNS = {
+    "": "",
+    "thousands": r"^[$€£]?\s?[+-]?[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?\s?[%€$£]?$",
+    "comma": r"^[€$£]?\s?[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s?[%€$£]?$",
+    "brackets": rf"^{AMOUNT}$|^\({AMOUNT}\)$",
+    "short": rf"^[+-]?{AMOUNT}\s?[kKMB]?$",
+    "clock": LASTING["clock"],
+}
 #: A number and its unit.
 UNIT = r"^[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?\s?([A-Za-zµ°²³/]{1,8})$"
 REPEATED = 2  # rows for each of the codes, at the least
@@ -103,12 +111,12 @@ def _from_text(name: str, text: pl.Series) -> Column:
     if len(few):
         if strict.str.contains(LEADING_ZERO).any():  # codes: as numbers, 007 and 7 would be the same
             return Column(name, _words(present))
-        for form in _forms(few):
-            if _fits(few, strict, lambda part, form=form: parse_numbers(part, form)) and _plausible(few, form):
+        for form in forms_of(few):
+            if written_as(few, form).all() and parse_numbers(strict, form).null_count() == 0:
                 return Column(name, "number", form=form)
         if few.n_unique() <= 8 and _fits(few, strict, parse_truth):
             return Column(name, "boolean")
-        if few.head(50).str.contains(r"\d").all():  # a date has digits: most columns of words end here
+        if few.head(50).str.contains(r"\d.*[-/. ].*\d").all():  # as in a date: most columns of words end here
             for form in DATE_FORMATS:
                 if _fits(few, strict, lambda part, form=form: parse_dates(part, form)):
                     return Column(name, "date", form=form)
@@ -128,7 +136,7 @@ def read_as(series: pl.Series, kind: str) -> Column:
     if kind == "number" and series.dtype == pl.String:
         few = series.drop_nulls().str.strip_chars().head(SAMPLE)
         few = few.filter(~few.is_in(MARKERS + SOFT_MARKERS))
-        forms = [form for form in _forms(few) if _plausible(few, form)]
+        forms = [form for form in forms_of(few) if written_as(few, form).all()] or [""]
     for form in forms:
         try:
             return _finish(series, Column(series.name, kind, form=form))
@@ -137,39 +145,19 @@ def read_as(series: pl.Series, kind: str) -> Column:
     raise EmpiriskError(f"types: {reason}; choose another kind for it.")
 
 
-def _forms(few: pl.Series) -> list[str]:
-    """Ways in which the numbers of a column may be written."""
+def forms_of(few: pl.Series) -> list[str]:
+    """Ways in which the numbers of a column may be written; 90 min are minutes before they are a duration."""
     units = few.str.extract(UNIT).drop_nulls().unique()
-    return [*FORMS, *(f"unit {unit}" for unit in units if len(units) == 1)]
+    return [*PATTERNS, *(f"unit {unit}" for unit in units if len(units) == 1), "duration"]
 
 
 def _fits(few: pl.Series, whole: pl.Series, parse) -> bool:
     return parse(few).null_count() == 0 and parse(whole).null_count() == 0
 
 
-def _plausible(few: pl.Series, form: str) -> bool:
-    """Whether commas in numbers stand where the form has them."""
-    if form == "comma":
-        return bool(few.str.contains(r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$").all()) and not _by_three(few)
-    if form == "brackets":
-        return bool(few.str.contains(rf"^{AMOUNT}$|^\({AMOUNT}\)$").all()) and bool(
-            few.str.contains("(", literal=True).any()
-        )
-    if form == "short":
-        return bool(few.str.contains(rf"^[+-]?{AMOUNT}\s?[kKMB]?$").all())
-    if form == "clock":
-        return bool(few.str.contains(CLOCK).all())
-    if form.startswith("unit "):
-        return bool(few.str.contains(UNIT).all())
-    if form == "thousands":
-        return bool(few.str.contains(r"^[$€£]?\s?[+-]?[$€£]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?\s?[%€$£]?$").all())
-    return True
-
-
-def _by_three(few: pl.Series) -> bool:
-    """Whether every comma is followed by three digits: then it groups thousands."""
-    with_comma = few.filter(few.str.contains(",", literal=True))
-    return len(with_comma) > 0 and bool(with_comma.str.contains(r"^[+-]?\d{1,3}(,\d{3})+$").all())
+def written_as(text: pl.Series, form: str) -> pl.Series:
+    """Which words are numbers of a form, with commas and signs where it has them."""
+    return text.str.contains((PATTERNS | LASTING).get(form, UNIT)) & parse_numbers(text, form).is_not_null()
 
 
 def _words(present: pl.Series) -> str:
@@ -201,8 +189,9 @@ def _finish(series: pl.Series, column: Column) -> Column:
     form = column.form
     if kind == "category":
         form = NUMBERS if series.dtype.is_numeric() else code_form(present)
-    if kind == "number":
-        low, high = float(present.min()), float(present.max())  # type: ignore[arg-type]
+    if kind in ("number", "date"):
+        numbers = present.cast(pl.Int64) if kind == "date" else present
+        low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
     return Column(column.name, kind, missing, distinct, _examples(series, present), low, high, form)
 
 

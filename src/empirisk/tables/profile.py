@@ -79,22 +79,21 @@ def drift(known: Profile, frame: pl.DataFrame) -> list[Drift]:
 
 
 def unusual(known: Profile, schema: Schema, frame: pl.DataFrame) -> dict[int, list[str]]:
-    """What no training row had: new words, and numbers far outside their range; by row number, from 0."""
+    """What no training row had: new words, and numbers and dates far outside their range; by row number, from 0."""
     found: dict[int, list[str]] = {}
     for column in schema.used:
         series, kept = frame[column.name], known.get(column.name, {})
         if column.kind == "category" and kept.get("all"):
             for row in np.flatnonzero((series.is_not_null() & ~series.is_in(kept["words"])).to_numpy()):
                 found.setdefault(int(row), []).append(f"{column.name}={series[int(row)]!r} was not met in training")
-        elif column.kind == "number" and column.low is not None and column.high is not None:
+        elif column.low is not None and column.high is not None:
             room = FAR * (column.high - column.low)
             values = _numbers(series)
             with np.errstate(invalid="ignore"):
                 outside = (values < column.low - room) | (values > column.high + room)
             for row in np.flatnonzero(outside):
-                number, low, high = (written(value) for value in (values[row], column.low, column.high))
-                told = f"{column.name}={number} is far outside {low} to {high}"
-                found.setdefault(int(row), []).append(told)
+                value, low, high = map(column.written, (values[row], column.low, column.high))
+                found.setdefault(int(row), []).append(f"{column.name}={value} is far outside {low} to {high}")
     return dict(sorted(found.items()))
 
 
