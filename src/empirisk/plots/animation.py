@@ -1,7 +1,7 @@
 """Fits as films: the way of a solver, the rounds of boosting, the steps of a clustering."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,14 @@ from empirisk.plots import style
 from empirisk.plots.fits import is_replayable
 from empirisk.plots.scenes import Scene, descent_scene, dual_scene, means_scene, mixture_scene, regions_scene
 
-KINDS = ("auto", "descent", "dual", "regions", "k-means", "mixture")
+#: What shows each kind.
+SCENES: dict[str, Callable[..., Scene]] = {
+    "descent": descent_scene,
+    "dual": dual_scene,
+    "regions": regions_scene,
+    "k-means": means_scene,
+    "mixture": mixture_scene,
+}
 #: Machines that learn without a target, and the kind that shows them.
 WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture"}
 SUFFIXES = (".gif", ".html", ".htm")
@@ -130,29 +137,32 @@ def animate(
     >>> type(film).__name__
     'Film'
     """
-    style.checked_choice("kind", kind, KINDS)
+    style.checked_choice("kind", kind, ("auto", *SCENES))
     check_count("frames", frames)
     if not (isinstance(fps, (int, np.integer)) and 1 <= fps <= 50):
         raise EmpiriskError(f"fps={fps!r} must be a whole number of frames in a second, from 1 to 50.")
     path = None if file is None else Path(file)
     if path is not None and path.suffix.lower() not in SUFFIXES:
         raise EmpiriskError(f"file={str(file)!r} must end in .gif or .html.")
-    chosen = _kind(machine, y) if kind == "auto" else kind
-    film = Film(_scene(chosen, machine, X, y, columns, held, int(frames)), fps)
+    name, suited = type(machine).__name__, WITHOUT_TARGET.get(type(machine))
+    chosen = (suited or _kind(machine, y)) if kind == "auto" else kind
+    if chosen in WITHOUT_TARGET.values() and chosen != suited:
+        raise EmpiriskError(f"kind={kind!r} does not show a {name}; use kind='auto'.")
+    if chosen not in WITHOUT_TARGET.values() and y is None:
+        raise EmpiriskError(f"y=None: a {name} learns from a target; give it.")
+    film = Film(SCENES[chosen](machine, X, y, columns, held, int(frames)), fps)
     if path is None:
         return film
     if path.suffix.lower() == ".gif":
         film.save(path, writer=PillowWriter(fps), dpi=DPI)
     else:
-        page = f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{type(machine).__name__}</title>\n'
+        page = f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{name}</title>\n'
         path.write_text(f"{page}{film.to_html()}</html>\n", encoding="utf-8")
     return path
 
 
 def _kind(machine: Any, y: Any) -> str:
     """What suits a machine and its target."""
-    if type(machine) in WITHOUT_TARGET:
-        return WITHOUT_TARGET[type(machine)]
     several = is_classifier(machine) and len(set(np.asarray(y).ravel().tolist())) > 2
     if hasattr(type(machine), "staged_predict") or not is_replayable(machine) or several:
         return "regions"
@@ -160,18 +170,3 @@ def _kind(machine: Any, y: Any) -> str:
     name = solver if isinstance(solver, str) else solver.name()
     in_dual = name in ("dual_ascent", "decomposition") or machine._kernel() is not None
     return "dual" if in_dual and hasattr(machine, "decision_function") else "descent"
-
-
-def _scene(
-    kind: str, machine: Any, X: Any, y: Any, columns: Sequence[Any], held: Mapping[Any, Any] | None, frames: int
-) -> Scene:
-    if kind in WITHOUT_TARGET.values():
-        if WITHOUT_TARGET.get(type(machine)) != kind:
-            raise EmpiriskError(f"kind={kind!r} does not show a {type(machine).__name__}; use kind='auto'.")
-        return {"k-means": means_scene, "mixture": mixture_scene}[kind](machine, X, columns, held, frames)
-    if y is None:
-        raise EmpiriskError(f"y=None: a {type(machine).__name__} learns from a target; give it.")
-    if kind == "descent":
-        return descent_scene(machine, X, y, columns, frames)
-    show = {"dual": dual_scene, "regions": regions_scene}[kind]
-    return show(machine, X, y, columns, held, frames)

@@ -12,19 +12,7 @@ from scipy.cluster import hierarchy
 
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
-from empirisk.plots import style
-from empirisk.plots.planes import (
-    Plane,
-    border,
-    cells,
-    finished,
-    paint,
-    plane,
-    require_fitted,
-    ring,
-    scatter,
-    two_kinds,
-)
+from empirisk.plots import planes, style
 
 
 def voronoi(
@@ -65,15 +53,15 @@ def voronoi(
     ['cluster 0 (2)', 'cluster 1 (2)', 'mean']
     """
     require(machine, "predict")
-    flat = plane(X, columns, held, resolution)
+    flat = planes.plane(X, columns, held, resolution)
     labels, codes = np.asarray(machine.predict(X)), np.asarray(machine.predict(flat.rows))
     count = int(max(labels.max(), codes.max())) + 1
     axes = style.canvas(axes, style.WIDE)
-    paint(axes, flat, cells(codes, count))
+    planes.paint(axes, flat, planes.cells(codes, count))
     sizes = np.bincount(labels, minlength=count)
-    scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
+    planes.scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
     mark_means(axes, means_of(machine, flat))
-    return finished(axes, flat, f"{type(machine).__name__}: cells of {count} clusters", held)
+    return planes.finished(axes, flat, f"{type(machine).__name__}: cells of {count} clusters", held)
 
 
 def require(machine: Any, method: str) -> None:
@@ -81,10 +69,10 @@ def require(machine: Any, method: str) -> None:
     name = type(machine).__name__
     if not hasattr(machine, method):
         raise EmpiriskError(f"The {name} has no {method}, which this view asks for; give a machine that has.")
-    require_fitted(machine, "fit(X)")
+    planes.require_fitted(machine, "fit(X)")
 
 
-def means_of(machine: Any, flat: Plane) -> NDArray | None:
+def means_of(machine: Any, flat: planes.Plane) -> NDArray | None:
     """The means on the plane, where the machine has them in the columns of the table."""
     means = getattr(machine, "cluster_centers_", getattr(machine, "means_", None))
     if means is None or getattr(machine, "features", None) is not None:
@@ -229,7 +217,7 @@ def density(
     ['rows (55)', 'anomalies (5)', 'threshold']
     """
     require(machine, "score_samples")
-    flat = plane(X, columns, held, resolution)
+    flat = planes.plane(X, columns, held, resolution)
     own = np.asarray(machine.score_samples(X), dtype=np.float64)
     values = np.asarray(machine.score_samples(flat.rows), dtype=np.float64)
     axes = style.canvas(axes, style.WIDE)
@@ -239,12 +227,11 @@ def density(
         axes.contourf(flat.across, flat.up, picture, levels=levels, cmap=SHADES, extend="max", zorder=0)
     axes.contour(flat.across, flat.up, picture, levels=levels, colors="0.6", linestyles="-", linewidths=0.7, zorder=1)
     offset = getattr(machine, "offset_", None)
-    strange = own < (-np.inf if offset is None else offset)
-    two_kinds(axes, flat, strange, "rows", "anomalies")
-    if offset is not None and border(axes, flat, values, float(offset), "-", 1.6) is not None:
-        axes.plot([], [], "-", color=style.INK, linewidth=1.6, label="threshold")
+    planes.two_kinds(axes, flat, own < (-np.inf if offset is None else offset), "rows", "anomalies")
+    if offset is not None:
+        planes.border(axes, flat, values, [float(offset)], "-", 1.6, "threshold")
     mark_means(axes, means_of(machine, flat))
-    return finished(axes, flat, f"{type(machine).__name__}: log-density", held)
+    return planes.finished(axes, flat, f"{type(machine).__name__}: log-density", held)
 
 
 LEVELS = 7  # contours that can be told apart by their shade
@@ -291,8 +278,8 @@ def outliers(
     name = type(machine).__name__
     if not (hasattr(machine, "decision_function") and hasattr(machine, "predict")) or hasattr(machine, "classes_"):
         raise EmpiriskError(f"The {name} does not tell outliers; give a fitted machine such as er.OneClassSVM.")
-    require_fitted(machine, "fit(X)")
-    flat = plane(X, columns, held, resolution)
+    planes.require_fitted(machine, "fit(X)")
+    flat = planes.plane(X, columns, held, resolution)
     values = np.asarray(machine.decision_function(flat.rows), dtype=np.float64).ravel()
     axes = style.canvas(axes, style.WIDE)
     if values.max() > 0:
@@ -300,11 +287,9 @@ def outliers(
         picture = flat.shaped(values)
         axes.contourf(flat.across, flat.up, picture, levels=levels, cmap=SHADES, zorder=0, extend="max")
         axes.contour(flat.across, flat.up, picture, levels=levels[1:], colors=style.FAINT, linewidths=0.7, zorder=1)
-    line = border(axes, flat, values, 0.0, "-", 1.4)
-    two_kinds(axes, flat, np.asarray(machine.predict(X)) <= 0, "inside", "outside")
-    if line is not None:
-        axes.plot([], [], color=style.INK, lw=1.4, label="boundary")
+    planes.two_kinds(axes, flat, np.asarray(machine.predict(X)) <= 0, "inside", "outside")
+    planes.border(axes, flat, values, [0.0], "-", 1.4, "boundary")
     support = np.asarray(getattr(machine, "support_", []), dtype=int)
     if len(support) and support.max() < len(flat.points):
-        ring(axes, flat.points[support])
-    return finished(axes, flat, f"{name}: where the data are", held)
+        planes.ring(axes, flat.points[support])
+    return planes.finished(axes, flat, f"{name}: where the data are", held)

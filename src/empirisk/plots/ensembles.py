@@ -98,18 +98,17 @@ def _arranged(labels: Labels, max_depth: int | None) -> tuple[list[_Box], int]:
 
     def visit(node: int, depth: int) -> _Box:
         nonlocal rows
-        weight = f"weight {labels.nodes.weight[node]:.6g}"
-        if labels.nodes.feature[node] < 0 or depth == max_depth:
-            below = "" if labels.nodes.feature[node] < 0 else f", {_leaves_below(labels, node)} leaves below"
-            box = _Box(node, depth, rows, f"{plain(labels.prediction(node), 48)}\n{weight}{below}")
-            rows += 1
-            boxes.append(box)
-            return box
-        box = _Box(node, depth, 0.0, f"{plain(labels.condition(node), 48)}\n{weight}")
+        leaf = labels.nodes.feature[node] < 0
+        ends = leaf or depth == max_depth
+        said = labels.prediction(node) if ends else labels.condition(node)
+        below = f", {_leaves_below(labels, node)} leaves below" if ends and not leaf else ""
+        box = _Box(node, depth, rows, f"{plain(said, 48)}\nweight {labels.nodes.weight[node]:.6g}{below}")
         boxes.append(box)
-        child = int(labels.nodes.left[node])
-        box.after = visit(child, depth + 1), visit(child + 1, depth + 1)
-        box.row = (box.after[0].row + box.after[1].row) / 2
+        rows += int(ends)
+        if not ends:
+            child = int(labels.nodes.left[node])
+            box.after = visit(child, depth + 1), visit(child + 1, depth + 1)
+            box.row = (box.after[0].row + box.after[1].row) / 2
         return box
 
     visit(0, 0)
@@ -188,11 +187,8 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     >>> [line.get_label() for line in figure.axes[0].lines]
     ['bound', 'training error']
     """
-    curves = {}
-    if hasattr(machine, "bound_"):
-        curves["bound"] = machine.bound_
-    if hasattr(machine, "training_errors_"):
-        curves["training error"] = machine.training_errors_
+    kept = {"bound": "bound_", "training error": "training_errors_"}
+    curves = {name: getattr(machine, place) for name, place in kept.items() if hasattr(machine, place)}
     if X is not None:
         curves["error on the rows given"] = staged_errors(machine, X, y)
     if not curves:
@@ -283,9 +279,8 @@ def margins(
 
 def _chosen(rounds: Sequence[int] | None, total: int) -> list[int]:
     if rounds is None:
-        return sorted(
-            {count for count in (1, 5, 25, 100) if count < total} | {total}
-        )  # about equally far in logarithms
+        few = (1, 5, 25, 100)  # about equally far in logarithms
+        return sorted({total, *(count for count in few if count < total)})
     strange = [count for count in rounds if not 1 <= count <= total]
     if strange or not len(rounds):
         raise EmpiriskError(f"rounds={list(rounds)!r} must be numbers from 1 to the {total} rounds of the machine.")

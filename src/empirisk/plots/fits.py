@@ -59,11 +59,15 @@ def history(
     gaps = _gaps(fit, kept, curves, problems)
     single = isinstance(axes, Axes) or (axes is None and gaps is None)
     drawn = style.panels(axes, 1 if single else 2, (6.4, 3.6 if single else 5.2), rows=True)
-    for number, (name, values) in enumerate(curves.items()):
+
+    def draw(axes: Axes, values: Array, number: int = 0, name: str | None = None) -> None:
         for problem in np.unique(problems):
             rows = problems == problem
-            label = name.replace("_", " ") if len(curves) > 1 else _problem(fit, int(problem), problems)
-            drawn[0].plot(places[rows], values[rows], label=label, **style.look(number + int(problem), rows.sum()))
+            label = _problem(fit, int(problem), problems) if name is None else name.replace("_", " ")
+            axes.plot(places[rows], values[rows], label=label, **style.look(number + int(problem), rows.sum()))
+
+    for number, (name, values) in enumerate(curves.items()):
+        draw(drawn[0], values, number, name if len(curves) > 1 else None)
     values = np.concatenate(list(curves.values()))
     if log is None:
         log = bool(values.min() > 0 and values.max() > 100 * values.min())  # two decades
@@ -71,16 +75,12 @@ def history(
     title = f"{type(fit).__name__}: {next(iter(curves))} over the fit" if not isinstance(fit, Mapping) else "The fit"
     style.dress(drawn[0], title, LABELS[against], "objective" if "objective" in curves else "loss")
     if not single and gaps is not None:
-        for problem in np.unique(problems):
-            rows = problems == problem
-            label = _problem(fit, int(problem), problems)
-            drawn[1].plot(places[rows], gaps[rows], label=label, **style.look(int(problem), rows.sum()))
+        draw(drawn[1], gaps)
         drawn[1].set_yscale("log")
         style.dress(drawn[1], "", LABELS[against], "objective - bound")
         drawn[0].set_xlabel("")
-    for one in drawn:
-        if against == "iterations":
-            style.whole_numbers(one)
+    for one in drawn if against == "iterations" else ():
+        style.whole_numbers(one)
     if len(curves) > 1 or problems.max() > 0:
         style.legend(drawn[0])
     return style.root(drawn[0])
@@ -222,26 +222,22 @@ GRID = 70  # values across: a surface looks smooth
 LEVELS = 14  # contours: the valley shows, and lines stay apart
 
 
-@dataclass(frozen=True)
-class Valley:
-    """Values of the objective on a grid of two weights, all else as in the solution."""
-
-    across: Array
-    up: Array
-    values: Array
+#: Values of the objective on a grid of two weights, all else as in the solution: across, up, and the values.
+Valley = tuple[Array, Array, Array]
 
 
-def track(played: Replay, weights: tuple[int, int]) -> Array:
+def track(played: Replay, weights: Sequence[Any], argument: str = "weights") -> Array:
     """The way of two weights, points x 2."""
     if played.problem.design.implicit:
         raise EmpiriskError("A kernel machine has no weights to draw, only dual ones; use animate(kind='dual').")
     count = len(played.points[-1].w)
-    if len(weights) != 2 or weights[0] == weights[1] or not all(0 <= k < count for k in weights):
-        raise EmpiriskError(f"weights={weights!r} must be two different numbers from 0 to {count - 1}.")
+    if len(weights) != 2 or weights[0] == weights[1] or not all(k in range(count) for k in weights):
+        wanted = f"exactly two weights: two different numbers from 0 to {count - 1}"
+        raise EmpiriskError(f"{argument}={weights!r} must name {wanted}.")
     return np.array([point.w[list(weights)] for point in played.points])
 
 
-def valley(played: Replay, weights: tuple[int, int], tracks: list[Array]) -> Valley:
+def valley(played: Replay, weights: Sequence[int], tracks: list[Array]) -> Valley:
     """The objective around the ways, with the other weights and b of the solution."""
     problem, end = played.problem, played.points[-1]
     seen = np.concatenate(tracks)
@@ -255,20 +251,21 @@ def valley(played: Replay, weights: tuple[int, int], tracks: list[Array]) -> Val
     for i, j in np.ndindex(GRID, GRID):
         move = np.array([across[j], up[i]]) - end.w[list(weights)]
         values[i, j] = problem.primal(replace(end, w=end.w + units @ move), base + columns @ move)
-    return Valley(across, up, values)
+    return across, up, values
 
 
 def contours(axes: Axes, floor: Valley, lowest: float) -> None:
     """Lines of equal objective, closer together near its minimum."""
-    finite = floor.values[np.isfinite(floor.values)]
+    across, up, values = floor
+    finite = values[np.isfinite(values)]
     span = float(finite.max()) - lowest if len(finite) else 0.0
     if span <= 0:
         return
     levels = lowest + span * np.geomspace(2e-3, 1.0, LEVELS)  # the innermost is seen, and not a dot
     levels = levels[(levels > finite.min()) & (levels < finite.max())]
     if len(levels):
-        axes.contour(floor.across, floor.up, floor.values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
-    axes.set(xlim=(floor.across[0], floor.across[-1]), ylim=(floor.up[0], floor.up[-1]))
+        axes.contour(across, up, values, levels=levels, cmap="cividis", linewidths=0.9, zorder=1)
+    axes.set(xlim=(across[0], across[-1]), ylim=(up[0], up[-1]))
 
 
 def descent(
@@ -307,21 +304,18 @@ def descent(
     if not named:
         raise EmpiriskError("machines is empty; give at least one machine.")
     played = {name: replay(machine, X, y) for name, machine in named.items()}
-    pair = tuple(int(weight) for weight in weights)
-    if len(pair) != 2:
-        raise EmpiriskError(f"weights={weights!r} must name exactly two weights.")
-    tracks = {name: track(one, pair) for name, one in played.items()}
+    tracks = {name: track(one, weights) for name, one in played.items()}
+    ways = list(tracks.values())
     first = next(iter(played.values()))
     axes = style.canvas(axes, style.WIDE)
     lowest = min(one.problem.primal(one.points[-1]) for one in played.values())
-    contours(axes, valley(first, pair, list(tracks.values())), lowest)
+    contours(axes, valley(first, weights, ways), lowest)
     for number, (name, way) in enumerate(tracks.items()):
         look = style.look(number, marker=style.marker(number), ms=3.5 if len(way) <= style.FEW else 1.5)
         axes.plot(*way.T, zorder=2 + number, label=f"{style.plain(name)}: {len(way) - 2} iterations", **look)
-    ways = list(tracks.values())
     axes.plot(*ways[0][0], "o", color="white", markeredgecolor=style.INK, ms=8, zorder=20, label="start", linestyle="")
     axes.plot(*ways[0][-1], "*", color=style.INK, ms=11, zorder=20, label="end", linestyle="")
-    return style.finished(axes, "Descent over the objective", f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
+    return style.finished(axes, "Descent over the objective", *(f"weight {k}" for k in weights), grid=False)
 
 
 def _solver_of(machine: Any) -> str:

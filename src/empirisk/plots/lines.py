@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.planes import classes_of, numbered, points
+from empirisk.plots.planes import classes_of, numbered, points, table_of
 
 Array = NDArray[np.float64]
 
@@ -23,26 +22,17 @@ def line(X: Any, resolution: int, extent: tuple[float, float] | None = None) -> 
     """The only column of X, places along it, and these places as rows of the kind that X is."""
     if not (isinstance(resolution, (int, np.integer)) and 2 <= resolution <= 100_000):
         raise EmpiriskError(f"resolution={resolution!r} must be a whole number from 2 to 100000.")
-    frame = nw.from_native(X, eager_only=True) if nw.dependencies.is_into_dataframe(X) else None
-    values = np.asarray(X if frame is None else frame.to_numpy())
-    if values.ndim == 1:
-        values = values[:, None]
-    if values.ndim != 2 or values.shape[1] != 1 or not len(values):
-        raise EmpiriskError(f"X has shape {values.shape}; a picture in one dimension needs rows with one column.")
-    try:
-        values = values[:, 0].astype(np.float64)
-    except (TypeError, ValueError):
-        raise EmpiriskError("X holds what are not numbers; give a numeric column.") from None
+    table = table_of(np.asarray(X)[:, None] if np.ndim(X) == 1 else X)
+    if len(table.names) != 1:
+        raise EmpiriskError(f"X has {len(table.names)} columns; a picture in one dimension needs rows with one column.")
+    values = table.numbers(0)
     if not np.isfinite(values).all():
         raise EmpiriskError("X holds missing or infinite values; leave these rows out.")
     low, high = style.padded(values) if extent is None else extent
     if not low < high:
         raise EmpiriskError(f"extent={extent!r} must be two numbers, the smaller one first.")
     places = np.linspace(low, high, int(resolution))
-    if frame is None:
-        return values, places, places[:, None]
-    series = nw.new_series(frame.columns[0], places, nw.Float64(), backend=frame.implementation)
-    return values, places, series.to_frame().to_native()
+    return values, places, table.rows({0: places}, {})
 
 
 def regression(

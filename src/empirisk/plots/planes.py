@@ -1,7 +1,7 @@
 """Decision regions: the classes that a machine gives to a plane through the data."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ class Plane:
 
 def plane(X: Any, columns: Sequence[int | str], held: Mapping[Any, Any] | None, resolution: int) -> Plane:
     """The plane of two columns of X; the others are held at the given values, else at their median or commonest."""
-    table = _Frame(X) if nw.dependencies.is_into_dataframe(X) else _Matrix(X)
+    table = table_of(X)
     if isinstance(columns, (str, int)) or len(columns) != 2:
         raise EmpiriskError(f"columns={columns!r} must name exactly two columns; the others can be held at values.")
     if not 2 <= resolution <= 2000:
@@ -81,6 +81,11 @@ def plane(X: Any, columns: Sequence[int | str], held: Mapping[Any, Any] | None, 
     rows = table.rows(varied, {k: fixed.get(k) for k in range(len(table.names)) if k not in varied})
     names = str(table.names[first]), str(table.names[second])
     return Plane(names, (first, second), points, across, up, rows, len(table.names) > 2)
+
+
+def table_of(X: Any) -> "_Frame | _Matrix":
+    """X by its columns, whether it is a data frame or an array."""
+    return _Frame(X) if nw.dependencies.is_into_dataframe(X) else _Matrix(X)
 
 
 def _place(column: Any, names: Sequence[str], argument: str) -> int:
@@ -124,8 +129,7 @@ class _Frame:
             raise EmpiriskError("X has no rows; give at least one.")
 
     def numbers(self, column: int) -> Array:
-        series = self._frame[self.names[column]]
-        return _as_numbers(series.to_numpy(), self.names[column])
+        return _as_numbers(self._frame[self.names[column]].to_numpy(), self.names[column])
 
     def rows(self, varied: dict[int, Array], held: dict[int, Any]) -> Any:
         count = len(next(iter(varied.values())))
@@ -160,8 +164,7 @@ def _as_numbers(values: NDArray, name: str) -> Array:
 
 
 def _median(values: Array) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else float("nan")
+    return float(np.nanmedian(values)) if not np.isnan(values).all() else float("nan")
 
 
 @dataclass(frozen=True)
@@ -209,19 +212,17 @@ def numbered(labels: Any, classes: NDArray) -> NDArray[np.intp]:
     return np.array([places[label] for label in known], dtype=np.intp)
 
 
-def scores_of(machine: Any, rows: Any) -> Array | None:
-    """Decision values or probabilities for the rows, whichever the machine has."""
-    for method in ("decision_function", "predict_proba"):
-        if hasattr(machine, method):
-            return np.asarray(getattr(machine, method)(rows), dtype=np.float64)
-    return None
+def scoring(machine: Any, prefix: str = "") -> Callable[[Any], Any] | None:
+    """What gives decision values or probabilities, whichever the machine has."""
+    methods = (f"{prefix}decision_function", f"{prefix}predict_proba")
+    return next((getattr(machine, name) for name in methods if hasattr(machine, name)), None)
 
 
-def surface(predicted: NDArray, scores: Array | None, classes: NDArray) -> Surface:
+def surface(predicted: NDArray, scores: Any, classes: NDArray) -> Surface:
     """The regions of predicted classes; their borders from the scores, where these say the same."""
     codes = numbered(predicted, classes)
     shapes = {(len(codes),), (len(codes), len(classes))}
-    found = None if scores is None or scores.shape not in shapes else leads(scores)
+    found = leads(np.asarray(scores, dtype=np.float64)) if np.shape(scores) in shapes else None
     # A machine may decide by other means than its scores, such as a tuned threshold; a few ties may go either way.
     if found is None or np.mean(found.argmax(axis=0) == codes) < 0.99:
         return cells(codes, len(classes))
@@ -235,7 +236,8 @@ def cells(codes: NDArray[np.intp], count: int) -> Surface:
 
 def surface_of(machine: Any, rows: Any, classes: NDArray) -> Surface:
     """The regions of a fitted machine."""
-    return surface(np.asarray(machine.predict(rows)), scores_of(machine, rows), classes)
+    score = scoring(machine)
+    return surface(np.asarray(machine.predict(rows)), None if score is None else score(rows), classes)
 
 
 def leads(scores: Array) -> Array:
@@ -249,39 +251,42 @@ def leads(scores: Array) -> Array:
     return (scores - rival).T
 
 
-def paint(axes: Axes, plane: Plane, drawn: Surface) -> list[Any]:
-    """The regions in pale colours, and the lines between them; returns what was drawn."""
+def paint(axes: Axes, plane: Plane, drawn: Surface) -> None:
+    """The regions in pale colours, and the lines between them."""
     count = len(drawn.leads)
     shades = ListedColormap([pale(colour(k)) for k in range(count)])
     place: dict[str, Any] = {"extent": plane.extent, "origin": "lower", "aspect": "auto", "zorder": 0}
     limits: dict[str, Any] = {"vmin": -0.5, "vmax": count - 0.5, "interpolation": "nearest"}
-    picture = axes.imshow(plane.shaped(drawn.codes), cmap=shades, **limits, **place)
-    lines = [line for lead in drawn.leads[1:] if (line := border(axes, plane, lead, 0.0, "-", 1.4)) is not None]
+    axes.imshow(plane.shaped(drawn.codes), cmap=shades, **limits, **place)
+    for lead in drawn.leads[1:]:
+        border(axes, plane, lead, [0.0], "-", 1.4)
     # The axes show the plane and nothing else, also where a line touches the edge.
     axes.set(xlim=plane.extent[:2], ylim=plane.extent[2:])
-    return [picture, *lines]
 
 
-def border(axes: Axes, plane: Plane, values: Array, level: float, style: str, width: float) -> Any:
-    """The line on which the values have a level; None where there is none."""
-    if not values.min() < level < values.max():
-        return None
-    look: dict[str, Any] = {"colors": INK, "linestyles": style, "linewidths": width, "zorder": 1}
-    return axes.contour(plane.across, plane.up, plane.shaped(values), levels=[level], **look)
+def border(
+    axes: Axes, plane: Plane, values: Array, levels: list[float], style: str, width: float, label: str | None = None
+) -> None:
+    """The lines on which the values have some levels, named where there is one."""
+    crossed = [level for level in levels if values.min() < level < values.max()]
+    for level in crossed:
+        look: dict[str, Any] = {"colors": INK, "linestyles": style, "linewidths": width, "zorder": 1}
+        axes.contour(plane.across, plane.up, plane.shaped(values), levels=[level], **look)
+    if crossed and label:
+        axes.plot([], [], style, color=INK, linewidth=width, label=label)
 
 
-def scatter(axes: Axes, plane: Plane, codes: NDArray[np.intp], classes: NDArray, sizes: Any = 26.0) -> list[Any]:
-    """The data, each class with its colour and marker; returns one collection for each class that occurs."""
+def scatter(axes: Axes, plane: Plane, codes: NDArray[np.intp], classes: NDArray, sizes: Any = 26.0) -> None:
+    """The data, each class with its colour and marker."""
     sizes = np.broadcast_to(np.asarray(sizes, dtype=np.float64), len(codes))
-    return [
-        points(axes, plane.points[codes == k].T, k, plain(classes[k]), s=sizes[codes == k]) for k in np.unique(codes)
-    ]
+    for k in np.unique(codes):
+        points(axes, plane.points[codes == k].T, k, plain(classes[k]), s=sizes[codes == k])
 
 
-def points(axes: Axes, places: Any, number: int, label: str | None = None, **look: Any) -> Any:
+def points(axes: Axes, places: Any, number: int, label: str | None = None, **look: Any) -> None:
     """Points with the colour and marker of their number and a dark rim."""
     usual = {"color": colour(number), "marker": marker(number), "s": 24, "edgecolors": INK, "linewidths": 0.4}
-    return axes.scatter(*places, label=label, **{**usual, "zorder": 2, **look})
+    axes.scatter(*places, label=label, **{**usual, "zorder": 2, **look})
 
 
 def two_kinds(axes: Axes, plane: Plane, strange: NDArray[np.bool_], usual: str, unusual: str) -> None:
@@ -361,9 +366,7 @@ def regions(
     scatter(axes, flat, codes, classes)
     if has_margin(machine, classes) if margins is None else margins:
         f = np.asarray(machine.decision_function(flat.rows), dtype=np.float64)
-        lines = [border(axes, flat, f, level, "--", 1.0) for level in (-1.0, 1.0)]
-        if any(line is not None for line in lines):
-            axes.plot([], [], "--", color=style.INK, linewidth=1.0, label="margin, f = ±1")
+        border(axes, flat, f, [-1.0, 1.0], "--", 1.0, "margin, f = ±1")
         ring(axes, flat.points[supporting(machine, X, codes)])
     return finished(axes, flat, f"{type(machine).__name__}: decision regions", held)
 

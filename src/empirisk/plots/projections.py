@@ -10,6 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
 
@@ -62,9 +63,7 @@ def images(
     """
     rows = _vectors(vectors)
     height, width = _shape(shape, rows.shape[1])
-    if not (isinstance(most, (int, np.integer)) and most >= 1):
-        raise EmpiriskError(f"most={most!r} must be a whole number, at least 1.")
-    shown = rows[:most]
+    shown = rows[: check_count("most", most)]
     if names is not None and len(names) < len(shown):
         raise EmpiriskError(f"names holds {len(names)} names for {len(shown)} images; give one for each.")
     titles = [str(k) if names is None else style.plain(names[k], 14) for k in range(len(shown))]

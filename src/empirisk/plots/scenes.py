@@ -18,14 +18,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.plots import style
+from empirisk.plots import planes, style
 from empirisk.plots.clusters import mark_means
 from empirisk.plots.fits import Replay, contours, is_replayable, replay, track, valley
 from empirisk.plots.lines import draw_stems, fitted, line
-from empirisk.plots.planes import Plane, Surface, border, cells, numbered, paint, plane, scatter, surface, surface_of
 from empirisk.solvers import DualAscent, find
 
 Pick = Callable[[int], NDArray[np.intp]]
+Held = Mapping[Any, Any] | None
 #: Iterations to replay where a machine says nothing of its own.
 MOST = 100
 
@@ -35,7 +35,7 @@ class Stage:
     """One state of the fit: its number, its regions on a grid, and its classes for the data."""
 
     number: int
-    surface: Surface
+    surface: planes.Surface
     codes: NDArray[np.intp]
     classes: NDArray
 
@@ -58,14 +58,12 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
 def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
     """What an ensemble said after some of its rounds."""
     classes = machine.classes_
-    said = [numbered(labels, classes) for labels in machine.staged_predict(X)]
+    said = [planes.numbered(labels, classes) for labels in machine.staged_predict(X)]
     wanted = set(pick(len(said)).tolist())
-    methods = [name for name in ("staged_decision_function", "staged_predict_proba") if hasattr(machine, name)]
-    scores = getattr(machine, methods[0])(rows) if methods else repeat(None)
+    score = planes.scoring(machine, "staged_")
+    scores = repeat(None) if score is None else score(rows)
     return [
-        Stage(
-            k + 1, surface(labels, None if values is None else np.array(values, np.float64), classes), said[k], classes
-        )
+        Stage(k + 1, planes.surface(labels, values, classes), said[k], classes)
         for k, (labels, values) in enumerate(zip(machine.staged_predict(rows), scores, strict=False))
         if k in wanted
     ]
@@ -79,7 +77,9 @@ def _points(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[S
 
 def _stage(number: int, machine: Any, X: Any, rows: Any) -> Stage:
     classes = machine.classes_
-    return Stage(number, surface_of(machine, rows, classes), numbered(machine.predict(X), classes), classes)
+    return Stage(
+        number, planes.surface_of(machine, rows, classes), planes.numbered(machine.predict(X), classes), classes
+    )
 
 
 def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
@@ -140,14 +140,11 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
     return np.unique(np.round(np.geomspace(1, count, most)).astype(int)) - 1
 
 
-def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], most: int) -> Scene:
+def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], held: Held, most: int) -> Scene:
     """Two weights move over the contours of the objective; beside it, the objective."""
     played = replay(machine, X, y)
-    if len(weights) != 2:
-        raise EmpiriskError(f"columns={weights!r} must name exactly two weights.")
-    pair = int(weights[0]), int(weights[1])
-    way = track(played, pair)
-    floor = valley(played, pair, [way])
+    way = track(played, weights, "columns")
+    floor = valley(played, weights, [way])
     shown = spread(len(way), most)
     values = np.array([played.problem.primal(played.points[k]) for k in shown])
 
@@ -157,34 +154,31 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], mo
         left.plot(*so_far.T, zorder=2, **style.look(0, marker="o", ms=3))
         left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
         title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
-        style.dress(left, title, f"weight {pair[0]}", f"weight {pair[1]}", grid=False)
+        style.dress(left, title, *(f"weight {k}" for k in weights), grid=False)
 
     return scene(paint_frame, Curves(shown, {"objective": values}, "iteration", "objective"))
 
 
-def dual_scene(
-    machine: Any, X: Any, y: ArrayLike, columns: Sequence[int | str], held: Mapping[Any, Any] | None, most: int
-) -> Scene:
+def dual_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Held, most: int) -> Scene:
     """Regions and margin move while rows gain weight in the dual; beside it, primal and dual close in."""
     played = _in_the_dual(machine, X, y)
     if not hasattr(played.machine, "classes_"):
         raise EmpiriskError("kind='dual' shows classifiers of two classes; use kind='descent' for numbers.")
-    codes = numbered(y, played.machine.classes_)
+    codes = planes.numbered(y, played.machine.classes_)
     shown = spread(len(played.points), most)
     amounts = [_amounts(played, played.points[k], len(codes)) for k in shown]
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return _stems_scene(played, X, codes, shown, amounts)
-    flat = plane(X, columns, held, GRID)
+    flat = planes.plane(X, columns, held, GRID)
     classes = played.machine.classes_
     largest = max(float(amount.max()) for amount in amounts) or 1.0
 
     def paint_frame(left: Axes, frame: int) -> None:
         at = played.at(int(shown[frame]))
-        paint(left, flat, surface_of(at, flat.rows, classes))
+        planes.paint(left, flat, planes.surface_of(at, flat.rows, classes))
         f = np.asarray(at.decision_function(flat.rows), dtype=np.float64)
-        for level in (-1.0, 1.0):
-            border(left, flat, f, level, "--", 1.0)
-        scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
+        planes.border(left, flat, f, [-1.0, 1.0], "--", 1.0)
+        planes.scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
         _title(left, flat, title)
 
@@ -218,20 +212,18 @@ def _bounds(played: Replay, shown: NDArray[np.intp]) -> Curves:
     return Curves(shown, values, "iteration", "objective")
 
 
-def regions_scene(
-    machine: Any, X: Any, y: ArrayLike, columns: Sequence[int | str], held: Mapping[Any, Any] | None, most: int
-) -> Scene:
+def regions_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Held, most: int) -> Scene:
     """Regions after each round or iteration; beside it, the error on the rows shown."""
-    flat = plane(X, columns, held, GRID)
+    flat = planes.plane(X, columns, held, GRID)
     found, what = stages(machine, X, y, flat.rows, lambda count: spread(count, most))
     classes = found[0].classes
-    codes = numbered(y, classes)
+    codes = planes.numbered(y, classes)
     shown = np.array([stage.number for stage in found])
     errors = np.array([np.mean(stage.codes != codes) for stage in found])
 
     def paint_frame(left: Axes, frame: int) -> None:
-        paint(left, flat, found[frame].surface)
-        scatter(left, flat, codes, classes)
+        planes.paint(left, flat, found[frame].surface)
+        planes.scatter(left, flat, codes, classes)
         _title(left, flat, f"{type(machine).__name__}: {what} {shown[frame]}")
 
     return scene(paint_frame, Curves(shown, {"error": errors}, what, "error on these rows"), codes, classes)
@@ -288,9 +280,9 @@ def curves(axes: Axes, beside: Curves, frame: int) -> None:
 DEVIATIONS = (1.0, 2.0)  # ellipses around a mean
 
 
-def means_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any, Any] | None, most: int) -> Scene:
+def means_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: Held, most: int) -> Scene:
     """The two half-steps of k-means: rows take the nearest mean, then means move to their rows."""
-    flat = plane(X, columns, held, GRID)
+    flat = planes.plane(X, columns, held, GRID)
     steps = machine.half_steps(X)
     shown = spread(len(steps), most)
     inertia = np.array([steps[k].inertia for k in shown])
@@ -300,8 +292,8 @@ def means_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any,
         step = steps[shown[frame]]
         count = len(step.means)
         squares = ((grid[:, None] - step.means) ** 2).sum(axis=2)
-        paint(left, flat, cells(squares.argmin(axis=1), count))
-        scatter(left, flat, step.labels, np.arange(count))
+        planes.paint(left, flat, planes.cells(squares.argmin(axis=1), count))
+        planes.scatter(left, flat, step.labels, np.arange(count))
         mark_means(left, step.means[:, list(flat.places)])
         _title(left, flat, f"k-means: round {shown[frame] // 2 + 1}\n{step.what}")
 
@@ -309,9 +301,9 @@ def means_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any,
     return scene(paint_frame, beside, steps[-1].labels, _names(len(steps[-1].means)))
 
 
-def mixture_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[Any, Any] | None, most: int) -> Scene:
+def mixture_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: Held, most: int) -> Scene:
     """The components of a mixture after each round, as ellipses; beside it, the likelihood."""
-    flat = plane(X, columns, held, GRID)
+    flat = planes.plane(X, columns, held, GRID)
     settled = machine.random_state if machine.random_state is not None else 0
     whole = clone(machine).set_params(n_init=1, random_state=settled)
     with warnings.catch_warnings():
@@ -322,7 +314,7 @@ def mixture_scene(machine: Any, X: Any, columns: Sequence[Any], held: Mapping[An
 
     def paint_frame(left: Axes, frame: int) -> None:
         stage = stages[frame]
-        scatter(left, flat, stage.predict(X), np.arange(len(stage.weights_)))
+        planes.scatter(left, flat, stage.predict(X), np.arange(len(stage.weights_)))
         mark_means(left, stage.means_[:, list(flat.places)])
         for k, (mean, covariance) in enumerate(zip(stage.means_, stage.whole_covariances(), strict=True)):
             _ellipses(left, mean[list(flat.places)], covariance[np.ix_(flat.places, flat.places)], style.colour(k))
@@ -345,5 +337,5 @@ def _names(count: int) -> NDArray:
     return np.array([f"cluster {k}" for k in range(count)])
 
 
-def _title(axes: Any, flat: Plane, title: str) -> None:
+def _title(axes: Any, flat: planes.Plane, title: str) -> None:
     style.dress(axes, title, *(style.plain(name, 30) for name in flat.names), grid=False)

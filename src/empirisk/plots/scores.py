@@ -40,7 +40,7 @@ def answers(
 ) -> tuple[NDArray, NDArray, Array]:
     """The true and the predicted values and the weight of each row."""
     if is_result(truth):
-        sample_weight = getattr(truth, "weights", None) if sample_weight is None else sample_weight
+        sample_weight = truth.weights if sample_weight is None else sample_weight
         truth, predictions = truth.truth, truth.predictions
     if predictions is None:
         raise EmpiriskError("predictions is missing; give the predicted values beside the true ones.")
@@ -74,6 +74,12 @@ class Scored:
     scores: Array
     weights: Array
 
+    def __post_init__(self):
+        counted = self.belongs[self.weights > 0]
+        if counted.all() or not counted.any():
+            word = "only" if counted.all() else "no"
+            raise EmpiriskError(f"truth holds {word} rows of class {self.name!r}; rows of it and of others are needed.")
+
     def share(self, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> float:
         """The share of the weight among some rows that the chosen ones have."""
         weights = self.weights if among is None else self.weights * among
@@ -90,10 +96,8 @@ def scored(
     """
     classes = None
     if is_result(truth):
-        sample_weight = getattr(truth, "weights", None) if sample_weight is None else sample_weight
-        scores = truth.probabilities
-        if scores is None and decisions:
-            scores = getattr(truth, "decisions", None)
+        sample_weight = truth.weights if sample_weight is None else sample_weight
+        scores = truth.decisions if truth.probabilities is None and decisions else truth.probabilities
         if scores is None or truth.classes is None:
             raise EmpiriskError("The result holds no probabilities of classes; give the truth and scores instead.")
         truth, classes = truth.truth, truth.classes
@@ -110,27 +114,12 @@ def scored(
     if given.ndim == 1:
         if len(names) != 2:
             raise EmpiriskError(f"truth holds {len(names)} classes; one score per row needs two of them.")
-        wanted = names[1] if positive is None else positive
-        columns = {wanted: given if wanted == names[1] else -given}
-    else:
-        columns = _by_column(given, names, positive)
-    weights = check_weights(sample_weight, len(known))
-    return [_against_others(name, known == name, values, weights) for name, values in columns.items()]
-
-
-def _by_column(given: Array, names: NDArray, positive: Any) -> dict[Any, Array]:
+        given = np.column_stack([-given, given])
     if given.shape[1] != len(names):
         raise EmpiriskError(f"scores has {given.shape[1]} columns for {len(names)} classes; give one for each.")
+    weights = check_weights(sample_weight, len(known))
     wanted = names if len(names) > 2 and positive is None else [names[1] if positive is None else positive]
-    return {name: given[:, names.tolist().index(name)] for name in wanted}
-
-
-def _against_others(name: Any, belongs: NDArray[np.bool_], values: Array, weights: Array) -> Scored:
-    counted = belongs[weights > 0]
-    if counted.all() or not counted.any():
-        word = "only" if counted.all() else "no"
-        raise EmpiriskError(f"truth holds {word} rows of class {name!r}; rows of it and of others are needed.")
-    return Scored(name, belongs, values, weights)
+    return [Scored(name, known == name, given[:, names.tolist().index(name)], weights) for name in wanted]
 
 
 def roc(
