@@ -34,9 +34,9 @@ def contributions(model: Any, table: Any) -> Array:
     """What each column adds to the prediction of each row, rows x used columns.
 
     For a linear machine the weights times the numbers that the encoder makes of the column, for trees, forests and
-    boosting the exact Shapley values, and of a vote about numbers the mean of its members'. For classes, what speaks for
-    the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin) for
-    others.
+    boosting the exact Shapley values, and of a vote about numbers the mean of its members'. For classes, what speaks
+    for the class that is predicted: of its probability for trees and forests, of its score (log odds, or a margin)
+    for others.
     """
     encoder, X = model.pipeline[0], model.encode(table)
     rows = X.shape[0]
