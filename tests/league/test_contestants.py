@@ -114,3 +114,24 @@ def test_numbers_get_large_trees_where_rows_are_many():
     assert [by_name["forest"].machines(one)[0].n_estimators for one in (few, many)] == [300, 100]
     assert len(by_name["kernel_ridge"].machines(few)) == 5
     assert len(by_name["kernel_ridge"].machines(many)) == 2
+
+
+def test_products_of_columns_are_tried_at_once_without_a_compiler():
+    """A table of products in a time that is too short for boosting on a machine that has compiled nothing yet."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2000, 4))
+    table = pl.DataFrame(X, schema=list("abcd")).with_columns(y=X[:, 0] * X[:, 1] + 0.1 * random.normal(size=2000))
+    found = er.learn(table, "y", machines=["ridge", "quadratic"], time=60.0)
+    assert found.winner == "quadratic"
+    assert next(score.value for score in found.test.scores if score.name == "r2") > 0.95
+    by_name = {one.name: one for one in contestants.REGRESSORS}
+    assert by_name["quadratic"].excuse(contestants.Size(2000, 100, 100.0, 0, False, 0))
+    assert not by_name["quadratic"].excuse(contestants.Size(2000, 40, 40.0, 0, False, 0))
+    assert by_name["quadratic"].early
+
+
+def test_c_of_texts_is_for_texts_alone():
+    """Many words of categories make a table sparse too; there C = 10 fits noise, in several times the time."""
+    first = {one.name: one for one in contestants.CLASSIFIERS}["logistic"].machines
+    assert first(contestants.Size(2500, 500, 1.0, 2, True, 0))[0].C == 10.0
+    assert first(contestants.Size(2500, 500, 25.0, 2, True, 0))[0].C == 0.1

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from numba.core import event
+from numba.core.registry import cpu_target
 
 from empirisk.linalg import threads
 
@@ -46,6 +47,12 @@ class Compiling(event.Listener):
         self._depth -= 1
         if self._depth == 0:
             self.seconds += time.perf_counter() - self._begin
+
+
+def load() -> None:
+    """Load what Numba needs for its first loop, so that this is not taken for the time of a fit."""
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
 
 @contextmanager

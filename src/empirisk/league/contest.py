@@ -21,7 +21,7 @@ from empirisk.league.ahead import Ahead
 from empirisk.league.arena import ENOUGH, Arena
 from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import GRACE, Clock, Slow, Stopped, afterwards
-from empirisk.league.compiling import Compiling, heard
+from empirisk.league.compiling import Compiling, heard, load
 from empirisk.league.contestants import VOTE, Contestant, Size, around
 from empirisk.league.presses import Presses
 from empirisk.league.split import reads_codes
@@ -36,9 +36,11 @@ FINALISTS, FEW_FINALISTS = 2, 1
 FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Rows of the first round at the least, and the times that learning from a row takes longer than reading it, about.
 LEAST_FIRST, LEARNING = 500, 20
-#: Those who come first, the strong and cheap or the leaders, may take half of the time that is left, as if so many more
-#: waited. For the others of the first round, further rounds are so many more that wait.
-MOST_WAITING, FURTHER_ROUNDS = 3, 12
+#: The leaders may take half of the time that is left, as if so many more waited, and the strong and cheap that come
+#: first two thirds of it. For the others of the first round, further rounds are so many more that wait.
+MOST_WAITING, MOST_WAITING_FIRST, FURTHER_ROUNDS = 3, 2, 12
+#: As long as these play, time is kept for a refit of the leader on so many times the rows of the first round.
+FIRST_REFIT = 16
 #: The least and the greatest power of the number of rows that the time of a fit grows with.
 GROWTHS = 0.5, 2.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
@@ -103,7 +105,7 @@ class Standing:
         """Whether it may win: it was judged as far as time allowed, or by many rows until it was stopped."""
         return self.state in ("done", "tried") or (self.state == "stopped" and self.judged >= ENOUGH)
 
-    def seconds_for(self, rows: int) -> float:
+    def seconds_for(self, rows: float) -> float:
         """Seconds that a fit on so many rows takes, as far as one knows."""
         return self.seconds * (rows / max(self.rows, 1)) ** self.growth
 
@@ -153,6 +155,7 @@ class Contest:
 
     def play(self, contestants: Sequence[Contestant]) -> Iterator[Standing]:
         """Standings as they change. With a limit of time the strong and cheap come first, on few rows of a fold."""
+        load()
         with heard(self._compiling), self._ahead:
             for standing in self._rounds(list(enumerate(contestants))):
                 self._standings[standing.name] = standing
@@ -288,8 +291,12 @@ class Contest:
         for turn, (place, contestant) in enumerate(order):
             waiting = len(order) - turn - 1
             self._later = [later for _, later in order[turn + 1 :]]
-            patient = first and not contestant.early
-            self._begin_turn(waiting + FURTHER_ROUNDS if patient else min(waiting, MOST_WAITING))
+            if not first:
+                self._begin_turn(min(waiting, MOST_WAITING))
+            elif contestant.early:
+                self._begin_turn(MOST_WAITING_FIRST, FIRST_REFIT * arena.rows)
+            else:
+                self._begin_turn(waiting + FURTHER_ROUNDS)
             codes = contestant.codes and arena.two
             size = sizes[codes] = sizes.get(codes) or self._size(arena, codes)
             self._large = size.large
@@ -311,17 +318,18 @@ class Contest:
             if not first:
                 self._finalists[contestant.name] = [numbers[k] for k in best]
 
-    def _begin_turn(self, waiting: int) -> None:
-        """Keep time for the refit of the leader, and give the next one its share of what is left."""
+    def _begin_turn(self, waiting: int, most: float = np.inf) -> None:
+        """Keep time for the refit of the leader on so many rows, and give the next one its share of what is left."""
+        rows = min(len(self.arena.y), most)
         eligible, fit, predicting = [one for one in self._standings.values() if one.eligible], 0.0, 0.0
         self.clock.learned = any(one.place for one in eligible)
         if eligible:
             leader = best_of(eligible)
-            fit, predicting = leader.seconds_for(len(self.arena.y)), leader.predicting
-        self.clock.keep(self.encoding(self.arena.rows), fit, predicting)
+            fit, predicting = leader.seconds_for(rows), leader.predicting
+        self.clock.keep(self.encoding(min(self.arena.rows, rows)), fit, predicting)
         self.clock.begin_turn(waiting)
 
-    def encoding(self, rows: int) -> float:
+    def encoding(self, rows: float) -> float:
         """Seconds that the encoding of so many rows takes, by what the largest encoding so far took."""
         known = max((arena for arena in self._arenas if arena.seconds), key=lambda arena: arena.rows, default=None)
         return 0.0 if known is None else rows * known.seconds / known.rows

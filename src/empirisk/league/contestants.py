@@ -28,6 +28,7 @@ TREE_ROWS = 50_000  # enough for a deep tree; the forest sees all rows together
 DEEP_ROWS = 8_000
 #: Where time is short: trees of boosting over all classes, the least and the most rounds, and trees of a forest.
 QUICK_TREES, QUICK_ROUNDS, QUICK_FOREST = 500, (20, 100), 30
+MOST_PRODUCTS = 1000  # columns: their normal matrix is factored in no time
 MANY_COLUMNS = 50  # of so many a fifth is enough for a small tree
 #: Fewer rows teach a network less than they teach trees.
 NETWORK_ROWS = 3_000
@@ -221,6 +222,21 @@ def _trees(size: Size) -> int:
     return 300 if size.rows * max(size.classes, 1) <= most and not size.sparse else 100
 
 
+def _ridge(size: Size, columns: int, **settings: Any) -> Any:
+    """Ridge regression on so many columns; C is chosen, unless that takes long."""
+    return er.Ridge(C="loo" if size.rows * columns <= 2e7 else 1.0, **settings)
+
+
+def _products(size: Size) -> int:
+    """Columns, and products of two of them."""
+    return size.columns * (size.columns + 3) // 2
+
+
+def _too_many_products(size: Size) -> str:
+    huge = size.sparse or _products(size) > MOST_PRODUCTS or size.rows * _products(size) > MOST_BINNED
+    return "the products of so many columns take too much room" if huge else ""
+
+
 def _too_long(size: Size) -> str:
     return "cross-validating its path takes long at this size" if size.rows * size.columns > 2e7 else ""
 
@@ -327,7 +343,15 @@ REGRESSORS = _everyone(
         Contestant(
             "ridge",
             "Ridge regression",
-            lambda s: [er.Ridge(C="loo" if s.rows * s.columns <= 2e7 else 1.0)],
+            lambda s: [_ridge(s, s.columns)],
+            turn=EARLY,
+            growth=1.0,
+        ),
+        Contestant(
+            "quadratic",
+            "Quadratic ridge regression",
+            lambda s: [_ridge(s, _products(s), features=er.maps.Polynomial(2))],
+            _too_many_products,
             turn=EARLY,
             growth=1.0,
         ),
