@@ -51,8 +51,8 @@ class Compiling(event.Listener):
 
 def load() -> None:
     """Load what Numba needs for its first loop, so that this is not taken for the time of a fit."""
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()
+    cpu_target.typing_context.refresh()  # type: ignore[attr-defined]
+    cpu_target.target_context.refresh()  # type: ignore[attr-defined]
 
 
 @contextmanager
