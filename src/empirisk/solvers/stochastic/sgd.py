@@ -26,8 +26,6 @@ LEAST_STEPS, MOST_PASSES = 5000, 2000
 # average, how slowly mean and mean square forget, what a new square counts, both corrected for their start at zero,
 # and what keeps the divisor above zero. A square that counts nothing means a plain step.
 RATE, L1, L2, SHARE, KEEP_MEAN, KEEP_SQUARE, GAIN, MEAN_UP, SQUARE_UP, FLOOR = range(10)
-#: How many there are.
-NUMBERS = 10
 
 
 REGULARISED = L2_PART._replace(words=f"{L2_PART.words} for schedule='inverse_regularised'; 'inverse' does not")
@@ -155,7 +153,7 @@ class Training:
         self.pace = Pace(float(rate), -(-len(problem.y) // self.batch), penalty.l2 / total)
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
-        self.numbers = np.zeros(NUMBERS)
+        self.numbers = np.zeros(FLOOR + 1)
         self.numbers[L1], self.numbers[L2] = penalty.l1 / total, penalty.l2 / total
         self.predictions = np.empty((self.batch, len(weights)))
         self.steps = 0
