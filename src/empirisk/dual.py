@@ -181,7 +181,7 @@ def _null_space_part(problem: Problem, u: Array) -> Array:
 def _repair_joint(problem: Problem, u: Array) -> Array:
     """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
     scale = problem.scale[:, None]
-    u = _with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
+    u = with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
     if not problem.intercept and not problem.penalty.zero:
         return u
     if problem.design.implicit and problem.penalty.zero:
@@ -192,7 +192,7 @@ def _repair_joint(problem: Problem, u: Array) -> Array:
     return np.zeros_like(u)
 
 
-def _with_balanced_rows(problem: Problem, u: Array) -> Array:
+def with_balanced_rows(problem: Problem, u: Array) -> Array:
     """u with minus the sum of the others as the own entry of each row: the difference p - s has fewer digits."""
     own = problem.y.astype(int)[:, None]
     np.put_along_axis(u, own, 0.0, axis=1)
@@ -220,7 +220,7 @@ def _restored(problem: Problem, shares: Array) -> Array:
     Without a penalty f = A t + t0, else each class has its own t0. The last two moves are linear and therefore exact;
     where a linear move would leave the simplex, what would become negative is cut off, or the factors are e^f.
     """
-    u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
+    u = with_balanced_rows(problem, problem.scale[:, None] * shares)
     for _ in range(ROUNDS if problem.penalty.zero else BALANCE_ROUNDS):
         coupling = Coupling(problem.scale[:, None] * shares)
         try:
@@ -235,7 +235,7 @@ def _restored(problem: Problem, shares: Array) -> Array:
         f = f - (shares * f).sum(axis=1, keepdims=True)
         shares = shares * (np.maximum(1 + f, 0.0) if problem.penalty.zero else np.exp(f / max(1.0, np.abs(f).max())))
         shares = shares / shares.sum(axis=1, keepdims=True)
-        u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
+        u = with_balanced_rows(problem, problem.scale[:, None] * shares)
     return u
 
 
