@@ -1,7 +1,6 @@
 """The evidence a fit carries: primal, dual and gap, recomputed from the problem alone."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -266,21 +265,8 @@ def combine(certificates: list[Certificate]) -> Certificate:
         return certificates[0]
     stopped = (Status.TIME, Status.INTERRUPTED, Status.EARLY)
     worst = max(certificates, key=lambda each: (not each.converged, each.status in stopped, each.relative_gap))
-    primal, dual, gap = (sum(getattr(c, name) for c in certificates) for name in ("primal", "dual", "gap"))
-    return replace(
-        worst,
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=max(c.relative_gap for c in certificates),
-        solver=_all_of(c.solver for c in certificates),
-        reason=_all_of(c.reason for c in certificates),
-        converged=all(c.converged for c in certificates),
-        iterations=max(c.iterations for c in certificates),
-        seconds=sum(c.seconds for c in certificates),
-    )
-
-
-def _all_of(words: Iterable[str]) -> str:
-    """Every different word once, in their order."""
-    return " and ".join(dict.fromkeys(words))
+    together = {name: [getattr(each, name) for each in certificates] for name in Certificate.__annotations__}
+    sums = {name: sum(together[name]) for name in ("primal", "dual", "gap", "seconds")}
+    most = {name: max(together[name]) for name in ("relative_gap", "iterations")}
+    words = {name: " and ".join(dict.fromkeys(together[name])) for name in ("solver", "reason")}
+    return replace(worst, **sums, **most, **words, converged=all(together["converged"]))

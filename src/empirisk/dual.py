@@ -19,7 +19,6 @@ from empirisk.linalg.gradients import JointGradients
 from empirisk.problem import CHEAP, Problem
 
 Array = NDArray[np.float64]
-Sums = Callable[[Problem, Coupling], Callable[[Array], Array]]
 EPSILON = np.finfo(float).eps
 #: How much of [A, 1]'u, in units of |A| |u|, is paid for as rounding: more would let large weights below the bound.
 ROUNDING = 1e-14
@@ -47,22 +46,11 @@ def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
 
 
 def _repair_scalar(problem: Problem, u: Array) -> Array:
-    low, high = _bounds(problem)
+    low, high = problem.bounds()
     u = blocks.rowwise(np.clip, u, low, high)
     if problem.penalty.zero:
         return _orthogonalise(problem, u, low, high)
     return _balance(u, low, high, problem.scale, -problem.tilt) if problem.intercept else u
-
-
-def _bounds(problem: Problem) -> Array:
-    """The smallest and the largest u of every row."""
-    bounds = np.empty((2, len(problem.y)))
-
-    def run(rows: slice) -> None:
-        np.multiply(problem.scale[rows], problem.loss.domain(problem.y[rows]), out=bounds[:, rows])
-
-    blocks.over_rows(run, len(problem.y), blocks.ENTRY_BYTES)
-    return bounds
 
 
 def _slack(u: Array, low: Array, high: Array, scale: Array) -> Array:
@@ -193,18 +181,18 @@ def _null_space_part(problem: Problem, u: Array) -> Array:
 def _repair_joint(problem: Problem, u: Array) -> Array:
     """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
     scale = problem.scale[:, None]
-    u = _with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
+    u = with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
     if not problem.intercept and not problem.penalty.zero:
         return u
     if problem.design.implicit and problem.penalty.zero:
         return np.zeros_like(u)
-    for moved in _jointly_orthogonal(problem, u) if problem.penalty.zero else _jointly_balanced(problem, u):
+    for moved in _with_vanishing_sums(problem, u):
         if _is_jointly_feasible(problem, moved):
             return moved
     return np.zeros_like(u)
 
 
-def _with_balanced_rows(problem: Problem, u: Array) -> Array:
+def with_balanced_rows(problem: Problem, u: Array) -> Array:
     """u with minus the sum of the others as the own entry of each row: the difference p - s has fewer digits."""
     own = problem.y.astype(int)[:, None]
     np.put_along_axis(u, own, 0.0, axis=1)
@@ -212,45 +200,31 @@ def _with_balanced_rows(problem: Problem, u: Array) -> Array:
     return u
 
 
-def _jointly_orthogonal(problem: Problem, u: Array) -> Iterator[Array]:
-    """Candidates with [A, 1]'u = 0: u itself, and u moved by A t + t0, cutting off what would become negative."""
-    yield u
-    if problem.design.shape[0] <= problem.design.shape[1]:
-        yield _null_space_part(problem, u)
+def _with_vanishing_sums(problem: Problem, u: Array) -> Iterator[Array]:
+    """Candidates with [A, 1]'u = 0 where there is no penalty, else with 1'u = 0."""
+    shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
+    if problem.penalty.zero:
+        yield u
+        rows, columns = problem.design.shape
+        yield _null_space_part(problem, u) if rows <= columns else _restored(problem, shares)
         return
-    shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
-    yield _restored(problem, shares, _all_sums, _cut, ROUNDS)
-
-
-def _jointly_balanced(problem: Problem, u: Array) -> Iterator[Array]:
-    """Candidates whose columns sum to zero: each class moved by its own t0, as a factor e^t0 where that is much."""
-    shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
     frequencies = np.bincount(problem.y.astype(int), problem.weights, problem.classes) / problem.weights.sum()
     for trace in (0.0, TRACE):
         # The class frequencies on every row are balanced: a trace of them gives slack where shares are zero.
-        mixed = (1 - trace) * shares + trace * frequencies
-        yield _restored(problem, mixed, _column_sums, _multiplied, BALANCE_ROUNDS)
+        yield _restored(problem, (1 - trace) * shares + trace * frequencies)
 
 
-def _cut(shares: Array, f: Array) -> Array:
-    return shares * np.maximum(1 + f, 0.0)
-
-
-def _multiplied(shares: Array, f: Array) -> Array:
-    return shares * np.exp(f / max(1.0, np.abs(f).max()))
-
-
-def _restored(problem: Problem, shares: Array, sums: Sums, bend: Callable[[Array, Array], Array], rounds: int) -> Array:
+def _restored(problem: Problem, shares: Array) -> Array:
     """u = s (shares - onehot) moved by S f, S = diag(p) - p p'/s on each row, so that its sums vanish.
 
-    The last two moves are linear and therefore exact; where a linear move would leave the simplex, ``bend`` makes
-    another of it.
+    Without a penalty f = A t + t0, else each class has its own t0. The last two moves are linear and therefore exact;
+    where a linear move would leave the simplex, what would become negative is cut off, or the factors are e^f.
     """
-    u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
-    for _ in range(rounds):
+    u = with_balanced_rows(problem, problem.scale[:, None] * shares)
+    for _ in range(ROUNDS if problem.penalty.zero else BALANCE_ROUNDS):
         coupling = Coupling(problem.scale[:, None] * shares)
         try:
-            restore = sums(problem, coupling)
+            restore = _all_sums(problem, coupling) if problem.penalty.zero else _column_sums(coupling)
         except LinAlgError:  # the shares have vanished to rounding
             return u
         f = restore(u)
@@ -258,13 +232,14 @@ def _restored(problem: Problem, shares: Array, sums: Sums, bend: Callable[[Array
         if np.all(change >= -coupling.shares):
             u = u + change
             return u + coupling(restore(u))
-        shares = bend(shares, f - (shares * f).sum(axis=1, keepdims=True))
+        f = f - (shares * f).sum(axis=1, keepdims=True)
+        shares = shares * (np.maximum(1 + f, 0.0) if problem.penalty.zero else np.exp(f / max(1.0, np.abs(f).max())))
         shares = shares / shares.sum(axis=1, keepdims=True)
-        u = _with_balanced_rows(problem, problem.scale[:, None] * shares)
+        u = with_balanced_rows(problem, problem.scale[:, None] * shares)
     return u
 
 
-def _column_sums(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
+def _column_sums(coupling: Coupling) -> Callable[[Array], Array]:
     """The map from u to the f, one number for each class, with 1'(u + S f) = 0."""
     total = coupling.total()
     factor = Cholesky(total + total.diagonal().mean() / len(total))

@@ -219,16 +219,24 @@ class Problem:
         found = None if compiled is None else self.design.one_pass(compiled, w, b, self.y, self.scale)
         if found is not None:
             return found
-
-        def slopes(rows: slice, f: Array) -> Array:
-            return self.scale[rows] * self.loss.derivative(self.y[rows], f)
-
-        f, u, correlations = self.design.through(w, b, slopes)
+        f, u, correlations = self.design.through(
+            w, b, lambda rows, f: self.scale[rows] * self.loss.derivative(self.y[rows], f)
+        )
         return f, u, correlations, self.loss_sum(f)
 
     def slopes(self, f: Array) -> Array:
         """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
         return self._scaled(self.loss.derivative, f)
+
+    def bounds(self) -> Array:
+        """The smallest and the largest u of every row."""
+        bounds = np.empty((2, len(self.y)))
+
+        def run(rows: slice) -> None:
+            np.multiply(self.scale[rows], self.loss.domain(self.y[rows]), out=bounds[:, rows])
+
+        blocks.over_rows(run, len(self.y), blocks.ENTRY_BYTES)
+        return bounds
 
     def conjugate_sum(self, u: Array) -> float:
         """sum_i s_i loss*(y_i, u_i / s_i)."""

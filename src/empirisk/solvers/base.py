@@ -69,14 +69,6 @@ SMOOTH = Need("a loss and a penalty without corners", lambda p: p.loss.smooth an
 CORNERS = Need("corners, of the loss or of the penalty", lambda p: not (p.loss.smooth and p.penalty.smooth))
 
 
-def _never() -> bool:
-    return False
-
-
-def _without_end() -> float:
-    return np.inf
-
-
 @dataclass
 class Watch:
     """The eye on a fit: limits, history, interrupts and progress, one call per iteration.
@@ -114,9 +106,9 @@ class Watch:
     tol: float = 1e-6
     max_iter: int = 1000
     deadline: float = np.inf
-    interrupted: Callable[[], bool] = field(default_factory=lambda: _never)
+    interrupted: Callable[[], bool] = lambda: False
     progress: Callable[[int, Point], bool] | None = None
-    proofs_end: Callable[[], float] = field(default_factory=lambda: _without_end)
+    proofs_end: Callable[[], float] = lambda: np.inf
     shared: dict[Any, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0

@@ -17,7 +17,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
-from empirisk.solvers.corners.kinks import spread_of
+from empirisk.solvers.corners.kinks import weight_spread
 from empirisk.solvers.corners.rounded_corners import SHARPER, STEPS_A_ROUND, Rounded, RoundedCorners, rounded_start
 from empirisk.solvers.newton.course import line_search
 
@@ -63,9 +63,8 @@ class Envelopes(Rounded):
         # At a minimum there is nothing to round; a slope that has vanished to zero tells no step.
         self.tau = 2 * problem.origin_value / steepness if steepness > 0 and problem.origin_value > 0 else 1.0
         self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
-        sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
         self.l1 = problem.penalty.l1
-        self.weight_tau = spread_of(problem) / np.where(sizes > 0, sizes, 1.0) / (self.l1 or 1.0)
+        self.weight_tau = weight_spread(problem) / (self.l1 or 1.0)
         self.weight_centre = np.zeros(len(self.w))
         self.led_to: Array | None = None
         self._least = -np.inf

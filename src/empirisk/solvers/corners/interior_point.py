@@ -31,7 +31,7 @@ from empirisk.solvers.base import (
     jointly,
 )
 from empirisk.solvers.corners.crossover import Held, crossover
-from empirisk.solvers.corners.kinks import TINY, Kinks, spread_of
+from empirisk.solvers.corners.kinks import TINY, Kinks, weight_spread
 from empirisk.solvers.corners.scores import fits, scores_of
 
 Array = NDArray[np.float64]
@@ -134,18 +134,14 @@ class Iterate:
         self.w, self.b = start.w, np.asarray(start.b, dtype=float)
         self.f = problem.predict(start)
         self.scores = scores_of(problem, self.f)
-        bound = np.full(self.w.shape, problem.penalty.l1)
-        self.pulls = [Kinks(self.w, -bound, bound, self._weight_slack())] if problem.penalty.l1 else []
+        self.pulls = []
+        if problem.penalty.l1:
+            bound, slack = np.full(self.w.shape, problem.penalty.l1), weight_spread(problem)
+            self.pulls = [Kinks(self.w, -bound, bound, np.broadcast_to(slack, self.w.T.shape).T)]
         self.kinks = [*self.scores.kinks, *self.pulls]
         self.pairs = [pairs for kinks in self.kinks for pairs in kinks.pairs]
         self.primal = problem.origin_value
         self._differentiate()
-
-    def _weight_slack(self) -> Array:
-        """The size that weights may have: that of the numbers that the loss sees over that of the columns."""
-        sizes = np.sqrt(self.problem.design.squared_columns() / len(self.problem.y))
-        slack = spread_of(self.problem) / np.where(sizes > 0, sizes, 1.0)
-        return np.broadcast_to(slack, self.w.T.shape).T
 
     def point(self) -> Point:
         """The current weights and dual point; of several intercepts only the differences count."""

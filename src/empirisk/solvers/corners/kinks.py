@@ -27,6 +27,12 @@ def spread_of(problem: Problem) -> float:
     return float(np.abs(problem.y - problem.origin().b).mean()) + 1e-8
 
 
+def weight_spread(problem: Problem) -> Array:
+    """The size that weights may have: that of the numbers that the loss sees over that of the columns."""
+    sizes = np.sqrt(problem.design.squared_columns() / len(problem.y))
+    return spread_of(problem) / np.where(sizes > 0, sizes, 1.0)
+
+
 class Pairs:
     """Multipliers and slacks, one of each per entry, that stay positive; on the central path their product is mu."""
 

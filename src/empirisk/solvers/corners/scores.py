@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.dual import with_balanced_rows
 from empirisk.linalg.coupled import Coupling, JointColumns, JointRows, joint_equations
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Problem
@@ -129,7 +130,6 @@ class SlackScores:
 
     def __init__(self, problem: Problem, f: Array):
         self._problem, self.kinks = problem, (self,)
-        self._own = problem.y.astype(int)[:, None]
         self._cost = problem.loss.cost(problem.y, problem.classes)
         heights = f + self._cost
         P = np.repeat(problem.scale[:, None] / problem.classes, problem.classes, axis=1)
@@ -139,10 +139,7 @@ class SlackScores:
     @property
     def u(self) -> Array:
         """P - s onehot, whose own entry is minus the sum of the others."""
-        u = self._pairs.multiplier.copy()
-        np.put_along_axis(u, self._own, 0.0, axis=1)
-        np.put_along_axis(u, self._own, -u.sum(axis=1, keepdims=True), axis=1)
-        return u
+        return with_balanced_rows(self._problem, self._pairs.multiplier.copy())
 
     def equations(self, stiffness: Array) -> JointColumns | JointRows:
         """The equations with the curvature on the central path."""

@@ -1,7 +1,6 @@
 """Newton's method for the softmax of several classes, whose scores are coupled: steps of all classes at once."""
 
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 from empirisk.lazy import lazy
 from empirisk.linalg.coupled import Coupling
 from empirisk.linalg.gradients import Good, JointGradients, conjugate_gradients
-from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
@@ -73,7 +71,6 @@ class KernelClasses(KernelNorm, Classes):
         rows = problem.design.shape[0]
         # The matrix, its factor and a copy to refine with, in doubles.
         require(24 * rows**2, f"Newton's method on a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
-        self.design = cast(GramDesign, problem.design)
         self._preconditioner = FactoredSystem(problem)
 
     def _direction(self, place: Place, u: Array, coupling: Coupling) -> Direction:
@@ -82,9 +79,9 @@ class KernelClasses(KernelNorm, Classes):
         self._preconditioner.renew(np.maximum(mean, FLOOR * mean.max()))
         residual = -problem.penalty.l2 * place.w - u
         constant = -u.sum(axis=0) if problem.intercept else np.zeros(problem.classes)
-        pushed = self.design.dot(residual)
+        pushed = problem.design.dot(residual)
         w, b = self._gradients(coupling, residual, pushed, constant, problem.magnitude(place.value))
-        image = self.design.dot(w)
+        image = problem.design.dot(w)
         return Direction(w, b, image + b, image, float(np.vdot(pushed, w) + constant @ b))
 
     def _gradients(
@@ -99,10 +96,10 @@ class KernelClasses(KernelNorm, Classes):
 
         def multiply(direction: Array) -> Array:
             x, b = direction[:-1], direction[-1]
-            curved = coupling(self.design.dot(x) + b)
+            curved = coupling(problem.design.dot(x) + b)
             change = l2 * x + curved
             sums = curved.sum(axis=0) if problem.intercept else np.zeros_like(b)
-            return np.vstack([change, self.design.dot(change), sums])
+            return np.vstack([change, problem.design.dot(change), sums])
 
         def condition(packed: Array) -> Array:
             return np.vstack(self._preconditioner.solve(packed[:rows], packed[rows:-1], packed[-1]))

@@ -66,11 +66,11 @@ class System:
         """(x, b) for p, K p and q; several p are columns, with as many q."""
         root = self.root if right.ndim == 1 else self.root[:, None]
         g = self._invert(root * product / self.l2, None)
-        b: Array | float = 0.0 if right.ndim == 1 else np.zeros(right.shape[1])
+        b: Array | float = np.zeros(right.shape[1:])
         if self.intercept:
             total = float(self.root @ self.response)
             b = (constant / self.l2 - self.root @ g) / total if total > 0 else b
-            g = g + (np.multiply.outer(self.response, b) if right.ndim > 1 else b * self.response)
+            g = g + np.multiply.outer(self.response, b)
         return right / self.l2 - root * g, b
 
     def _prepare(self) -> None:
@@ -169,7 +169,6 @@ class Samples(KernelNorm):
 
     def __init__(self, problem: Problem, watch: Watch, direct: int):
         super().__init__(problem, watch)
-        self.design = cast(GramDesign, problem.design)
         kept, rows = kept_for(problem, watch), problem.design.shape[0]
         if "newton" not in kept:
             # Three matrices of doubles: K, its scaled form and the factor.
@@ -181,7 +180,7 @@ class Samples(KernelNorm):
 
     def at(self, point: Point) -> Place:
         """The place at a point."""
-        image = self.design.dot(point.w) if point.w.any() else np.zeros(len(point.w))
+        image = self.problem.design.dot(point.w) if point.w.any() else np.zeros(len(point.w))
         f = image + float(point.b)
         value = self.penalty(point.w, image) + self.problem.loss_sum(f)
         return self._with(point.w.copy(), float(point.b), image, value)
@@ -192,7 +191,7 @@ class Samples(KernelNorm):
         u = self.problem.slopes(f)
         gradient = self.problem.penalty.l2 * w + u
         constant = float(u.sum()) if self.problem.intercept else 0.0
-        return Place(w, b, f, image, value, u, gradient, constant, self.design.dot(gradient))
+        return Place(w, b, f, image, value, u, gradient, constant, self.problem.design.dot(gradient))
 
     def promising(self, place: Place) -> bool:
         """Whether what the dual point of the slopes loses is within tol."""
@@ -213,5 +212,5 @@ class Samples(KernelNorm):
 
     def _direction(self, place: Place) -> Direction:
         w, b = self._system.solve(-place.gradient, -place.pushed, -place.constant)
-        image = self.design.dot(w)
+        image = self.problem.design.dot(w)
         return Direction(w, b, image + b, image, -float(place.pushed @ w + place.constant * b))

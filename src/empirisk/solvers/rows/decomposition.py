@@ -303,7 +303,6 @@ def _interior_start(problem: Problem, watch: Watch) -> Point | None:
     u = solver.solve(explicit, inner).u
     if u is None or not np.all(np.isfinite(u)):
         return None
-    low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
-    for bound in (low, high, np.zeros_like(u)):
+    for bound in (*problem.bounds(), np.zeros_like(u)):
         u = np.where(np.abs(u - bound) <= AT_BOUND * problem.scale, bound, u)
     return Point(-u / problem.penalty.l2, 0.0, u)

@@ -27,8 +27,6 @@ STIFFNESS = 5.0
 # largest violation in this pass, how far inside the optimum's side a row must be to be left out, and whether this pass
 # began with all rows.
 INTERCEPT, SUM, ACTIVE, NEXT, WORST, LIMIT, FULL = range(7)
-#: How many there are.
-PLACES = 7
 
 
 class DualAscent(Solver):
@@ -116,7 +114,7 @@ class Ascent:
         """The iterate at a warm start's dual point, or at zero."""
         problem, rows = self.problem, len(self.problem.y)
         u = np.zeros(rows) if start is None or start.u is None else np.clip(start.u, self.terms.low, self.terms.high)
-        memory = np.zeros(PLACES)
+        memory = np.zeros(FULL + 1)
         memory[INTERCEPT] = 0.0 if start is None or not problem.intercept else float(start.b)
         memory[SUM], memory[ACTIVE], memory[FULL] = u.sum() + problem.tilt, rows, 1.0
         memory[LIMIT] = np.inf

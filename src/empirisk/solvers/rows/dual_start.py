@@ -21,8 +21,7 @@ def dual_terms(problem: Problem) -> tuple[Array, float, Array, Array, Array]:
     """What the dual says of each u_i:  linear u + tube |u| + bend u^2 / 2  between low and high."""
     slope, tube, bend = problem.loss.dual_quadratic or (0.0, 0.0, 0.0)
     linear = slope * problem.y if problem.loss.margin_form else problem.y + slope
-    low, high = (problem.scale * bound for bound in problem.loss.domain(problem.y))
-    return linear, tube, bend / problem.scale, low, high
+    return linear, tube, bend / problem.scale, *problem.bounds()
 
 
 def beginning(problem: Problem, low: Array, high: Array, start: Point | None) -> tuple[Array, Array]:

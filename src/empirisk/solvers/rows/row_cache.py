@@ -134,16 +134,14 @@ class RowCache:
         stays = np.zeros(self.design.shape[0] + 1, dtype=bool)  # the last entry answers for empty slots, owner -1
         stays[self.columns[kept]] = True
         held = np.flatnonzero(stays[self._owner])
-        owners, width = self._owner[held], len(self.columns)
+        owners, width, count = self._owner[held], len(self.columns), len(kept)
 
         def run(first: int) -> None:
             narrow_rows(self._flat, held[first : first + GROUP], width, kept)
 
         in_threads(run, range(0, len(held), GROUP))
         for place, slot in enumerate(held):  # what is written lies before what is still to be read
-            self._flat[place * len(kept) : (place + 1) * len(kept)] = self._flat[
-                slot * width : slot * width + len(kept)
-            ]
+            self._flat[place * count : (place + 1) * count] = self._flat[slot * width : slot * width + count]
         self.columns = self.columns[kept]
         self._items = take(self._items, kept)
         self._shape()

@@ -17,8 +17,6 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
 SLICE = 1 << 22
-#: Samples whose kernel block is made at once.
-GROUP = 256
 #: Up to so many samples the point is looked at several times in an epoch: one over few may end where it began.
 FEW, LOOKS = 1000, 8
 NO_MISTAKES = "an epoch without mistakes"
@@ -70,7 +68,8 @@ class Perceptron(Solver):
             order = random.permutation(count) if self.shuffle else np.arange(count)
             mistakes = 0
             for part in np.array_split(order, min(LOOKS, count)) if count <= FEW else [order]:
-                mistakes += visits.epoch(part, watch)
+                for group in np.split(part, range(visits.size, len(part), visits.size)):
+                    mistakes += 0 if watch.must_stop() else visits.visit(group)
                 point, f = visits.point(self.average)
                 missed = problem.y * f <= 0
                 objective = problem.loss_sum(f)
@@ -113,22 +112,17 @@ class RowVisits:
         self._tally = Tally(np.zeros(width + 1), np.zeros(width + 1), np.ones(1))
         if start is not None:
             self._tally.weights[:width], self._tally.weights[width] = start.w, start.b - self._shift(start.w)
-        self._slice = max(1, SLICE * count // (self._rows[0].size + 1))
+        self.size = max(1, SLICE * count // (self._rows[0].size + 1))
 
     def _shift(self, w: Array) -> float:
         """What the shift of the design takes off every prediction."""
         shift = self.problem.design.shift
         return 0.0 if shift is None else float(shift @ w)
 
-    def epoch(self, order: Indices, watch: Watch) -> int:
-        """Visit every row in turn, in slices; returns the mistakes."""
-        mistakes, problem = 0, self.problem
-        for begin in range(0, len(order), self._slice):
-            if watch.must_stop():
-                break
-            part = order[begin : begin + self._slice]
-            mistakes += correct_rows(self._rows, problem.y, self.amounts, part, self._tally, problem.intercept)
-        return mistakes
+    def visit(self, order: Indices) -> int:
+        """Visit rows in turn; returns the mistakes."""
+        problem = self.problem
+        return correct_rows(self._rows, problem.y, self.amounts, order, self._tally, problem.intercept)
 
     def point(self, average: bool) -> tuple[Point, Array]:
         """The weights, or their average over the visits, and what they predict."""
@@ -141,11 +135,14 @@ class RowVisits:
 class KernelVisits:
     """Visits behind a kernel: coefficients that count mistakes, the same times the moment, and what both predict."""
 
+    #: Samples whose kernel block is made at once.
+    size = 256
+
     def __init__(self, problem: Problem, rate: float, start: Point | None):
         self.problem, design = problem, gram(problem)
         rows = design.shape[0]
         # In double precision: a mistake is a matter of sign.
-        self._source = KeptMatrix(design.matrix) if design.keeps_matrix else RowCache(design, GROUP)
+        self._source = KeptMatrix(design.matrix) if design.keeps_matrix else RowCache(design, self.size)
         self.amounts = problem.y * _amounts(problem, rate)
         self._beta, self._b, self._moment = np.zeros((2, rows)), np.zeros(2), 1.0
         self._f = np.zeros((2, rows))
@@ -153,16 +150,8 @@ class KernelVisits:
             self._beta[0], self._b[0] = start.w, start.b
             self._f[0] = design.dot(start.w)
 
-    def epoch(self, order: Indices, watch: Watch) -> int:
-        """Visit every sample in turn, a group at a time; returns the mistakes."""
-        mistakes = 0
-        for begin in range(0, len(order), GROUP):
-            if watch.must_stop():
-                break
-            mistakes += self._visit(order[begin : begin + GROUP])
-        return mistakes
-
-    def _visit(self, samples: Indices) -> int:
+    def visit(self, samples: Indices) -> int:
+        """Visit samples in turn; returns the mistakes."""
         K = np.asarray(gram(self.problem).block(samples, samples), dtype=np.float64)
         f = self._f[0, samples] + self._b[0]
         missed = np.zeros(len(samples), dtype=bool)

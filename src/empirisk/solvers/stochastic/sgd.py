@@ -26,8 +26,6 @@ LEAST_STEPS, MOST_PASSES = 5000, 2000
 # average, how slowly mean and mean square forget, what a new square counts, both corrected for their start at zero,
 # and what keeps the divisor above zero. A square that counts nothing means a plain step.
 RATE, L1, L2, SHARE, KEEP_MEAN, KEEP_SQUARE, GAIN, MEAN_UP, SQUARE_UP, FLOOR = range(10)
-#: How many there are.
-NUMBERS = 10
 
 
 REGULARISED = L2_PART._replace(words=f"{L2_PART.words} for schedule='inverse_regularised'; 'inverse' does not")
@@ -151,12 +149,12 @@ class Training:
         usual = "constant" if solver.adapt == "adagrad" else "inverse_root"
         self.schedule = SCHEDULES[usual if solver.schedule == "auto" else solver.schedule]
         self.adaptation = ADAPTATIONS[solver.adapt]
-        rate = solver.rate or self.adaptation.rate or usual_rate(problem, self.batch)
-        self.pace = Pace(float(rate), -(-len(problem.y) // self.batch), penalty.l2 / total)
+        self.rate = float(solver.rate or self.adaptation.rate or usual_rate(problem, self.batch))
+        self.batches, self.strength = -(-len(problem.y) // self.batch), penalty.l2 / total
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
-        self.numbers = np.zeros(NUMBERS)
-        self.numbers[L1], self.numbers[L2] = penalty.l1 / total, penalty.l2 / total
+        self.numbers = np.zeros(FLOOR + 1)
+        self.numbers[L1], self.numbers[L2] = penalty.l1 / total, self.strength
         self.predictions = np.empty((self.batch, len(weights)))
         self.steps = 0
 
@@ -178,7 +176,7 @@ class Training:
             slopes = factors[:, None] * self.problem.loss.derivative(y, f)
         else:
             slopes = (factors * self.problem.loss.derivative(y, f[:, 0]))[:, None]
-        self.numbers[RATE] = self.schedule(self.pace, self.steps)
+        self.numbers[RATE] = self.schedule(self, self.steps)
         self.steps += 1
         self.numbers[SHARE] = 2.0 / (self.steps + 1) if self.averaged else 0.0
         self.adaptation.write(self.numbers, self.steps)
@@ -206,22 +204,13 @@ def usual_rate(problem: Problem, batch: int) -> float:
     return typical_step(problem) * batch / (one + (batch - 1) * everything)
 
 
-@dataclass(frozen=True)
-class Pace:
-    """What a schedule may depend on: the first rate, batches in an epoch, and the l2 strength lambda."""
-
-    rate: float
-    batches: int
-    strength: float
-
-
 #: The rate after t batches.
-SCHEDULES: dict[str, Callable[[Pace, float], float]] = {
-    "constant": lambda pace, t: pace.rate,
-    "inverse": lambda pace, t: pace.rate / (1 + t / pace.batches),
-    "inverse_root": lambda pace, t: pace.rate / (1 + t / pace.batches) ** 0.5,
+SCHEDULES: dict[str, Callable[[Training, float], float]] = {
+    "constant": lambda training, t: training.rate,
+    "inverse": lambda training, t: training.rate / (1 + t / training.batches),
+    "inverse_root": lambda training, t: training.rate / (1 + t / training.batches) ** 0.5,
     # 1 / (lambda t), from the t on at which that is the first rate
-    "inverse_regularised": lambda pace, t: pace.rate / (1 + pace.rate * pace.strength * t),
+    "inverse_regularised": lambda training, t: training.rate / (1 + training.rate * training.strength * t),
 }
 
 
