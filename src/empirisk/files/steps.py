@@ -244,8 +244,8 @@ def wrong_bins(its: Mapping[str, Any]) -> str | None:
 
 
 def rising(name: str) -> Any:
-    """A relation: the rows of an array do not fall."""
-    return lambda its: None if np.all(np.diff(its[name], axis=0) >= 0) else f"{name} falls"
+    """A relation: there are rows of an array, and they do not fall."""
+    return lambda its: None if len(its[name]) and np.all(np.diff(its[name], axis=0) >= 0) else f"{name} falls"
 
 
 NUMBERS = {
@@ -265,10 +265,7 @@ NUMBERS = {
         data_max_=array("f", "columns"),
         data_range_=array("f", "columns"),
     ),
-    "preprocessing.MaxAbsScaler": SCALING
-    | State(
-        max_abs_=array("f", "columns"),
-    ),
+    "preprocessing.MaxAbsScaler": SCALING | State(max_abs_=array("f", "columns")),
     "preprocessing.RobustScaler": COPYING
     | State(
         with_centering=flag(),
@@ -354,13 +351,6 @@ def wrong_priors(its: Mapping[str, Any]) -> str | None:
     return None if abs(float(its["class_prior_"].sum()) - 1) < 1e-6 else "class_prior_ does not add up to one"
 
 
-def wrong_thresholds(its: Mapping[str, Any]) -> str | None:
-    """What is wrong in the steps of an isotonic regression, which are looked up by halving."""
-    if not len(its["X_thresholds_"]) or np.any(np.diff(its["X_thresholds_"]) < 0):
-        return "X_thresholds_ falls"
-    return None
-
-
 def wrong_calibrators(its: Mapping[str, Any]) -> str | None:
     """What is wrong where there is not one calibrator for two classes or for all, and one for each of several."""
     wanted = 1 if len(its["classes"]) == 2 or its["method"] == "temperature" else len(its["classes"])
@@ -383,7 +373,7 @@ MACHINES = {
     "calibration._SigmoidCalibration": State(a_=number(), b_=number()),
     "calibration._TemperatureScaling": State(beta_=number()),
     "isotonic.IsotonicRegression": State(
-        wrong_thresholds,
+        rising("X_thresholds_"),  # they are looked up by halving
         out_of_bounds=text("nan", "clip", "raise"),
         increasing_=flag(),
         X_min_=number(),
@@ -422,11 +412,6 @@ MACHINES = {
 }
 
 # --- steps in a row and side by side ----------------------------------------------------------------------------------
-
-
-def step(columns: str, width: str) -> Rule:
-    """One step: fitted, or a word that stands for nothing to do."""
-    return either(part(columns=columns, width=width), maybe(text("passthrough", "drop")))
 
 
 def _named(value: Any, parts: int) -> list[Any]:
