@@ -182,17 +182,21 @@ class Surface:
     leads: Array
 
 
-def require_fitted(machine: Any, call: str) -> None:
-    """Raise a sentence that names the ``call`` unless the machine is fitted."""
+def require(machine: Any, *methods: str, call: str = "fit(X)") -> None:
+    """Raise a sentence unless the machine can answer and is fitted, by the ``call``."""
+    name = type(machine).__name__
+    for method in methods:
+        if not hasattr(machine, method):
+            raise EmpiriskError(f"The {name} has no {method}, which this view asks for; give a machine that has.")
     if not _is_fitted(machine):
-        raise EmpiriskError(f"The {type(machine).__name__} is not fitted; call its {call} before drawing it.")
+        raise EmpiriskError(f"The {name} is not fitted; call its {call} before drawing it.")
 
 
 def classes_of(machine: Any) -> NDArray:
     """The classes of a fitted classifier, or a sentence that says what is wrong with it."""
     if not hasattr(machine, "fit"):
         raise EmpiriskError(f"machine={machine!r} is not a classifier; give a fitted one.")
-    require_fitted(machine, "fit(X, y)")
+    require(machine, call="fit(X, y)")
     classes = getattr(machine, "classes_", None)
     if classes is None or not hasattr(machine, "predict"):
         raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; give a fitted classifier.")

@@ -254,9 +254,8 @@ def _amounts(played: Replay, point: Any, rows: int) -> Array:
     """The size of each row's dual variable."""
     problem = played.problem
     u = problem.slopes(problem.predict(point)) if point.u is None else point.u
-    places = np.arange(rows) if problem.rows is None else problem.rows
     out = np.zeros(rows)
-    np.maximum.at(out, places, np.abs(u))
+    np.maximum.at(out, problem.places, np.abs(u))
     return out
 
 
