@@ -63,23 +63,19 @@ class Reader:
         if MANIFEST not in self._infos:
             raise EmpiriskError("The file is a zip, but not a model file: it has no manifest; give a file of er.save.")
         self.about = self._json(MANIFEST)
-        self._listed = _checked_manifest(self.about, self._infos)
+        self.listed = _checked_manifest(self.about, self._infos)
 
     def tree(self) -> Any:
         """The JSON tree of the model."""
-        if TREE not in self._listed:
+        if TREE not in self.listed:
             raise damaged("its tree is missing")
         self._check_digest(TREE)
         return self._json(TREE)
 
-    def names(self) -> set[str]:
-        """The members that the manifest lists."""
-        return set(self._listed)
-
     @contextmanager
     def member(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
         """An open member and its size, once its digest is the one listed."""
-        if name not in self._listed:
+        if name not in self.listed:
             raise damaged(f"its member {name[:40]!r} is missing")
         self._check_digest(name)
         with self._archive.open(self._infos[name]) as file:
@@ -89,7 +85,7 @@ class Reader:
         with self._archive.open(self._infos[name]) as file:
             # Block by block: a file need not fit into memory to be checked.
             digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
-        if digest.hexdigest() != self._listed[name]["sha256"]:
+        if digest.hexdigest() != self.listed[name]["sha256"]:
             raise damaged(f"its member {name!r} is not the one that was written")
 
     def check_room(self, size: int) -> None:

@@ -99,7 +99,7 @@ class Decoder:
 
     def unused(self) -> set[str]:
         """The members that nothing asked for."""
-        return self._reader.names() - {TREE, *(f"arrays/{number}.npy" for number in self._arrays)}
+        return set(self._reader.listed) - {TREE, *(f"arrays/{number}.npy" for number in self._arrays)}
 
     def _tagged(self, tree: dict[str, Any]) -> Any:
         if len(tree) != 1:

@@ -76,15 +76,9 @@ def name_of(cls: type) -> str | None:
     >>> name_of(er.SVM), name_of(er.losses.Hinge), name_of(dict)
     ('SVM', 'losses.Hinge', None)
     """
-    name, home = cls.__name__, cls.__module__
-    if home.split(".")[0] == "sklearn":
-        candidates = [f"sklearn.{name}"]
-    elif home.split(".")[0] == "empirisk":
-        public = [module for module in empirisk._MODULES if home.startswith(f"empirisk.{module}")]
-        candidates = [name, *(f"{module}.{name}" for module in public)]
-    else:
-        return None
-    return next((candidate for candidate in candidates if find(candidate) is cls), None)
+    rooms = [module for module in empirisk._MODULES if cls.__module__.startswith(f"empirisk.{module}")]
+    names = [cls.__name__, *(f"{room}.{cls.__name__}" for room in ("sklearn", *rooms))]
+    return next((name for name in names if find(name) is cls), None)
 
 
 def class_of(name: Any) -> type:
@@ -113,12 +107,9 @@ def find(name: str) -> type | None:
     module, _, part = name.rpartition(".")
     if module in empirisk._MODULES:
         exported = getattr(empirisk, module)
-        return _holdable(getattr(exported, part, None)) if part in getattr(exported, "__all__", ()) else None
-    return _holdable(getattr(empirisk, name)) if name in empirisk._HOMES else None
-
-
-def _holdable(value: Any) -> type | None:
-    """A public class that has a state to keep: an estimator, a part or a record."""
-    if isinstance(value, type) and (issubclass(value, BaseEstimator) or dataclasses.is_dataclass(value)):
-        return value
-    return None
+        found = getattr(exported, part, None) if part in getattr(exported, "__all__", ()) else None
+    else:
+        found = getattr(empirisk, name) if name in empirisk._HOMES else None
+    # What has a state to keep: an estimator, a part or a record.
+    stateful = isinstance(found, type) and (issubclass(found, BaseEstimator) or dataclasses.is_dataclass(found))
+    return found if stateful else None

@@ -30,20 +30,16 @@ from empirisk.state import (
 
 #: Columns that polynomials of a row may have: a row of more would be a gigabyte.
 MOST_MONOMIALS = 10_000_000
+#: Words or letters in a row: nobody asks for more, and on a long text they would take hours and all memory.
+LONGEST_RUN = 64
 
 
-@rule
-def scale(value: Any, scope: Scope) -> None:
-    """What a column is divided by, which is never zero."""
-    array("f", "columns").test(value, scope)
-    if not np.all(value):
-        raise Mismatch("divides by zero")
-
-
+#: What columns are divided by: never zero, and never negative.
+SCALE = array("f", "columns", low=math.nextafter(0.0, 1.0))
 #: A step that gives as many columns as it takes, one that may write into them, and one that divides them.
 KEEPING = State(n_features_in_=size("columns"), sizes={"width": lambda its: int(its["n_features_in_"])})
 COPYING = KEEPING | State(copy=flag())
-SCALING = COPYING | State(n_samples_seen_=number(0), clip=flag(), scale_=scale())
+SCALING = COPYING | State(n_samples_seen_=number(0), clip=flag(), scale_=SCALE)
 
 
 @rule
@@ -65,15 +61,6 @@ def words_numbered(its: Mapping[str, Any]) -> str | None:
     """The words of a vectorizer are numbered from 0 on, none left out."""
     places = list(its["vocabulary_"].values())
     return None if sorted(places) == list(range(len(places))) else "vocabulary_ is not numbered in a row"
-
-
-@rule
-def ngrams(value: Any, scope: Scope) -> None:
-    """The lengths of runs of words: more than a few dozen would be hours of work on a long text."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise Mismatch("is no pair")
-    for length in value:
-        whole(1, 64).test(length, scope)  # words or letters in a row: nobody asks for more, and they take memory
 
 
 def pattern() -> Rule:
@@ -112,7 +99,7 @@ VECTORIZER = State(
     words_numbered,
     lambda its: "token_pattern is missing" if its["token_pattern"] is None and its["analyzer"] == "word" else None,
     input=text("content"),
-    ngram_range=ngrams(),
+    ngram_range=several(whole(1, LONGEST_RUN), 2),
     token_pattern=maybe(pattern()),
     analyzer=text("word", "char", "char_wb"),
     dtype=numbers_type(),
@@ -244,8 +231,8 @@ def wrong_bins(its: Mapping[str, Any]) -> str | None:
 
 
 def rising(name: str) -> Any:
-    """A relation: the rows of an array do not fall."""
-    return lambda its: None if np.all(np.diff(its[name], axis=0) >= 0) else f"{name} falls"
+    """A relation: there are rows of an array, and they do not fall."""
+    return lambda its: None if len(its[name]) and np.all(np.diff(its[name], axis=0) >= 0) else f"{name} falls"
 
 
 NUMBERS = {
@@ -256,7 +243,7 @@ NUMBERS = {
         n_samples_seen_=either(number(0), array("iuf", "columns", low=0)),
         mean_=maybe(array("f", "columns")),
         var_=maybe(array("f", "columns", finite=False)),
-        scale_=maybe(scale()),
+        scale_=maybe(SCALE),
     ),
     "preprocessing.MinMaxScaler": SCALING
     | State(
@@ -265,16 +252,13 @@ NUMBERS = {
         data_max_=array("f", "columns"),
         data_range_=array("f", "columns"),
     ),
-    "preprocessing.MaxAbsScaler": SCALING
-    | State(
-        max_abs_=array("f", "columns"),
-    ),
+    "preprocessing.MaxAbsScaler": SCALING | State(max_abs_=array("f", "columns")),
     "preprocessing.RobustScaler": COPYING
     | State(
         with_centering=flag(),
         with_scaling=flag(),
         center_=maybe(array("f", "columns")),
-        scale_=maybe(scale()),
+        scale_=maybe(SCALE),
     ),
     "preprocessing.Normalizer": COPYING | State(norm=text("l1", "l2", "max")),
     "feature_selection.VarianceThreshold": State(
@@ -354,13 +338,6 @@ def wrong_priors(its: Mapping[str, Any]) -> str | None:
     return None if abs(float(its["class_prior_"].sum()) - 1) < 1e-6 else "class_prior_ does not add up to one"
 
 
-def wrong_thresholds(its: Mapping[str, Any]) -> str | None:
-    """What is wrong in the steps of an isotonic regression, which are looked up by halving."""
-    if not len(its["X_thresholds_"]) or np.any(np.diff(its["X_thresholds_"]) < 0):
-        return "X_thresholds_ falls"
-    return None
-
-
 def wrong_calibrators(its: Mapping[str, Any]) -> str | None:
     """What is wrong where there is not one calibrator for two classes or for all, and one for each of several."""
     wanted = 1 if len(its["classes"]) == 2 or its["method"] == "temperature" else len(its["classes"])
@@ -383,7 +360,7 @@ MACHINES = {
     "calibration._SigmoidCalibration": State(a_=number(), b_=number()),
     "calibration._TemperatureScaling": State(beta_=number()),
     "isotonic.IsotonicRegression": State(
-        wrong_thresholds,
+        rising("X_thresholds_"),  # they are looked up by halving
         out_of_bounds=text("nan", "clip", "raise"),
         increasing_=flag(),
         X_min_=number(),
@@ -422,11 +399,6 @@ MACHINES = {
 }
 
 # --- steps in a row and side by side ----------------------------------------------------------------------------------
-
-
-def step(columns: str, width: str) -> Rule:
-    """One step: fitted, or a word that stands for nothing to do."""
-    return either(part(columns=columns, width=width), maybe(text("passthrough", "drop")))
 
 
 def _named(value: Any, parts: int) -> list[Any]:

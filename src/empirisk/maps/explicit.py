@@ -1,6 +1,6 @@
 """Explicit feature maps: they give phi(x) itself."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,12 +11,25 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
+from empirisk.kernels.base import require_positive
 
 FLOATS = (np.float64, np.float32)
 MOST_HARMONICS = 10_000  # that a file may ask for: each makes two columns of one
 
 
-class Polynomial(TransformerMixin, BaseEstimator):
+class FloatMap(TransformerMixin, BaseEstimator):
+    """A map that gives numbers in the precision of those that it takes."""
+
+    takes_sparse: ClassVar[bool] = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.takes_sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class Polynomial(FloatMap):
     """All monomials of the columns up to a degree: phi(x) = (x_1, ..., x_d, x_1^2, x_1 x_2, ...).
 
     scikit-learn's `PolynomialFeatures` without the constant, which the intercept of a machine stands for.
@@ -68,14 +81,8 @@ class Polynomial(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.expansion_.get_feature_names_out(_check_feature_names_in(self, input_features))
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
-
-class Periodic(TransformerMixin, BaseEstimator):
+class Periodic(FloatMap):
     """Waves of every column: phi(x) = (sin(2 pi k x / period), cos(2 pi k x / period)) for k = 1..harmonics.
 
     With the default period of 2 pi these are sin(k x) and cos(k x). Of numbers a billion times the period the waves
@@ -106,6 +113,8 @@ class Periodic(TransformerMixin, BaseEstimator):
         sizes={"width": lambda its: 2 * its["harmonics"] * its["n_features_in_"]},
     )
 
+    takes_sparse = False
+
     def __init__(self, harmonics: int = 3, period: float = 2 * np.pi):
         self.harmonics = harmonics
         self.period = period
@@ -114,8 +123,7 @@ class Periodic(TransformerMixin, BaseEstimator):
         """Check the parameters and note the columns."""
         if not (isinstance(self.harmonics, (int, np.integer)) and self.harmonics >= 1):
             raise EmpiriskError(f"harmonics={self.harmonics!r} must be a whole number of at least 1.")
-        if not self.period > 0:
-            raise EmpiriskError(f"period={self.period!r} must be positive.")
+        require_positive(self.period, "period")
         validate_data(self, X, dtype=FLOATS)
         return self
 
@@ -135,11 +143,3 @@ class Periodic(TransformerMixin, BaseEstimator):
             [f"{wave}({k} {name})" for name in names for k in range(1, self.harmonics + 1) for wave in ("sin", "cos")],
             dtype=object,
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -19,6 +19,8 @@ from empirisk.penalties.norms import HilbertNorm
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
+#: Blocks that were made before, by their shape: in the kernel's precision and in float64.
+Memory = dict[tuple[int, int], tuple[NDArray, Array]]
 #: A block of entries: few enough for the cache, many enough for a matrix product.
 ROWS, COLUMNS = 512, 1024
 #: Parts that are summed on their own, a fixed number of them: the bits do not depend on the number of threads.
@@ -60,18 +62,18 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
 
     def part(first: int) -> tuple[Array, Array]:
         at_centres, at_others = np.zeros((count, *tail)), np.zeros((rest, *tail))
-        memory = _Memory(kernel)
+        memory: Memory = {}
         for panel in panels[first::PARTS]:
             rows, c = take(centres, panel), coefficients[panel]
             if among:
                 at_centres[panel] += kernel.between(rows) @ c
             for columns in slices(count if among else 0, width, panel.stop):
-                block = memory.block(rows, take(centres, columns))
+                block = _block(kernel, rows, take(centres, columns), memory)
                 at_centres[panel] += block @ coefficients[columns]
                 at_centres[columns] += block.T @ c
             for columns in slices(rest, width):
                 # New items first: a Gram matrix that the user gives knows them by their products with the centres.
-                at_others[columns] += memory.block(take(others, columns), rows) @ c
+                at_others[columns] += _block(kernel, take(others, columns), rows, memory) @ c
         return at_centres, at_others
 
     found = in_threads(part, range(min(PARTS, len(panels))))
@@ -97,24 +99,18 @@ def _block_shape() -> tuple[int, int]:
     return height, max(1, min(COLUMNS, entries // height))
 
 
-class _Memory:
-    """Blocks of entries in memory that was used before: fresh memory costs more than the entries."""
-
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
-        self._kept: dict[tuple[int, int], tuple[NDArray, Array]] = {}
-
-    def block(self, rows: Any, columns: Any) -> Array:
-        """k(x_i, z_j) in float64, valid until the next block."""
-        shape = (size(rows), size(columns))
-        entries, doubles = self._kept.get(shape, (None, None))
-        entries = self.kernel.between(rows, columns, out=entries)
-        if doubles is None:
-            doubles = entries if entries.dtype == np.float64 else np.empty(shape)
-        if doubles is not entries:
-            doubles[:] = entries
-        self._kept[shape] = (entries, doubles)
-        return doubles
+def _block(kernel: Kernel, rows: Any, columns: Any, memory: Memory) -> Array:
+    """k(x_i, z_j) in float64, valid until the next block: fresh memory would cost more than the entries."""
+    shape = (size(rows), size(columns))
+    entries, doubles = memory.get(shape, (None, None))
+    entries = kernel.between(rows, columns, out=entries)
+    if entries.dtype == np.float64:
+        doubles = entries
+    else:
+        doubles = np.empty(shape) if doubles is None else doubles
+        doubles[:] = entries
+    memory[shape] = (entries, doubles)
+    return doubles
 
 
 #: Gram matrices up to this size are kept whole; those of objects, whose entries cost more, up to the whole budget.

@@ -46,8 +46,6 @@ class Trial:
         The objective reached.
     energies : array
         sum over problems of u'K_m u / (2 l2) for each kernel, u the dual points.
-    rest : float
-        The dual value without the energies: at any beta, rest - <energies, beta> is a lower bound.
     """
 
     beta: Array
@@ -55,7 +53,6 @@ class Trial:
     fits: "list[Fit]"
     primal: float
     energies: Array
-    rest: float
 
 
 class Enough(Exception):
@@ -131,12 +128,13 @@ class WeightSearch:
         problems = [replace(p, design=self._parts[id(p.design)].weighted(self.kernel, beta)) for p in self.problems]
         starts = [fit.point for fit in self.trials[-1].fits] if self.trials else None
         fits = self.run(problems, starts, tol)
+        # At any beta, rest - <energies, beta> is a lower bound.
         energies, rest = np.zeros(len(beta)), 0.0
         for original, problem, fit in zip(self.problems, problems, fits, strict=True):
             u = self.run.dual_point(problem, fit)
             energies += self._parts[id(original.design)].energies(u) / (2 * problem.penalty.l2)
             rest -= problem.conjugate_sum(u)
-        trial = Trial(beta, problems, fits, sum(fit.certificate.primal for fit in fits), energies, rest)
+        trial = Trial(beta, problems, fits, sum(fit.certificate.primal for fit in fits), energies)
         self.trials.append(trial)
         self.lower = max(self.lower, rest - self.kernel.largest(energies))
         closed = self.gap() <= self.run.limits.tol * self._magnitude()

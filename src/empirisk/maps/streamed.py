@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -21,17 +21,17 @@ from empirisk.linalg import tiled
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import DenseDesign, Design
 from empirisk.linalg.threads import in_threads, single_threaded_blas
+from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
 BLOCK_BYTES = 1 << 25  # features made at a time: they stay in the cache of the last level
 FORMATS = ("csr", "csc")
-FLOATS = (np.float64, np.float32)
 SAMPLE = 500  # rows whose Gram matrix is compared with the exact one, in a fraction of a second
 ROWS_AT_ONCE = 512  # for one thread: fixed, so that the sums are the same for any number of them
 
 
-class StreamedMap(TransformerMixin, BaseEstimator):
+class StreamedMap(FloatMap):
     """An explicit map phi(x) = P' raw(x) that stands for a kernel: raw features of each row, and a projection.
 
     Attributes
@@ -82,10 +82,11 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)))
         chosen = take(items, np.sort(random.choice(rows, count, replace=False)))
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
-        phi = np.asarray(self._projected(self.raw(chosen, self.basis())), dtype=np.float64)
+        phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
         return float(np.linalg.norm(exact - phi @ phi.T) / max(np.linalg.norm(exact), np.finfo(float).tiny))
 
-    def _projected(self, raw: NDArray) -> NDArray:
+    def projected(self, raw: NDArray) -> NDArray:
+        """phi(x) from the raw features."""
         return raw if self.projection_ is None else project(raw, self.projection_.astype(raw.dtype, copy=False))
 
     @single_threaded_blas()
@@ -95,7 +96,7 @@ class StreamedMap(TransformerMixin, BaseEstimator):
         (_, items), basis = self._items(X), self.basis()
         out: NDArray | None = None
         for rows in row_blocks(size(items), self.width):
-            block = self._projected(self.raw(take(items, rows), basis))
+            block = self.projected(self.raw(take(items, rows), basis))
             out = np.empty((size(items), block.shape[1]), block.dtype) if out is None else out
             out[rows] = block
         return np.empty((0, self.width)) if out is None else out
@@ -120,12 +121,6 @@ class StreamedMap(TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "error_")
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 class StreamedDesign(Design):
     """phi(X) - 1 shift', a block of rows at a time: every product is one pass over the rows."""
@@ -146,9 +141,7 @@ class StreamedDesign(Design):
         """phi(X), whole, for solvers that go from row to row."""
         rows, columns = self.shape
         require(8 * rows * columns, f"The features of {rows} rows", "use a smaller rank, or solver='auto'")
-        return np.concatenate(
-            [block if self._projection is None else project(block, self._projection) for _, block in self._blocks()]
-        )
+        return np.concatenate([self._features.projected(block) for _, block in self._blocks()])
 
     def _blocks(self):
         for rows in row_blocks(self.shape[0], self._features.width):
@@ -196,7 +189,7 @@ class StreamedDesign(Design):
 
     def _rows_of_features(self):
         for rows, block in self._blocks():
-            features = block if self._projection is None else project(block, self._projection)
+            features = self._features.projected(block)
             yield rows, features if self._shift is None else features - self._shift
 
     def outer(self, weights=None):

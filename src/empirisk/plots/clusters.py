@@ -52,7 +52,7 @@ def voronoi(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['cluster 0 (2)', 'cluster 1 (2)', 'mean']
     """
-    require(machine, "predict")
+    planes.require(machine, "predict")
     flat = planes.plane(X, columns, held, resolution)
     labels, codes = np.asarray(machine.predict(X)), np.asarray(machine.predict(flat.rows))
     count = int(max(labels.max(), codes.max())) + 1
@@ -62,14 +62,6 @@ def voronoi(
     planes.scatter(axes, flat, labels, np.array([f"cluster {k} ({size})" for k, size in enumerate(sizes)]))
     mark_means(axes, means_of(machine, flat))
     return planes.finished(axes, flat, f"{type(machine).__name__}: cells of {count} clusters", held)
-
-
-def require(machine: Any, method: str) -> None:
-    """Raise a sentence unless the machine is fitted and can answer."""
-    name = type(machine).__name__
-    if not hasattr(machine, method):
-        raise EmpiriskError(f"The {name} has no {method}, which this view asks for; give a machine that has.")
-    planes.require_fitted(machine, "fit(X)")
 
 
 def means_of(machine: Any, flat: planes.Plane) -> NDArray | None:
@@ -119,7 +111,7 @@ def dendrogram(
     >>> sorted(text.get_text() for text in figure.axes[0].get_xticklabels())
     ['0', '1', '2', '3']
     """
-    require(machine, "cut")
+    planes.require(machine, "cut")
     check_count("leaves", leaves, low=2)
     merges = machine.linkage_
     count = machine.n_clusters_ if n_clusters is None else int(check_count("n_clusters", n_clusters) or 1)
@@ -216,7 +208,7 @@ def density(
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['rows (55)', 'anomalies (5)', 'threshold']
     """
-    require(machine, "score_samples")
+    planes.require(machine, "score_samples")
     flat = planes.plane(X, columns, held, resolution)
     own = np.asarray(machine.score_samples(X), dtype=np.float64)
     values = np.asarray(machine.score_samples(flat.rows), dtype=np.float64)
@@ -278,7 +270,7 @@ def outliers(
     name = type(machine).__name__
     if not (hasattr(machine, "decision_function") and hasattr(machine, "predict")) or hasattr(machine, "classes_"):
         raise EmpiriskError(f"The {name} does not tell outliers; give a fitted machine such as er.OneClassSVM.")
-    planes.require_fitted(machine, "fit(X)")
+    planes.require(machine)
     flat = planes.plane(X, columns, held, resolution)
     values = np.asarray(machine.decision_function(flat.rows), dtype=np.float64).ravel()
     axes = style.canvas(axes, style.WIDE)

@@ -189,30 +189,26 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     """
     kept = {"bound": "bound_", "training error": "training_errors_"}
     curves = {name: getattr(machine, place) for name, place in kept.items() if hasattr(machine, place)}
+    name, classifies = type(machine).__name__, is_classifier(machine)
     if X is not None:
-        curves["error on the rows given"] = staged_errors(machine, X, y)
+        if not hasattr(machine, "staged_predict"):
+            raise EmpiriskError(f"The {name} has no staged_predict; give a machine that boosts.")
+        if y is None:
+            raise EmpiriskError("y is missing; give the targets of X to measure errors.")
+        error = zero_one_loss if classifies else root_mean_squared_error
+        curves["error on the rows given"] = [error(np.asarray(y), said) for said in machine.staged_predict(X)]
     if not curves:
-        raise EmpiriskError(f"The {type(machine).__name__} keeps no errors; give X and y to measure them on.")
+        raise EmpiriskError(f"The {name} keeps no errors; give X and y to measure them on.")
     axes = style.canvas(axes)
-    for number, (name, values) in enumerate(curves.items()):
-        axes.plot(np.arange(1, len(values) + 1), values, label=name, **style.look(number, len(values)))
+    for number, (label, values) in enumerate(curves.items()):
+        axes.plot(np.arange(1, len(values) + 1), values, label=label, **style.look(number, len(values)))
     longest = max(map(len, curves.values()))
     # A little room, so that no curve is cut in half at the sides.
     axes.set_xlim(*((0.5, 1.5) if longest == 1 else (1 - 0.01 * longest, 1.01 * longest)))
     axes.set_ylim(0 - 0.02 * max(map(np.max, curves.values())), None)
     style.whole_numbers(axes)
-    error = "error" if is_classifier(machine) else "root mean squared error"
-    return style.finished(axes, f"{type(machine).__name__} over its rounds", "round", error)
-
-
-def staged_errors(machine: Any, X: Any, y: ArrayLike | None) -> np.ndarray:
-    """The error after each round."""
-    if not hasattr(machine, "staged_predict"):
-        raise EmpiriskError(f"The {type(machine).__name__} has no staged_predict; give a machine that boosts.")
-    if y is None:
-        raise EmpiriskError("y is missing; give the targets of X to measure errors.")
-    error = zero_one_loss if is_classifier(machine) else root_mean_squared_error
-    return np.array([error(np.asarray(y), said) for said in machine.staged_predict(X)])
+    up = "error" if classifies else "root mean squared error"
+    return style.finished(axes, f"{name} over its rounds", "round", up)
 
 
 Array = NDArray[np.float64]

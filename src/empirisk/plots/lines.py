@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
@@ -117,11 +116,7 @@ def _named(machines: Any, C: Sequence[float] | None) -> dict[str, Any]:
 
 def fitted(machine: Any, X: Any, y: Any) -> Any:
     """The machine itself if it is fitted, else a fitted copy."""
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        return clone(machine).fit(X, y)
-    return machine
+    return machine if _is_fitted(machine) else clone(machine).fit(X, y)
 
 
 def _truth(truth: Any, places: np.ndarray) -> np.ndarray:

@@ -12,8 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _is_fitted
 
 from empirisk import losses
 from empirisk.errors import EmpiriskError
@@ -183,19 +182,21 @@ class Surface:
     leads: Array
 
 
-def require_fitted(machine: Any, call: str) -> None:
-    """Raise a sentence that names the ``call`` unless the machine is fitted."""
-    try:
-        check_is_fitted(machine)
-    except NotFittedError:
-        raise EmpiriskError(f"The {type(machine).__name__} is not fitted; call its {call} before drawing it.") from None
+def require(machine: Any, *methods: str, call: str = "fit(X)") -> None:
+    """Raise a sentence unless the machine can answer and is fitted, by the ``call``."""
+    name = type(machine).__name__
+    for method in methods:
+        if not hasattr(machine, method):
+            raise EmpiriskError(f"The {name} has no {method}, which this view asks for; give a machine that has.")
+    if not _is_fitted(machine):
+        raise EmpiriskError(f"The {name} is not fitted; call its {call} before drawing it.")
 
 
 def classes_of(machine: Any) -> NDArray:
     """The classes of a fitted classifier, or a sentence that says what is wrong with it."""
     if not hasattr(machine, "fit"):
         raise EmpiriskError(f"machine={machine!r} is not a classifier; give a fitted one.")
-    require_fitted(machine, "fit(X, y)")
+    require(machine, call="fit(X, y)")
     classes = getattr(machine, "classes_", None)
     if classes is None or not hasattr(machine, "predict"):
         raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; give a fitted classifier.")
@@ -359,23 +360,22 @@ def regions(
     codes = numbered(y, classes)
     if len(codes) != len(flat.points):
         raise EmpiriskError(f"y holds {len(codes)} labels for the {len(flat.points)} rows of X; give one for each.")
-    if margins and not (len(classes) == 2 and hasattr(machine, "decision_function")):
+    two_sides = len(classes) == 2 and hasattr(machine, "decision_function")
+    if margins and not two_sides:
         raise EmpiriskError("margins=True needs a machine of two classes with a decision_function; use margins=None.")
     axes = style.canvas(axes, style.WIDE)
     paint(axes, flat, surface_of(machine, flat.rows, classes))
     scatter(axes, flat, codes, classes)
-    if has_margin(machine, classes) if margins is None else margins:
+    if two_sides and (has_margin(machine) if margins is None else margins):
         f = np.asarray(machine.decision_function(flat.rows), dtype=np.float64)
         border(axes, flat, f, [-1.0, 1.0], "--", 1.0, "margin, f = ±1")
         ring(axes, flat.points[supporting(machine, X, codes)])
     return finished(axes, flat, f"{type(machine).__name__}: decision regions", held)
 
 
-def has_margin(machine: Any, classes: NDArray) -> bool:
-    """Whether f = -1 and f = +1 mean something: the machine has two classes and a loss with a corner at its margin."""
+def has_margin(machine: Any) -> bool:
+    """Whether f = -1 and f = +1 mean something: the machine has a loss with a corner at its margin."""
     last = machine[-1] if hasattr(machine, "steps") else machine
-    if len(classes) != 2 or not hasattr(machine, "decision_function"):
-        return False
     loss = getattr(last, "loss", None)
     if loss is None:
         return hasattr(last, "support_vectors_")  # scikit-learn's SVC, which has the hinge and does not say so

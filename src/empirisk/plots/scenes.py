@@ -47,7 +47,8 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
     if hasattr(type(machine), "staged_predict"):
         return _rounds(fitted(machine, X, y), X, rows, pick), "round"
     if is_replayable(machine):
-        return _points(machine, X, y, rows, pick), "iteration"
+        played = replay(machine, X, y, several=True)
+        return [_stage(int(k), played.at(int(k)), X, rows) for k in pick(len(played.states))], "iteration"
     if "max_iter" in machine.get_params():
         return _refits(machine, X, y, rows, pick), "iteration"
     raise EmpiriskError(
@@ -69,12 +70,6 @@ def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
     ]
 
 
-def _points(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
-    """What a machine would have said at the points on its way."""
-    played = replay(machine, X, y, several=True)
-    return [_stage(int(k), played.at(int(k)), X, rows) for k in pick(len(played.states))]
-
-
 def _stage(number: int, machine: Any, X: Any, rows: Any) -> Stage:
     classes = machine.classes_
     return Stage(
@@ -88,8 +83,7 @@ def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[S
     found = []
     for k in pick(max(1, min(int(limit), MOST))):
         early = clone(machine).set_params(max_iter=int(k) + 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to end early
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # it is meant to end early
             early.fit(X, y)
         found.append(_stage(int(k) + 1, early, X, rows))
     return found
@@ -98,6 +92,7 @@ def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[S
 Array = NDArray[np.float64]
 GRID = 120  # values across: contours of a frame look smooth
 SIZE = (9.2, 4.2)  # inches, for two panels side by side
+OVER_ITERATIONS = ("iteration", "objective")
 
 
 @dataclass(frozen=True)
@@ -109,28 +104,34 @@ class Scene:
     draw: Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class Curves:
-    """What runs beside the picture: curves over the states that are shown, and the names of their axes."""
-
-    across: NDArray
-    values: dict[str, Array]
-    label: str
-    up: str
-
-
-def scene(paint_frame: Callable[[Axes, int], None], beside: Curves, codes: Any = None, classes: Any = None) -> Scene:
-    """A picture that is painted anew for each frame, curves beside it, and the classes below both."""
+def scene(
+    paint_frame: Callable[[Axes, int], None],
+    across: NDArray,
+    curves: dict[str, Array],
+    labels: tuple[str, str],
+    codes: Any = None,
+    classes: Any = None,
+) -> Scene:
+    """A picture that is painted anew for each frame, curves beside it up to there, and the classes below both."""
     left, right = style.panels(None, 2, SIZE)
     if codes is not None:
         key(style.root(left), codes, classes)
+    everything = np.concatenate(list(curves.values()))
+    room = {"xlim": style.padded(across, 0.03), "ylim": style.padded(everything[np.isfinite(everything)])}
 
     def draw(frame: int) -> None:
         left.clear()
         paint_frame(left, frame)
-        curves(right, beside, frame)
+        right.clear()
+        for number, (name, values) in enumerate(curves.items()):
+            right.plot(across[: frame + 1], values[: frame + 1], label=name, **style.look(number, marker="o", ms=3))
+        right.set(**room)
+        style.dress(right, "", *labels)
+        style.whole_numbers(right)
+        if len(curves) > 1:
+            style.inside(right, "upper right")  # where curves that close in leave room
 
-    return Scene(style.root(left), len(beside.across), draw)
+    return Scene(style.root(left), len(across), draw)
 
 
 def spread(count: int, most: int) -> NDArray[np.intp]:
@@ -156,7 +157,7 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], he
         title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
         style.dress(left, title, *(f"weight {k}" for k in weights), grid=False)
 
-    return scene(paint_frame, Curves(shown, {"objective": values}, "iteration", "objective"))
+    return scene(paint_frame, shown, {"objective": values}, OVER_ITERATIONS)
 
 
 def dual_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Held, most: int) -> Scene:
@@ -182,7 +183,7 @@ def dual_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held:
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
         _title(left, flat, title)
 
-    return scene(paint_frame, _bounds(played, shown), codes, classes)
+    return scene(paint_frame, shown, _bounds(played, shown), OVER_ITERATIONS, codes, classes)
 
 
 def _stems_scene(
@@ -201,15 +202,14 @@ def _stems_scene(
         title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}"
         style.dress(left, title, "x", "f(x) and dual coefficients", grid=False)
 
-    return scene(paint_frame, _bounds(played, shown), codes, classes)
+    return scene(paint_frame, shown, _bounds(played, shown), OVER_ITERATIONS, codes, classes)
 
 
-def _bounds(played: Replay, shown: NDArray[np.intp]) -> Curves:
+def _bounds(played: Replay, shown: NDArray[np.intp]) -> dict[str, Array]:
     """Primal objective and best dual one so far."""
     proofs = [verify(played.problem, played.points[k]) for k in shown]
     duals = np.maximum.accumulate([proof.dual for proof in proofs])
-    values = {"primal": np.array([proof.primal for proof in proofs]), "dual": duals}
-    return Curves(shown, values, "iteration", "objective")
+    return {"primal": np.array([proof.primal for proof in proofs]), "dual": duals}
 
 
 def regions_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Held, most: int) -> Scene:
@@ -226,7 +226,7 @@ def regions_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], he
         planes.scatter(left, flat, codes, classes)
         _title(left, flat, f"{type(machine).__name__}: {what} {shown[frame]}")
 
-    return scene(paint_frame, Curves(shown, {"error": errors}, what, "error on these rows"), codes, classes)
+    return scene(paint_frame, shown, {"error": errors}, (what, "error on these rows"), codes, classes)
 
 
 def key(figure: Figure, codes: NDArray[np.intp], classes: NDArray) -> None:
@@ -254,27 +254,13 @@ def _amounts(played: Replay, point: Any, rows: int) -> Array:
     """The size of each row's dual variable."""
     problem = played.problem
     u = problem.slopes(problem.predict(point)) if point.u is None else point.u
-    places = np.arange(rows) if problem.rows is None else problem.rows
     out = np.zeros(rows)
-    np.maximum.at(out, places, np.abs(u))
+    np.maximum.at(out, problem.places, np.abs(u))
     return out
 
 
 def _words(played: Replay) -> str:
     return find(played.solver).name().replace("_", " ").capitalize()
-
-
-def curves(axes: Axes, beside: Curves, frame: int) -> None:
-    """Curves up to a frame, on axes that have room for all of them."""
-    axes.clear()
-    for number, (name, values) in enumerate(beside.values.items()):
-        axes.plot(beside.across[: frame + 1], values[: frame + 1], label=name, **style.look(number, marker="o", ms=3))
-    everything = np.concatenate(list(beside.values.values()))
-    axes.set(xlim=style.padded(beside.across, 0.03), ylim=style.padded(everything[np.isfinite(everything)]))
-    style.dress(axes, "", beside.label, beside.up)
-    style.whole_numbers(axes)
-    if len(beside.values) > 1:
-        style.inside(axes, "upper right")  # where curves that close in leave room
 
 
 DEVIATIONS = (1.0, 2.0)  # ellipses around a mean
@@ -297,8 +283,8 @@ def means_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: Hel
         mark_means(left, step.means[:, list(flat.places)])
         _title(left, flat, f"k-means: round {shown[frame] // 2 + 1}\n{step.what}")
 
-    beside = Curves(shown / 2 + 1, {"sum of squares": inertia}, "round", "sum of squared distances")
-    return scene(paint_frame, beside, steps[-1].labels, _names(len(steps[-1].means)))
+    labels, last = ("round", "sum of squared distances"), steps[-1]
+    return scene(paint_frame, shown / 2 + 1, {"inertia": inertia}, labels, last.labels, _names(len(last.means)))
 
 
 def mixture_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: Held, most: int) -> Scene:
@@ -306,8 +292,7 @@ def mixture_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: H
     flat = planes.plane(X, columns, held, GRID)
     settled = machine.random_state if machine.random_state is not None else 0
     whole = clone(machine).set_params(n_init=1, random_state=settled)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         rounds = spread(whole.fit(X).n_iter_, most)
         stages = [clone(whole).set_params(max_iter=int(round) + 1).fit(X) for round in rounds]
     likelihood = whole.history_["log_likelihood"][rounds]
@@ -321,8 +306,8 @@ def mixture_scene(machine: Any, X: Any, y: None, columns: Sequence[Any], held: H
         left.set(xlim=flat.extent[:2], ylim=flat.extent[2:])
         _title(left, flat, f"Mixture: round {rounds[frame] + 1}\nellipses at 1 and 2 standard deviations")
 
-    beside = Curves(rounds + 1, {"log-likelihood": likelihood}, "round", "mean log-likelihood")
-    return scene(paint_frame, beside, whole.predict(X), _names(len(whole.weights_)))
+    labels, curves = ("round", "mean log-likelihood"), {"log-likelihood": likelihood}
+    return scene(paint_frame, rounds + 1, curves, labels, whole.predict(X), _names(len(whole.weights_)))
 
 
 def _ellipses(axes: Any, mean: NDArray, covariance: NDArray, shade: str) -> None:
