@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from threading import Event
 
 import numpy as np
@@ -14,7 +15,7 @@ from empirisk.league import Listener, contestants, judge
 from empirisk.league.arena import sample
 from empirisk.league.clock import Clock, Slow, Stopped
 from empirisk.league.compiling import Compiling, heard
-from empirisk.league.contest import Standing, best_of, was_cut
+from empirisk.league.contest import Contest, Standing, best_of, was_cut
 from empirisk.league.split import Wishes, plan
 from empirisk.linalg import threads
 from empirisk.linalg.threads import in_threads
@@ -261,6 +262,15 @@ def test_the_best_is_found_on_the_folds_that_both_have_played():
     easy = Standing("easy", "", 1, scores=np.array([0.9]), state="tried")
     hard = Standing("hard", "", 2, scores=np.array([0.95, 0.5, 0.6]), state="done")
     assert best_of([easy, hard]) is hard
+
+
+def test_what_is_done_is_not_lost_to_settings_that_were_cut(monkeypatch):
+    whole = Standing("svm", "SVM", 1, scores=np.full(5, 0.6), state="done")
+    cut = replace(whole, scores=np.array([0.5]), state="tried", remark="the time is over")
+    better = replace(whole, scores=np.full(5, 0.7))
+    contest = Contest(None, None, Clock(), None, 2, 0)
+    monkeypatch.setattr(Contest, "_rounds", lambda self, everyone: iter([cut, whole, cut, better]))
+    assert [standing.mean for standing in contest.play([])] == [0.5, 0.6, 0.7]
 
 
 def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_rounds):

@@ -158,8 +158,10 @@ class Contest:
         load()
         with heard(self._compiling), self._ahead:
             for standing in self._rounds(list(enumerate(contestants))):
-                self._standings[standing.name] = standing
-                yield standing
+                known = self._standings.get(standing.name, standing)
+                if standing.state == "done" or known.state != "done":  # other settings that were cut undo nothing
+                    self._standings[standing.name] = standing
+                    yield standing
 
     def _compiles(self) -> None:
         """Say so; what those who come later need is now being compiled too."""
