@@ -1,7 +1,6 @@
 """What a page is made of: sections of texts, tables, pictures and code, and how they become HTML."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ class Cell(NamedTuple):
     drawing: str = ""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A paragraph."""
 
     text: str
@@ -41,8 +39,7 @@ class Text:
     kind: str = "text"
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table; the first cell of each row names it, the rows in ``marked`` stand out."""
 
     caption: str
@@ -68,8 +65,7 @@ class Table:
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A picture, its title and what to see in it."""
 
     svg: str
@@ -79,24 +75,21 @@ class Figure:
     kind: str = "figure"
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(NamedTuple):
     """Pictures side by side."""
 
     figures: Sequence[Figure]
     kind: str = "figures"
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """Lines to copy."""
 
     text: str
     kind: str = "code"
 
 
-@dataclass(frozen=True)
-class Chooser:
+class Chooser(NamedTuple):
     """The threshold of two classes, to be moved: what the script counts with, and where it starts."""
 
     positive: str
@@ -105,13 +98,12 @@ class Chooser:
     kind: str = "chooser"
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A part of the page with a heading of its own."""
 
     id: str
     title: str
-    blocks: list[Any] = field(default_factory=list)
+    blocks: Sequence[Any]
 
 
 def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], list[str]]:

@@ -15,7 +15,6 @@ from empirisk.tables.schema import Schema
 LONGEST = 100_000  # characters of one value
 PROBLEMS = 20  # told at most
 GAPS = frozenset(MARKERS + SOFT_MARKERS)
-EARLIEST, LATEST = 1, 9999  # years
 
 Problem = dict[str, Any]
 
@@ -55,7 +54,7 @@ class Fields:
                 problems.append({"row": number, "field": column.name, "problem": problem})
                 continue
             try:
-                values[column.name].append(_READERS[column.kind](row[column.name], column))
+                values[column.name].append(_value(row[column.name], column))
             except ValueError as error:
                 problems.append({"row": number, "field": column.name, "problem": str(error)})
 
@@ -66,18 +65,22 @@ class Fields:
         return f", or rename {close[0]!r} if it is that" if close else ""
 
 
-def _number(value: Any, column: Column) -> float | None:
+def _value(value: Any, column: Column) -> Any:
+    """A value in the form that encoders take, None where it is missing."""
     if isinstance(value, str):
-        text = value.strip()
-        if text in GAPS:
+        value = value.strip()
+        if value in (MARKERS if CANONICAL[column.kind] == pl.String else GAPS):
             return None
+    return None if value is None else _READERS[column.kind](value, column)
+
+
+def _number(value: Any, column: Column) -> float:
+    if isinstance(value, str):
         try:
-            value = float(text) if not column.form else _by_column(text, column)
+            value = float(value) if not column.form else _by_column(value, column)
         except ValueError:
             how = "a time; write it like '1:30'" if column.form in LASTING else "a number"
             raise ValueError(f"{_shown(value)} is not {how}") from None
-    if value is None:
-        return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"{_shown(value)} is not a number")
     try:
@@ -89,51 +92,38 @@ def _number(value: Any, column: Column) -> float | None:
     return number
 
 
-def _boolean(value: Any, column: Column) -> float | None:
-    text = str(value).strip().lower() if isinstance(value, (str, int, float)) else ""
-    if value is None or (isinstance(value, str) and value.strip() in GAPS):
-        return None
-    if text in TRUE:
-        return 1.0
-    if text in FALSE:
-        return 0.0
-    raise ValueError(f"{_shown(value)} is neither true nor false")
+def _boolean(value: Any, column: Column) -> float:
+    text = str(value).lower() if isinstance(value, (str, int, float)) else ""
+    if text not in TRUE + FALSE:
+        raise ValueError(f"{_shown(value)} is neither true nor false")
+    return float(text in TRUE)
 
 
-def _date(value: Any, column: Column) -> datetime | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise ValueError(f"{_shown(value)} is not a date; write it like '2024-05-31'")
-    text = value.strip()
-    if text in GAPS:
-        return None
+def _date(value: Any, column: Column) -> datetime:
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
+        return datetime.fromisoformat(value).replace(tzinfo=None)
+    except (TypeError, ValueError):
         pass
     try:
-        found = _by_column(text, column)
+        found = _by_column(value, column) if isinstance(value, str) else None
     except ValueError:
-        raise ValueError(f"{_shown(value)} is not a date; write it like '2024-05-31'") from None
-    if not EARLIEST <= found.year <= LATEST:
-        raise ValueError(f"{_shown(value)} is not a date of our time")
+        found = None
+    if found is None:
+        raise ValueError(f"{_shown(value)} is not a date; write it like '2024-05-31'")
     return found
 
 
 def _words(value: Any, column: Column) -> str | None:
-    if value is None:
-        return None
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError(f"{_shown(value)} is not a text")
-    text = value.strip() if isinstance(value, str) else _by_column(value, column) or ""
-    if len(text) > LONGEST:
+    text = value if isinstance(value, str) else _by_column(value, column)
+    if text is not None and len(text) > LONGEST:
         raise ValueError(f"is longer than {LONGEST} characters")
     try:
-        text.encode()
+        (text or "").encode()
     except UnicodeEncodeError:
         raise ValueError("holds half a character") from None
-    return None if text in MARKERS else text
+    return text
 
 
 def _by_column(value: str | float, column: Column) -> Any:

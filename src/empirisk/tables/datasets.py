@@ -1,6 +1,5 @@
 """Tables that come with the library, to try it on."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,48 +11,20 @@ _DATA = Path(__file__).parent / "data"
 
 
 class Bundled(NamedTuple):
-    """A bundled table: what it is about, its target, and how it is made."""
+    """A bundled table: what it is about, its target, and the loader of scikit-learn, or the file, that holds it."""
 
     about: str
     target: str
-    make: Callable[[], pl.DataFrame]
-
-
-def _from_sklearn(loader: str, target: str, names: bool = True) -> Callable[[], pl.DataFrame]:
-    def make() -> pl.DataFrame:
-        from sklearn import datasets
-
-        data: Any = getattr(datasets, loader)()
-        columns = [str(name).replace(" (cm)", "").replace(" ", "_").replace("/", "_") for name in data.feature_names]
-        frame = pl.DataFrame(data.data, schema=columns)
-        labels = data.target_names[data.target] if names else data.target
-        return frame.with_columns(pl.Series(target, labels.tolist()))
-
-    return make
-
-
-def _from_file(name: str) -> Callable[[], pl.DataFrame]:
-    def make() -> pl.DataFrame:
-        return pl.read_csv(_DATA / name, infer_schema_length=None)
-
-    return make
+    source: str
 
 
 _TABLES = {
-    "iris": Bundled("three species of iris by their flowers", "species", _from_sklearn("load_iris", "species")),
-    "wine": Bundled("three cultivars of wine by chemistry", "cultivar", _from_sklearn("load_wine", "cultivar")),
-    "breast_cancer": Bundled(
-        "benign or malignant, by measures of cell nuclei", "diagnosis", _from_sklearn("load_breast_cancer", "diagnosis")
-    ),
-    "digits": Bundled("ten handwritten digits, 8 x 8 grey levels", "digit", _from_sklearn("load_digits", "digit")),
-    "diabetes": Bundled(
-        "progress of diabetes after a year, a number",
-        "progress",
-        _from_sklearn("load_diabetes", "progress", names=False),
-    ),
-    "tickets": Bundled(
-        "made-up support tickets: numbers, words, dates, text, gaps", "escalated", _from_file("tickets.csv")
-    ),
+    "iris": Bundled("three species of iris by their flowers", "species", "load_iris"),
+    "wine": Bundled("three cultivars of wine by chemistry", "cultivar", "load_wine"),
+    "breast_cancer": Bundled("benign or malignant, by measures of cell nuclei", "diagnosis", "load_breast_cancer"),
+    "digits": Bundled("ten handwritten digits, 8 x 8 grey levels", "digit", "load_digits"),
+    "diabetes": Bundled("progress of diabetes after a year, a number", "progress", "load_diabetes"),
+    "tickets": Bundled("made-up support tickets: numbers, words, dates, text, gaps", "escalated", "tickets.csv"),
 }
 NAMES = tuple(_TABLES)
 
@@ -64,7 +35,15 @@ def table(name: str) -> pl.DataFrame:
     >>> table("wine").height
     178
     """
-    return about(name).make()
+    _, target, source = about(name)
+    if source.endswith(".csv"):
+        return pl.read_csv(_DATA / source, infer_schema_length=None)
+    from sklearn import datasets  # takes a while to import
+
+    data: Any = getattr(datasets, source)()
+    columns = [str(name).replace(" (cm)", "").replace(" ", "_").replace("/", "_") for name in data.feature_names]
+    labels = data.target_names[data.target] if "target_names" in data else data.target
+    return pl.DataFrame(data.data, schema=columns).with_columns(pl.Series(target, labels.tolist()))
 
 
 def about(name: str) -> Bundled:

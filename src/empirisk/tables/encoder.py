@@ -1,6 +1,7 @@
 """The encoder: a table in, numbers out, everything learned from the training rows alone."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def _wrong_blocks(its: Mapping[str, Any]) -> str | None:
     return None if width == len(its["names_"]) else "names_ has not one name for each number"
 
 
+@dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn the columns of a table into numbers, as learned from the training rows.
 
@@ -100,24 +102,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         sparse_=state.flag(),
     )
 
-    def __init__(
-        self,
-        schema: Schema,
-        *,
-        max_categories: int = 30,
-        max_words: int = 5000,
-        max_letters: int = 5000,
-        scale: bool = True,
-        sparse: bool | str = "auto",
-        codes: bool = False,
-    ):
-        self.schema = schema
-        self.max_categories = max_categories
-        self.max_words = max_words
-        self.max_letters = max_letters
-        self.scale = scale
-        self.sparse = sparse
-        self.codes = codes
+    schema: Schema
+    _: KW_ONLY
+    max_categories: int = 30
+    max_words: int = 5000
+    max_letters: int = 5000
+    scale: bool = True
+    sparse: bool | str = "auto"
+    codes: bool = False
 
     def for_trees(self) -> "TableEncoder":
         """The encoder that trees like: with codes of categories, or fewer columns of text; itself where neither is."""

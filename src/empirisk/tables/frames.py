@@ -23,16 +23,23 @@ def as_frame(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     try:
-        if isinstance(table, np.ndarray) and table.ndim == 2:
-            return pl.DataFrame({f"x{place}": _plain(column) for place, column in enumerate(table.T)}, strict=False)
-        if isinstance(table, Mapping):
-            return pl.DataFrame({str(name): _plain(column) for name, column in table.items()}, strict=False)
-        if isinstance(table, list) and table and all(isinstance(row, Mapping) for row in table):
-            return _from_rows(table)
+        return pl.DataFrame(_columns(table), strict=False)
+    except EmpiriskError:
+        raise
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise EmpiriskError(
-            f"The table cannot be read ({_first_line(error)}); give columns of equal length."
-        ) from error
+        reason = (str(error).strip().splitlines() or [""])[0][:120]
+        raise EmpiriskError(f"The table cannot be read ({reason}); give plain columns of equal length.") from error
+
+
+def _columns(table: Any) -> Any:
+    """The columns of a table by their names, or a Polars frame of them."""
+    if isinstance(table, np.ndarray) and table.ndim == 2:
+        return {f"x{place}": _plain(column) for place, column in enumerate(table.T)}
+    if isinstance(table, Mapping):
+        return {str(name): _plain(column) for name, column in table.items()}
+    if isinstance(table, list) and table and all(isinstance(row, Mapping) for row in table):
+        names = dict.fromkeys(name for row in table for name in row)
+        return {str(name): _plain([row.get(name) for row in table]) for name in names}
     try:
         frame = nw.from_native(table, eager_only=True, pass_through=True)
         names = [str(name) for name in frame.columns] if isinstance(frame, nw.DataFrame) else []
@@ -44,14 +51,9 @@ def as_frame(table: Any) -> pl.DataFrame:
         raise EmpiriskError(
             f"The table is a {type(table).__name__}; give a Polars or pandas frame, a dict of columns, or a file name."
         )
-    if not frame.implementation.is_pandas():
-        return frame.to_polars()
-    try:
-        # Column by column: Polars itself would need a third library to read pandas.
-        columns = {str(name): _from_pandas(frame.get_column(name)) for name in frame.columns}
-        return pl.DataFrame(columns, strict=False)
-    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise EmpiriskError(f"The table cannot be read: {_first_line(error)}; give plain columns.") from error
+    # Column by column: Polars itself would need a third library to read pandas.
+    pandas = frame.implementation.is_pandas()
+    return {str(name): _from_pandas(frame.get_column(name)) for name in frame.columns} if pandas else frame.to_polars()
 
 
 def _from_pandas(column: nw.Series) -> Any:
@@ -67,11 +69,6 @@ def _from_pandas(column: nw.Series) -> Any:
     return _plain([None if gap else value for value, gap in zip(column.to_list(), gaps, strict=True)])
 
 
-def _from_rows(rows: list) -> pl.DataFrame:
-    names = list(dict.fromkeys(str(name) for row in rows for name in row))
-    return pl.DataFrame({name: _plain([row.get(name) for row in rows]) for name in names}, strict=False)
-
-
 def _plain(column: Any) -> Any:
     """A column of mixed values as text, where Polars would refuse or guess."""
     if isinstance(column, np.ndarray) and column.dtype.kind == "O":
@@ -82,7 +79,3 @@ def _plain(column: Any) -> Any:
     if str in kinds and len(kinds) > 1 and kinds <= {str, int, float, bool}:
         return [None if value is None else str(value) for value in column]
     return column
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [""])[0][:120]
