@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -177,9 +178,7 @@ class Screen(Listener):
     def understood(self, found: Any) -> None:
         """Print what the table holds."""
         target = found.target
-        kinds: dict[str, int] = {}
-        for column in found.schema.columns:
-            kinds[column.kind] = kinds.get(column.kind, 0) + 1
+        kinds = Counter(column.kind for column in found.schema.columns)
         listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         what = f"{len(target.classes)} classes" if target.classes else "a number"
         self._console.print(f"[bold]{found.name}[/]: {len(found.y):,} rows; columns: {listed}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from empirisk import plots
 from empirisk.plots import style
-from empirisk.report.blocks import Cell, Code, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.blocks import Cell, Code, Figures, Head, Section, Table, Text
 from empirisk.report.figures import effect, guarded, picture, tree
 from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, number, plain
@@ -30,8 +30,10 @@ def learned_what(learned: Any) -> Section:
         blocks += effects(learned)
     terms = terms_of(learned.model)
     blocks += words_of_texts(learned) if terms is None else coefficients(learned, terms)
-    if isinstance(uncalibrated(learned.model.machine), (TreeClassifier, TreeRegressor)):
-        blocks.append(_tree(learned))
+    fitted, encoder = uncalibrated(learned.model.machine), learned.model.pipeline[0]
+    if isinstance(fitted, (TreeClassifier, TreeRegressor)):
+        told = "On the upper branch the condition holds."
+        blocks.append(guarded("The tree", told, lambda: tree(fitted, encoder), wide=True))
     return Section("learned", "What it learned", blocks)
 
 
@@ -127,11 +129,6 @@ def _one_output(learned: Any, terms: Terms) -> Table:
     what = "predicts" if positive is None else f"says {positive}"
     caption = f"How it {what}: a weighted sum of the columns{more}; it starts at {number(float(terms.constant[0]))}"
     return Table(caption, [Head("Column"), Head("Weight", number=True), Head("In words")], rows)
-
-
-def _tree(learned: Any) -> Figure:
-    fitted, encoder = uncalibrated(learned.model.machine), learned.model.pipeline[0]
-    return guarded("The tree", "On the upper branch the condition holds.", lambda: tree(fitted, encoder), wide=True)
 
 
 def machine(learned: Any) -> Section:

@@ -1,5 +1,6 @@
 """What a column holds: its kind, and how its values become numbers, words or moments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -144,31 +145,27 @@ class Column:
             return series.dt.total_microseconds().cast(pl.Float64) / 1e6
         if series.dtype == pl.Time:
             return series.cast(pl.Int64).cast(pl.Float64) / 1e9
-        text = self._text(series, MARKERS + SOFT_MARKERS)
-        numbers = parse_numbers(text, self.form)
-        self._check_converted(text, numbers, "a number")
-        return numbers
+        return self._parsed(series, lambda text: parse_numbers(text, self.form), "a number")
 
     def _boolean(self, series: pl.Series) -> pl.Series:
         if series.dtype == pl.Boolean:
             return series.cast(pl.Float64)
-        text = self._text(series, MARKERS + SOFT_MARKERS)
-        truth = parse_truth(text)
-        self._check_converted(text, truth, "true or false")
-        return truth
+        return self._parsed(series, parse_truth, "true or false")
 
     def _date(self, series: pl.Series) -> pl.Series:
         if series.dtype in (pl.Date, pl.Datetime):
             plain = series.dt.replace_time_zone(None) if getattr(series.dtype, "time_zone", None) else series
             return plain.cast(pl.Datetime("us"))
-        text = self._text(series, MARKERS + SOFT_MARKERS)
+        return self._parsed(series, self._moments, "a date")
+
+    def _moments(self, text: pl.Series) -> pl.Series:
+        """Text as moments, in the form of the column or in another one."""
         moments = parse_dates(text, self.form)
         for form in DATE_FORMATS:
             if moments.null_count() == text.null_count():
                 break
             known = moments.is_not_null()
             moments = moments.zip_with(known, parse_dates(text.set(known, None), form))
-        self._check_converted(text, moments, "a date")
         return moments
 
     def _words(self, series: pl.Series) -> pl.Series:
@@ -193,14 +190,18 @@ class Column:
         text = text.str.strip_chars()
         return text.set(text.is_in(list(markers)), None)
 
-    def _check_converted(self, before: pl.Series, after: pl.Series, what: str) -> None:
-        lost = before.is_not_null() & after.is_null()
+    def _parsed(self, series: pl.Series, parse: Callable[[pl.Series], pl.Series], what: str) -> pl.Series:
+        """The values of text, all of which must be what they were in the table that was learned from."""
+        text = self._text(series, MARKERS + SOFT_MARKERS)
+        found = parse(text)
+        lost = text.is_not_null() & found.is_null()
         if lost.any():
             row = int(lost.arg_max() or 0)
             raise EmpiriskError(
-                f"Column {self.name!r} holds {str(before[row])[:60]!r} in row {row + 1}, which is not {what} as in the "
+                f"Column {self.name!r} holds {str(text[row])[:60]!r} in row {row + 1}, which is not {what} as in the "
                 "table that was learned from; correct the value or leave it empty."
             )
+        return found
 
 
 #: Ways in which a number stands for a word, beside the number of digits of a code.

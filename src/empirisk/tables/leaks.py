@@ -40,7 +40,9 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
     features = {column.name: column for column in schema.features(frame).get_columns()}
     order = np.random.default_rng(0).permutation(frame.height)
     half = len(order) // 2
-    outputs = _outputs(target, frame)
+    outputs: NDArray[Any] = target.values(frame)
+    if target.classes:
+        outputs = np.searchsorted(np.array(target.classes), outputs)
     names = [column.name for column in schema.used if column.kind != "text"]
     found = {}
     for start in range(0, len(names), COLUMNS):
@@ -51,18 +53,9 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
             scores = np.maximum(scores, _straight(numbers, outputs))
         for name, score in zip(chosen, scores, strict=True):
             if score >= ALMOST and guess < ALMOST - (1 - ALMOST):
-                right = (
-                    f"{score:.1%} of the rows" if target.task == "classification" else f"{score:.1%} of the variance"
-                )
+                right = f"{score:.1%} of the {'rows' if target.classes else 'variance'}"
                 found[name] = f"it alone predicts {right}; it may be written down after {target.name!r} is known"
     return found
-
-
-def _outputs(target: Target, frame: pl.DataFrame) -> NDArray[Any]:
-    values = target.values(frame)
-    if target.task == "regression":
-        return values
-    return np.searchsorted(np.array(target.classes), values)
 
 
 def _straight(numbers: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
