@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.preprocessing import PolynomialFeatures
 
 import empirisk as er
@@ -17,6 +18,19 @@ def test_polynomial_is_the_monomials_without_the_constant():
     assert list(names) == ["a", "b", "c", "a b", "a c", "b c"]
     cubic = er.LeastSquares(features=er.maps.Polynomial(3)).fit(X, X[:, 0] ** 3 - X[:, 1] * X[:, 2] + 2)
     np.testing.assert_allclose(cubic.predict([[2.0, 1.0, 3.0]]), [7.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_entries_of_a_sparse_row_may_come_twice_and_in_any_order(form):
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    twice = sparse.csr_matrix((np.repeat(X[:, ::-1] / 2, 2), np.tile([2, 2, 1, 1, 0, 0], 4), np.arange(0, 25, 6)))
+    if form == "csc":
+        twice = sparse.csc_matrix(
+            (np.repeat(X[::-1].T / 2, 2), np.tile([3, 3, 2, 2, 1, 1, 0, 0], 3), np.arange(0, 25, 8))
+        )
+    expanded = er.maps.Polynomial(2).fit_transform(twice)
+    np.testing.assert_allclose(expanded.toarray(), er.maps.Polynomial(2).fit_transform(X))
+    assert twice.nnz == 24  # as it was given
 
 
 @pytest.mark.row("F2")

@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import contextmanager
 
-import uvicorn
 from sklearn.pipeline import make_pipeline
 
 import empirisk as er
@@ -27,6 +26,8 @@ def table_model(name="tickets", target="escalated", machine=None):
 @contextmanager
 def serving(model, **options):
     """The port of a running service."""
+    import uvicorn  # what makes models alone needs no server
+
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         app = make_app(model, ["localhost", "127.0.0.1"], **options)

@@ -321,3 +321,12 @@ def test_weight_two_is_the_row_twice_where_classes_and_errors_are_equal_but_for_
         repeated = er.AdaBoostClassifier(n_estimators=8).fit(X[each], y[each])
         np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-9, atol=1e-9)
         assert weighted.stopped_ == repeated.stopped_
+
+
+@pytest.mark.parametrize("heavy", [0, 1])
+def test_a_class_may_have_next_to_no_weight(heavy):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), np.arange(20) % 2
+    machine = er.AdaBoostClassifier(n_estimators=4).fit(X, y, np.where(y == heavy, 1e9, 1e-9))
+    assert np.isfinite(machine.decision_function(X)).all()
+    assert np.all(machine.predict(X)[y == heavy] == heavy)

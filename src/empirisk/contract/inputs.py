@@ -72,11 +72,26 @@ def _sum_of_squares(numbers: NDArray) -> float:
         return blocks.sum_of_blocks(run, len(numbers), numbers.nbytes // len(numbers))
 
 
+def as_numbers(y: Any) -> Array:
+    """The target of a regression as finite numbers."""
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise EmpiriskError(f"y holds what is no number ({error}); give numbers, or take a classifier.") from error
+    assert_all_finite(numbers, input_name="y")
+    return numbers
+
+
 def check_weights(sample_weight, rows: int) -> Array:
     """Sample weights as an array: finite, none negative, not all zero; ones if None."""
     if sample_weight is None:
         return np.ones(rows)
-    weights = np.array(sample_weight, dtype=float)
+    try:
+        if np.asarray(sample_weight).dtype.kind in "cmM":
+            raise TypeError("it holds complex numbers, or dates")
+        weights = np.array(sample_weight, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise EmpiriskError(f"sample_weight is no array of numbers, one for each row of X: {error}.") from error
     if weights.ndim == 0:
         weights = np.full(rows, float(weights))
     if weights.shape != (rows,):

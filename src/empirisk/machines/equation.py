@@ -12,7 +12,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from empirisk import losses, state
-from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, generator
+from empirisk.contract.inputs import as_numbers, check_size, check_weights, class_weights, encode_classes, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg import blocks
@@ -178,7 +178,12 @@ class Classifier(ClassifierMixin, Equation):
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
         loss = self._suitable_loss(self.loss)
         y = y.toarray() if sparse.issparse(y) else y
-        several = np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
+        try:
+            several = np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
+        except ValueError as error:
+            raise EmpiriskError(
+                "y holds lists of different lengths; give one label for each row, or a table."
+            ) from error
         design, y = self._fit_map(X, y, sample_weight, multi_output=several)
         weights = check_weights(sample_weight, len(y))
         if several:
@@ -341,7 +346,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
         design, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
-        targets = list(np.ascontiguousarray(np.asarray(y, dtype=np.float64).reshape(len(y), -1).T))
+        targets = list(np.ascontiguousarray(as_numbers(y).reshape(len(y), -1).T))
         for target in targets:
             check_size("y", target)
         if len(given) not in (1, len(targets)):

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
@@ -73,6 +74,9 @@ class Polynomial(FloatMap):
         """The monomials of each row."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
+        if sparse.issparse(X) and not X.has_canonical_format:  # scikit-learn multiplies entries as they are stored
+            X = X.copy()
+            X.sum_duplicates()
         with config_context(assume_finite=True):
             return self.expansion_.transform(X)
 

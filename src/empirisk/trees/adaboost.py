@@ -274,8 +274,9 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
             return -outvotes, "perfect learner"
         if (classes == 2 and abs(error - 0.5) <= SLACK) or (classes > 2 and error >= 1 - 1 / classes - SLACK):
             return 0.0 if classes == 2 else 1.0, "no edge"
-        z = 1 - 2 * error
-        return self.learning_rate * 0.5 * (np.log((1 + z) / (1 - z)) + np.log(classes - 1)), "n_estimators"
+        # Rows of next to no weight are an error of zero but for rounding, or all but one.
+        odds = max(1 - error, np.finfo(float).eps) / max(error, np.finfo(float).tiny)
+        return self.learning_rate * 0.5 * (np.log(odds) + np.log(classes - 1)), "n_estimators"
 
     def _fitted(self, rounds: list[tuple]) -> dict[str, Any]:
         """The attributes of the model after these rounds."""

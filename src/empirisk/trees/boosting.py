@@ -24,7 +24,7 @@ from empirisk.contract.arguments import (
 )
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
-from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -480,7 +480,7 @@ random_state
             Weight of each row; weight 2 equals the row twice.
         """
         rows, numbers = read_training(self, X, y, self.categorical_features, y_numeric=True)
-        numbers = numbers.astype(np.float64)
+        numbers = as_numbers(numbers)
         weights = check_weights(sample_weight, len(numbers))
         kept = slice(None) if (weights > 0).all() else weights > 0
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}

@@ -16,7 +16,7 @@ from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features, weigh_classes
 from empirisk.contract.clock import Clock, Watch, warn_if_stopped
 from empirisk.contract.importances import Importances
-from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -372,7 +372,7 @@ categorical_features, max_time, random_state
             Weight of each row; weight 2 equals the row twice.
         """
         rows, numbers = read_training(self, X, y, self.categorical_features, y_numeric=True)
-        numbers = numbers.astype(np.float64)
+        numbers = as_numbers(numbers)
         weights = check_weights(sample_weight, len(numbers))
         groups = Groups.of(rows, numbers, weights)
         target = Target(numbers, centre=float(groups.share @ numbers[groups.first]))

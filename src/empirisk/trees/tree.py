@@ -20,7 +20,7 @@ from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
 from empirisk.contract.clock import Clock, warn_if_unfinished
 from empirisk.contract.importances import Importances
-from empirisk.contract.inputs import check_weights, class_weights, sorted_classes
+from empirisk.contract.inputs import as_numbers, check_weights, class_weights, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -415,7 +415,7 @@ class TreeRegressor(RegressorMixin, Tree):
         several = criterion == scan.SQUARED
         codes, y = read_training(self, X, y, self.categorical_features, multi_output=several, y_numeric=True)
         self._several = y.ndim == 2
-        self._fit(codes, y.reshape(len(y), -1).astype(np.float64), check_weights(sample_weight, len(y)))
+        self._fit(codes, as_numbers(y).reshape(len(y), -1), check_weights(sample_weight, len(y)))
         return self
 
     def predict(self, X: Any) -> Array:

@@ -11,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.features import MapsFeatures
-from empirisk.contract.inputs import check_size, check_weights, class_weights, encode_classes, sorted_classes
+from empirisk.contract.inputs import (
+    as_numbers,
+    check_size,
+    check_weights,
+    class_weights,
+    encode_classes,
+    sorted_classes,
+)
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Choice, check_rule, choice_of
@@ -276,7 +283,7 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNRegressor":
         """Keep the rows and their targets."""
         rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
-        self.targets_ = np.asarray(y, dtype=np.float64)[self.positions_]
+        self.targets_ = as_numbers(y)[self.positions_]
         check_size("y", self.targets_)
         self._choose_k(rows)
         return self

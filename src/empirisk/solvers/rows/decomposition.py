@@ -240,11 +240,9 @@ class Run:
     def hopeless(self) -> bool:
         """Whether, at the pace of the last rounds, even twice the rounds left will not bring the gap to tol."""
         gaps, watch = self.smallest, self.watch
-        if len(gaps) <= MEMORY + 1:
-            return False
-        if not self.values[-1] <= abs(self.values[0]):  # a value that only falls is larger, or none: no digit is left
-            return True
-        if gaps[-1] <= 0:
+        if self.rounds > PATIENCE and not self.values[-1] <= abs(self.values[0]):
+            return True  # what only falls has risen, or is no number: no digit is left
+        if len(gaps) <= MEMORY + 1 or gaps[-1] <= 0:
             return False
         most = WHOLE if self.state.size >= len(self.problem.y) else watch.max_iter
         left = 2 * (min(most, watch.max_iter) - watch.iterations)

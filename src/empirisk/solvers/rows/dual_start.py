@@ -93,7 +93,7 @@ def best_intercept(problem: Problem, products: Array, *around: float) -> float:
     reach = max(right - left, 1e-6 * max(abs(left), abs(right), 1e-6))
     left, right = _bracket(slope, left, right, reach)
     first = _threshold(lambda b: slope(b) >= 0, left, right)
-    last = _threshold(lambda b: slope(b) > 0, first[0], right)
+    last = first if slope(first[1]) > 0 else _threshold(lambda b: slope(b) > 0, first[0], right)
     if slope(left) == 0 or slope(right) == 0:
         return last[0] if slope(left) == 0 else first[1]  # it stays as good for ever to one side
     if last[0] > first[1]:
