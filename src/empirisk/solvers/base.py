@@ -107,9 +107,9 @@ class Watch:
     tol: float = 1e-6
     max_iter: int = 1000
     deadline: float = np.inf
-    interrupted: Callable[[], bool] = lambda: False
+    interrupted: Callable[[], bool] = field(default_factory=lambda: lambda: False)
     progress: Callable[[int, Point], bool] | None = None
-    proofs_end: Callable[[], float] = lambda: np.inf
+    proofs_end: Callable[[], float] = field(default_factory=lambda: lambda: np.inf)
     shared: dict[Any, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
