@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from empirisk.certificate import Certificate, Proof, Status
+from empirisk.errors import EmpiriskError
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
 
@@ -106,9 +107,9 @@ class Watch:
     tol: float = 1e-6
     max_iter: int = 1000
     deadline: float = np.inf
-    interrupted: Callable[[], bool] = lambda: False
+    interrupted: Callable[[], bool] = field(default_factory=lambda: lambda: False)
     progress: Callable[[int, Point], bool] | None = None
-    proofs_end: Callable[[], float] = lambda: np.inf
+    proofs_end: Callable[[], float] = field(default_factory=lambda: lambda: np.inf)
     shared: dict[Any, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=dict)
     iterations: int = 0
@@ -169,6 +170,9 @@ class Watch:
         return Proof(problem, point)
 
 
+COUNT = "must be a whole number of at least 1"
+
+
 class Solver(Part):
     """Base of the solvers: `needs` says what a problem must have, `solve` does the rest.
 
@@ -188,6 +192,11 @@ class Solver(Part):
     def limit(self, problem: Problem) -> int:
         """Iterations allowed for the problem where ``max_iter`` is None."""
         return self.iteration_limit
+
+    def require(self, name: str, holds: bool, otherwise: str) -> None:
+        """Raise a sentence about a parameter unless it holds."""
+        if not holds:
+            raise EmpiriskError(f"{name}={getattr(self, name)!r} of {type(self).__name__} {otherwise}.")
 
     def refusal(self, problem: Problem) -> str:
         """Why this solver cannot do the problem, as half a sentence; empty if it can."""

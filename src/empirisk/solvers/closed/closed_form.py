@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from empirisk.certificate import Status
-from empirisk.errors import EmpiriskError
 from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
@@ -22,6 +21,7 @@ from empirisk.solvers.newton.kernel import kept_for
 Array = NDArray[np.float64]
 Made = TypeVar("Made")
 Gram = SingleGram | FactoredGram
+METHODS = ("auto", "cholesky", "svd")
 #: Rounds of refinement: each gains about all digits of a factor in float64, and a few of one in float32.
 ROUNDS, ROUNDS_OF_SINGLE = 3, 12
 #: A refinement below this share of the solution is the last but one.
@@ -51,8 +51,7 @@ class ClosedForm(Solver):
         self.cutoff = cutoff
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        if self.method not in ("auto", "cholesky", "svd"):
-            raise EmpiriskError(f"method={self.method!r} of ClosedForm must be 'auto', 'cholesky' or 'svd'.")
+        self.require("method", self.method in METHODS, f"is not known; choose one of {list(METHODS)}")
         if problem.design.implicit:
             return kernel_ridge(problem, watch)
         rows, columns = problem.design.shape
@@ -145,13 +144,16 @@ def kernel_ridge(problem: Problem, watch: Watch) -> Point:
 
 
 def _refined(problem: Problem, watch: Watch, system: Gram) -> Point:
-    """The solution, by rounds of refinement."""
+    """The solution of  M beta + b = y,  sum_i beta_i = 0 with an intercept, by rounds of refinement."""
     l2 = problem.penalty.l2
     ridge = l2 / (2.0 * problem.scale)
     beta, product, b = np.zeros(len(problem.y)), np.zeros(len(problem.y)), 0.0
     for _ in range(ROUNDS if system.exact else ROUNDS_OF_SINGLE):
         missing = problem.y - b - ridge * beta - product
-        step, shift = _bordered(system, missing, -float(beta.sum()), problem.intercept)
+        step, shift = system.solve(missing), 0.0
+        if problem.intercept:
+            shift = (float(step.sum()) + float(beta.sum())) / float(system.response.sum())
+            step = step - shift * system.response
         beta, b = beta + step, b + shift
         product = system.product(beta)
         point = Point(beta, b, -l2 * beta)
@@ -207,12 +209,3 @@ class _Latest:
         if not np.array_equal(v, self._known[0]):
             self._known = (v.copy(), self._system.product(v))
         return self._known[1].copy()
-
-
-def _bordered(system: Gram, right: Array, total: float, intercept: bool) -> tuple[Array, float]:
-    """The solution of  M x + b = right,  sum_i x_i = total; b = 0 without an intercept."""
-    x = system.solve(right)
-    if not intercept:
-        return x, 0.0
-    b = (float(x.sum()) - total) / float(system.response.sum())
-    return x - b * system.response, b

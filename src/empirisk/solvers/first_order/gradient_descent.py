@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from empirisk.certificate import Status
-from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
@@ -72,7 +71,10 @@ class GradientDescent(Solver):
         return (EXPLICIT, CONVEX, GRADIENT, *at_corners, *bound)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        self._check()
+        self.require("step", self.step in STEPS, f"is not known; choose one of {list(STEPS)}")
+        self.require("rate", self.rate is None or 0 < self.rate < np.inf, "must be a positive number, or None")
+        self.require("grow", self.grow > 1, "must be above 1")
+        self.require("shrink", 0 < self.shrink < 1, "must lie between 0 and 1")
         line = Line(problem, problem.origin() if start is None else start)
         rule = self._rule(line)
         best, lowest, looked, moved = line.point(), line.value, FIRST_LOOK, True
@@ -94,16 +96,6 @@ class GradientDescent(Solver):
                 return best
             if moved:
                 line.differentiate()
-
-    def _check(self) -> None:
-        if self.step not in STEPS:
-            raise EmpiriskError(f"step={self.step!r} of GradientDescent is not known; choose one of {list(STEPS)}.")
-        if self.rate is not None and not 0 < self.rate < np.inf:
-            raise EmpiriskError(f"rate={self.rate!r} of GradientDescent must be a positive number, or None.")
-        if not (self.grow > 1 and 0 < self.shrink < 1):
-            raise EmpiriskError(
-                f"grow={self.grow!r} and shrink={self.shrink!r} of GradientDescent must be above 1 and inside (0, 1)."
-            )
 
     def _rule(self, line: "Line") -> "Decreasing | Backtracking | Exact | BoldDriver":
         """The step rule, with its first step size."""

@@ -5,9 +5,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import CONVEX, KERNEL, ONE_OUTPUT, SQUARED_NORM, Watch
+from empirisk.solvers.base import CONVEX, COUNT, KERNEL, ONE_OUTPUT, SQUARED_NORM, Watch
 from empirisk.solvers.rows.row_cache import gram
 from empirisk.solvers.stochastic.sgd import Batches
 
@@ -61,8 +60,7 @@ class DoublyStochastic(Batches):
 
     def check(self) -> None:
         super().check()
-        if not (isinstance(self.columns, Integral) and self.columns >= 1):
-            raise EmpiriskError(f"columns={self.columns!r} of DoublyStochastic must be a whole number, at least 1.")
+        self.require("columns", isinstance(self.columns, Integral) and self.columns >= 1, COUNT)
 
     def training(self, problem: Problem, start: Point | None) -> "Descent":
         return Descent(problem, self, start)

@@ -9,7 +9,7 @@ import numpy as np
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import Solver, Watch
+from empirisk.solvers.base import COUNT, Solver, Watch
 
 
 @dataclass(eq=False, repr=False)
@@ -91,10 +91,8 @@ class EarlyStopping(Solver):
     def _split(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows held out, and rows to train on."""
         share = self.validation_fraction
-        if not (isinstance(share, Real) and 0 < share < 1):
-            raise EmpiriskError(f"validation_fraction={share!r} of EarlyStopping must lie between 0 and 1.")
-        if not (isinstance(self.patience, Integral) and self.patience >= 1):
-            raise EmpiriskError(f"patience={self.patience!r} of EarlyStopping must be a whole number of at least 1.")
+        self.require("validation_fraction", isinstance(share, Real) and 0 < share < 1, "must lie between 0 and 1")
+        self.require("patience", isinstance(self.patience, Integral) and self.patience >= 1, COUNT)
         count = min(max(1, round(share * rows)), rows - 1)
         if count < 1:
             raise EmpiriskError(f"X has {rows} row, of which EarlyStopping can hold out none; give more rows.")

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.errors import EmpiriskError
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Point, Problem
-from empirisk.solvers.base import CONVEX, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
+from empirisk.solvers.base import CONVEX, COUNT, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
 
 Array = NDArray[np.float64]
@@ -43,11 +42,9 @@ class Batches(Solver):
 
     def check(self) -> None:
         """Raise a sentence if a parameter makes no sense."""
-        name = type(self).__name__
-        if not (isinstance(self.batch, Integral) and self.batch >= 1):
-            raise EmpiriskError(f"batch={self.batch!r} of {name} must be a whole number, at least 1.")
-        if self.rate is not None and not (isinstance(self.rate, Real) and 0 < self.rate < np.inf):
-            raise EmpiriskError(f"rate={self.rate!r} of {name} must be a positive number, or None.")
+        known = self.rate is None or (isinstance(self.rate, Real) and 0 < self.rate < np.inf)
+        self.require("batch", isinstance(self.batch, Integral) and self.batch >= 1, COUNT)
+        self.require("rate", known, "must be a positive number, or None")
 
     def limit(self, problem: Problem) -> int:
         wanted = -(-LEAST_STEPS * int(self.batch) // len(problem.y))
@@ -128,10 +125,8 @@ class SGD(Batches):
     def check(self) -> None:
         super().check()
         known = ["auto", *SCHEDULES]
-        if self.schedule not in known:
-            raise EmpiriskError(f"schedule={self.schedule!r} of SGD is not known; choose one of {known}.")
-        if self.adapt not in ADAPTATIONS:
-            raise EmpiriskError(f"adapt={self.adapt!r} of SGD is not known; choose one of {list(ADAPTATIONS)}.")
+        self.require("schedule", self.schedule in known, f"is not known; choose one of {known}")
+        self.require("adapt", self.adapt in ADAPTATIONS, f"is not known; choose one of {list(ADAPTATIONS)}")
 
     def training(self, problem: Problem, start: Point | None) -> "Training":
         return Training(problem, self, problem.origin() if start is None else start)
