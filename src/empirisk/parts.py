@@ -1,8 +1,10 @@
 """Parts: the objects that fill the slots of a machine, and the names that stand for them."""
 
 import difflib
+import math
 import re
 from inspect import signature
+from numbers import Real
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -23,6 +25,14 @@ class Part(BaseEstimator):
     def name(cls) -> str:
         """The snake_case name by which the part can be asked for."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+    def _number(self, name: str, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+        """A parameter as a finite number in a range; else a sentence that says what it must be."""
+        value = getattr(self, name)
+        number: Any = value if isinstance(value, Real) else math.nan
+        if not (low <= number <= high and math.isfinite(number)):
+            raise EmpiriskError(f"{name}={value!r} of {type(self).__name__} must be {what}.")
+        return float(value)
 
 
 def by_name(kind: type[Part], room: dict[str, Any]) -> dict[str, Any]:

@@ -253,7 +253,7 @@ def test_the_machine_is_left_alone():
         ({"cv": 60}, "needs 60 rows of every class"),
         ({"cv": []}, "cv holds no split"),
         ({"repeats": 0}, "repeats=0 must be a whole number"),
-        ({"test_size": 1.5}, r"test_size=1\.5 must be a share"),
+        ({"test_size": 1.5}, r"test_size=1\.5 must lie between"),
         ({"time": True, "repeats": 2}, "time= leaves one way to split"),
         ({"cv": "loo", "repeats": 2}, "repeats=2 draws folds anew, but cv='loo' draws none"),
         ({"cv": KFold(3), "repeats": 2}, "draws none; leave repeats out"),

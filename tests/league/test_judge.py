@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.curves import _of_learning
+from empirisk.evaluation.curves import judge_learning
 from empirisk.evaluation.metrics import find_metrics
 from empirisk.league.contestants import CLASSIFIERS, REGRESSORS, Size
 from empirisk.league.judge import ALIASES, metric_for, paired_luck
@@ -147,7 +147,7 @@ def test_the_pruned_tree_is_pruned():
 def said(name, train, validation, floor):
     metric = find_metrics(name, np.array([0, 1]) if name == "accuracy" else None, None)[0]
     signed = (metric.sign * np.asarray(values, dtype=float) for values in (train, validation))
-    return _of_learning(metric, *signed, metric.sign * floor)
+    return judge_learning(*signed, metric.sign * floor, metric.name, metric.sign)
 
 
 def test_what_is_said_of_a_learning_curve_agrees_with_it():

@@ -14,17 +14,12 @@ def composed(fixed: dict[str, Any], **defaults: Any) -> Callable[[Class], Class]
     """
 
     def decorate(cls: Class) -> Class:
+        key, place = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         inherited = inspect.signature(cls.__init__).parameters
-        free = {name: p for name, p in inherited.items() if name not in fixed and name != "self"}
-        for name, default in defaults.items():
-            free[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-        first = [
-            free.pop(name).replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("C",) if name in free
-        ]
-        rest = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in free.values()]
-        signature = inspect.Signature(
-            [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *first, *rest]
-        )
+        free = {name: one.replace(kind=key) for name, one in inherited.items() if name not in fixed}
+        free |= {name: inspect.Parameter(name, key, default=default) for name, default in defaults.items()}
+        first = [free.pop(name).replace(kind=place) for name in ("self", "C") if name in free]
+        signature = inspect.Signature([*first, *free.values()])
 
         def store(self, *args, **kwargs):
             try:

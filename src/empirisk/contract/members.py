@@ -32,11 +32,11 @@ def check_target(estimator: Any, y: Any, numbers: bool = False) -> NDArray:
     return check_array(y, dtype=np.float64, **rules) if numbers else check_array(y, dtype=None, **rules)
 
 
-def seeded(machine: Any, seed: int) -> Any:
-    """A fresh copy of a machine whose random states, also those of its parts, are set."""
+def seeded(machine: Any, seed: int, *, every: bool = True) -> Any:
+    """A fresh copy of a machine whose random states, also those of its parts, are set: all, or those left open."""
     copy = clone(machine)
-    names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
-    return copy.set_params(**dict.fromkeys(names, seed))
+    states = {name: value for name, value in copy.get_params().items() if name.rpartition("__")[2] == "random_state"}
+    return copy.set_params(**{name: seed for name, value in states.items() if every or value is None})
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:

@@ -71,35 +71,33 @@ class Delegating(Around):
 
     def _table(self, X: Any) -> Any:
         """The rows as the machine inside takes them."""
-        check_is_fitted(self)
         return X
+
+    def _ask(self, method: str, X: Any, *others: Any, **weights: Any) -> Any:
+        """What a method of the machine inside answers."""
+        check_is_fitted(self)
+        return getattr(self.estimator_, method)(self._table(X), *others, **weights)
 
     def predict(self, X: Any) -> NDArray:
         """What the machine inside predicts."""
-        table = self._table(X)
-        return self.estimator_.predict(table)
+        return self._ask("predict", X)
 
     @available_if(inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes."""
-        table = self._table(X)
-        return self.estimator_.predict_proba(table)
+        return self._ask("predict_proba", X)
 
     @available_if(inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
-        table = self._table(X)
-        return self.estimator_.predict_log_proba(table)
+        return self._ask("predict_log_proba", X)
 
     @available_if(inner_has("decision_function"))
     def decision_function(self, X: Any) -> Array:
         """Values of the decision function."""
-        table = self._table(X)
-        return self.estimator_.decision_function(table)
+        return self._ask("decision_function", X)
 
     @available_if(inner_has("score"))
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The machine's own score: accuracy for classes, R^2 for numbers."""
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        table = self._table(X)
-        return self.estimator_.score(table, y, **weights)
+        return self._ask("score", X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))

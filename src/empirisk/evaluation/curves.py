@@ -1,6 +1,6 @@
 """Learning and validation curves, and what they say about over- and underfitting."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,7 @@ def learning_curve(
     nested = [_spread_out(data, train, random) for (train, _), random in zip(splits, order, strict=True)]
     tasks = [(rows[:count], test) for count in counts for rows, (_, test) in zip(nested, splits, strict=True)]
     train, validation = _scores([(machine, *task) for task in tasks], data, metric, len(splits), random_state)
-    diagnosis = _of_learning(metric, train, validation, _floor(data, splits, metric))
+    diagnosis = judge_learning(train, validation, _floor(data, splits, metric), metric.name, metric.sign)
     return LearningCurve(counts, metric.sign * train, metric.sign * validation, diagnosis, metric.name)
 
 
@@ -231,22 +231,33 @@ def _floor(data: Data, splits: list, metric: Metric) -> float:
         return np.nan
 
 
+def over_folds(function: Any, scores: Array) -> Array:
+    """A statistic of each point's folds; NaN where no fold has a score."""
+    known = ~np.isnan(scores).all(axis=1)
+    out = np.full(len(scores), np.nan)
+    out[known] = function(scores[known], axis=1)
+    return out
+
+
 def _noise(scores: Array) -> float:
-    """Standard error of a mean over folds."""
-    return float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else 0.0
+    """Standard error of a mean over the folds that have a score."""
+    known = scores[~np.isnan(scores)]
+    return float(np.std(known, ddof=1) / np.sqrt(len(known))) if len(known) > 1 else 0.0
 
 
-def _of_learning(metric: Metric, train: Array, validation: Array, floor: float) -> str:
-    gap = float(train[-1].mean() - validation[-1].mean())
-    noise = 2 * _noise(validation[-1])
-    last, before = validation[-1].mean(), validation[-2].mean() if len(validation) > 1 else np.nan
-    gained = train[-1].mean() - floor
-    # A fiftieth of what learning has gained at all is worth a word; less is not.
-    material = 0.02 * abs(gained) if np.isfinite(gained) else 0.0
+def judge_learning(
+    train: Array, validation: Array, floor: float = np.nan, name: str = "score", sign: float = 1.0
+) -> str:
+    """Over- or underfitting, by scores (points x folds, larger is better) and that of a constant, if it is known."""
+    high, *_ = over_folds(np.nanmean, train)[::-1]
+    last, before, *_ = [*over_folds(np.nanmean, validation)[::-1], np.nan]
+    gap, noise = high - last, 2 * _noise(validation[-1])
+    # A fiftieth of what learning has gained at all, or of the score, is worth a word; less is not.
+    material = 0.02 * (abs(high - floor) if np.isfinite(floor) else max(abs(high), abs(last)))
     doubt = _noise(validation[-1] - validation[-2]) if len(validation) > 1 else np.inf
     rising = last - before > max(material, doubt)
-    rises = "rises" if metric.sign > 0 else "falls"
-    shown = f"{metric.name} {metric.sign * train[-1].mean():.3g} on training rows, {metric.sign * last:.3g} on new ones"
+    rises = "rises" if sign > 0 else "falls"
+    shown = f"{name} {sign * high:.3g} on training rows, {sign * last:.3g} on new ones"
     # A tenth of what the training rows gain over a constant is lost on new rows, and it is no accident.
     if gap > max(noise, 5 * material):
         more = f"but the score on new ones still {rises}: more rows would help"
@@ -260,17 +271,23 @@ def _of_learning(metric: Metric, train: Array, validation: Array, floor: float) 
     return f"undecided: {shown}; the folds differ too much to tell whether more rows would help."
 
 
+def judge_ends(train: Array, validation: Array, best: int, ends: Iterable[int]) -> list[str]:
+    """What ails the machine at each end of a curve, where it is worse than at the best point by more than chance.
+
+    It underfits if its training score has fallen as well, by half as much at least; else it overfits.
+    """
+    means, training = over_folds(np.nanmean, validation), over_folds(np.nanmean, train)
+    lost, slack = means[best] - means, _noise(validation[best])
+    kinds = np.where(training[best] - training > lost / 2, "underfitting", "overfitting")
+    return [str(kinds[end]) if lost[end] > slack else "" for end in ends]
+
+
 def _of_validation(parameter: str, values: list, metric: Metric, train: Array, validation: Array) -> str:
     means = validation.mean(axis=1)
     best = int(np.argmax(means))
-    slack = _noise(validation[best])
     parts = [f"best {parameter}={values[best]!r} with {metric.name} {metric.sign * means[best]:.3g} on new rows"]
-    for place, side in ((0, "before"), (len(values) - 1, "after")):
-        if place == best or means[best] - means[place] <= slack:
-            continue
-        lost = train[best].mean() - train[place].mean()
-        kind = "underfitting" if lost > (means[best] - means[place]) / 2 else "overfitting"
-        parts.append(f"{kind} {side} it")
+    kinds = judge_ends(train, validation, best, (0, len(values) - 1))
+    parts += [f"{kind} {side} it" for kind, side in zip(kinds, ("before", "after"), strict=True) if kind]
     if best in (0, len(values) - 1) and len(values) > 1:
         parts.append("the best lies at the end of the values: try further ones")
     return "; ".join(parts) + "."

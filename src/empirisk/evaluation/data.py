@@ -9,10 +9,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_parameter
 
+from empirisk.contract import members
 from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.splits import Split, make_splits
@@ -90,11 +91,10 @@ def read_data(
     if _num_samples(X) != len(targets):
         raise EmpiriskError(f"X has {_num_samples(X)} rows but y has {len(targets)}; give one target for each row.")
     weights = None if sample_weight is None else check_weights(sample_weight, len(targets))
-    members = None if groups is None else np.asarray(groups)
-    if members is not None:
-        check_consistent_length(members, targets)
+    groups = None if groups is None else np.asarray(groups)
+    check_consistent_length(groups, targets)
     pairwise = get_tags(machine).input_tags.pairwise
-    return Data(_table(X), targets, weights, members, _classes(machine, targets), pairwise)
+    return Data(_table(X), targets, weights, groups, _classes(machine, targets), pairwise)
 
 
 def _table(X: Any) -> Any:
@@ -122,13 +122,7 @@ def _classes(machine: Any, y: NDArray) -> NDArray | None:
 
 def seeded(machine: Any, seed: int) -> Any:
     """A fresh copy whose random states are set where they were left open, so that a run can be repeated."""
-    copy = clone(machine)
-    free = [
-        name
-        for name, value in copy.get_params().items()
-        if value is None and name.rpartition("__")[2] == "random_state"
-    ]
-    return copy.set_params(**dict.fromkeys(free, seed))
+    return members.seeded(machine, seed, every=False)
 
 
 def seeds(random_state: Any, count: int) -> list[int]:
@@ -138,21 +132,17 @@ def seeds(random_state: Any, count: int) -> list[int]:
 
 def fit(machine: Any, data: Data) -> Any:
     """Fit a machine to all rows, with weights and groups where there are any and it takes them."""
-    extra: dict[str, Any] = {} if data.weights is None else {weight_argument(machine): data.weights}
+    name = None if data.weights is None else _weight_argument(machine)
+    if data.weights is not None and name is None:
+        raise EmpiriskError(f"sample_weight is given, but {type(machine).__name__} takes none in fit; leave it out.")
+    extra: dict[str, Any] = {} if name is None else {name: data.weights}
     if data.groups is not None and has_fit_parameter(machine, "groups"):
         extra["groups"] = data.groups
     return machine.fit(data.X, data.y, **extra)
 
 
-def weight_argument(machine: Any) -> str:
-    """The name under which ``fit`` takes weights, through pipelines and machines around machines."""
-    found = _weight_argument(machine)
-    if found is None:
-        raise EmpiriskError(f"sample_weight is given, but {type(machine).__name__} takes none in fit; leave it out.")
-    return found
-
-
 def _weight_argument(machine: Any) -> str | None:
+    """The name under which ``fit`` takes weights, through pipelines and machines around machines."""
     if has_fit_parameter(machine, "sample_weight"):
         return "sample_weight"
     if hasattr(machine, "steps"):

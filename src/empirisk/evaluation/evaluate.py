@@ -77,8 +77,8 @@ def is_fixed(kernel: Kernel) -> bool:
     )
 
 
-def evidence(machine: Any, seconds: float) -> tuple[dict[str, Any], float, Certificate | None]:
-    """What a fitted machine chose, how long it took, and its certificate, also through pipelines and searches."""
+def evidence(machine: Any) -> tuple[dict[str, Any], Certificate | None]:
+    """What a fitted machine chose, and its certificate, also through pipelines and searches."""
     chosen: dict[str, Any] = {}
     certificate = None
     for prefix, part in _parts(machine):
@@ -87,7 +87,7 @@ def evidence(machine: Any, seconds: float) -> tuple[dict[str, Any], float, Certi
             found = {"C": part.C_}
         chosen |= {prefix + name: value for name, value in (found or {}).items()}
         certificate = getattr(part, "certificate_", certificate)
-    return chosen, seconds, certificate
+    return chosen, certificate
 
 
 def _parts(machine: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -196,11 +196,6 @@ class Task:
     splits: list[Split]
     seeds: list[int]
 
-    @property
-    def pooled(self) -> bool:
-        """Whether test sets are so small that they are scored together."""
-        return min(len(test) for _, test in self.splits) < 2
-
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -209,8 +204,8 @@ class Outcome:
     answers: Answers
     scores: dict[str, float]
     parameters: dict[str, Any]
-    seconds: float
     certificate: Certificate | None
+    seconds: float
 
     def to_json(self) -> dict[str, Any]:
         """As JSON; labels by the number of their class."""
@@ -233,8 +228,8 @@ class Outcome:
             Answers(said if labels is None else labels[said], probabilities, decisions, labels),
             value["scores"],
             thaw(value["parameters"], known_parts(task.machine)),
-            value["seconds"],
             None if certificate is None else Certificate(**certificate),
+            value["seconds"],
         )
 
 
@@ -261,7 +256,7 @@ def _one_split(task: Task, number: int) -> Outcome:
     answers = answers_of(machine, test.X, task.data.classes)
     check_answers(answers)
     scores = {metric.name: _own_score(metric, machine, test) for metric in task.metrics if not metric.named}
-    return Outcome(answers, scores, *evidence(machine, seconds))
+    return Outcome(answers, scores, *evidence(machine), seconds)
 
 
 def _own_score(metric: Metric, machine: Any, test: Data) -> float:
@@ -281,7 +276,7 @@ def _closed_form(task: Task, cv: Any) -> list[Outcome]:
     if found is None:
         return []
     seconds = (clock.perf_counter() - start) / len(found)
-    return [Outcome(Answers(found[[row]], None, None, None), {}, {}, seconds, None) for row in range(len(found))]
+    return [Outcome(Answers(found[[row]], None, None, None), {}, {}, None, seconds) for row in range(len(found))]
 
 
 def _result(task: Task, outcomes: list[Outcome], confidence: float) -> EvaluationResult:
@@ -291,9 +286,10 @@ def _result(task: Task, outcomes: list[Outcome], confidence: float) -> Evaluatio
     rows, first = np.unique(order, return_index=True)
     once = joined.take(first)
     parts = [_part(data, test, outcome.answers) for test, outcome in zip(tests, outcomes, strict=True)]
-    each = [outcome.scores for outcome in outcomes] if task.pooled else _fold_scores(task, parts, outcomes)
+    pooled = min(map(len, tests)) < 2  # so few rows are scored together
+    each = [outcome.scores for outcome in outcomes] if pooled else _fold_scores(task, parts, outcomes)
     share = sum(len(test) for test in tests) / sum(len(train) for train, _ in task.splits)
-    together = [_part(data, order, joined)] if task.pooled or data.classes is None else parts
+    together = [_part(data, order, joined)] if pooled or data.classes is None else parts
     trial = Trial(together, len(task.splits), share, data.groups, confidence)
     scores = {
         metric.name: score(metric, trial, np.array([one[metric.name] for one in each if metric.name in one]))
@@ -320,8 +316,7 @@ def _part(data: Data, rows: NDArray, answers: Answers) -> Part:
 def _fold_scores(task: Task, parts: list[Part], outcomes: list[Outcome]) -> list[dict[str, float]]:
     """The scores of each fold; NaN, and no warning for each, where a fold does not allow one."""
     named = [metric for metric in task.metrics if metric.named]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return [
             {metric.name: grade(metric, part) for metric in named} | outcome.scores
             for part, outcome in zip(parts, outcomes, strict=True)

@@ -11,7 +11,8 @@ chance then decides how often it says yes.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,16 +151,16 @@ def grade(metric: Metric, part: Part, kept: NDArray[np.bool_] | None = None) -> 
 
 def score(metric: Metric, trial: Trial, folds: Array) -> Score:
     """A score with its interval, from the test sets and what each fold scored."""
-    if not metric.named:
-        value, interval = float(np.mean(folds)), corrected_t(folds, trial.share, trial.confidence)
-        return Score(metric.name, value, interval, trial.confidence, "corrected t", folds, metric.sign > 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of test sets that lack a class; what cannot be scored is NaN
-        parts = np.array([grade(metric, part) for part in trial.parts])
+    parts = folds
+    if metric.named:
+        with warnings.catch_warnings(action="ignore"):  # of test sets that lack a class; what cannot be scored is NaN
+            parts = np.array([grade(metric, part) for part in trial.parts])
     value = float(np.mean(parts))
-    if np.isnan(value):
-        return Score(metric.name, value, (np.nan, np.nan), trial.confidence, "none", folds, metric.sign > 0)
-    if metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # leaving rows out moves no limit
+    if not metric.named:
+        method, interval = "corrected t", corrected_t(folds, trial.share, trial.confidence)
+    elif np.isnan(value):
+        method, interval = "none", (np.nan, np.nan)
+    elif metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # leaving rows out moves no limit
         method, interval = "binomial", _of_rate(metric, trial, parts)
     else:
         method, interval = "jackknife", _around(value, *_bias_and_half(metric, trial, parts), metric.limits)
@@ -245,8 +246,7 @@ def _one_more(metric: Metric, trial: Trial) -> Array:
         return grade(metric, Part(np.append(rows, -1), np.append(truth, label), more, heavier))
 
     pairs = zip(answers.classes, np.roll(answers.classes, 1), strict=True)
-    with warnings.catch_warnings(), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-        warnings.simplefilter("ignore")  # of classes that are never named
+    with _without_checks():
         try:
             before = grade(metric, Part(rows, truth, labels, weights))
             moved = [with_row(label, said) for label, other in pairs for said in (label, other)]
@@ -255,13 +255,20 @@ def _one_more(metric: Metric, trial: Trial) -> Array:
     return trial.repeats * (np.array(moved) - before)
 
 
+@contextmanager
+def _without_checks() -> Iterator[None]:
+    """For scores of parts of the rows that were checked; what a part does not allow is not worth a warning."""
+    rules = sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
+    with warnings.catch_warnings(action="ignore"), rules:
+        yield
+
+
 def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float, float]:
     """Variance of the score, from how it moves when a block of rows is left out, its degrees of freedom, and its bias.
 
     Blocks lie inside the test sets; of groups, and where all test sets are scored at once, they are left out of all.
     """
-    with warnings.catch_warnings(), sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-        warnings.simplefilter("ignore")  # of scores that the rows left over do not allow
+    with _without_checks():
         if trial.groups is not None or len(trial.parts) == 1:
             block, pairs = _blocks(trial), list(zip(trial.parts, folds, strict=True))
             return _spread(

@@ -6,19 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import (
-    average_precision_score,
-    brier_score_loss,
-    f1_score,
-    get_scorer,
-    get_scorer_names,
-    jaccard_score,
-    log_loss,
-    make_scorer,
-    precision_score,
-    recall_score,
-    zero_one_loss,
-)
+from sklearn import metrics
+from sklearn.metrics import get_scorer, make_scorer
 
 from empirisk.errors import EmpiriskError
 
@@ -34,7 +23,7 @@ ERRORS = {
 RATES = {"accuracy", "error_rate"}
 BIASED = {"r2", "average_precision", "average_precision_macro"}
 #: Scores of one class against the other: the second of two is the positive one, whatever its label.
-POSITIVE = {"precision": precision_score, "recall": recall_score, "f1": f1_score, "jaccard": jaccard_score}
+POSITIVE = ("precision", "recall", "f1", "jaccard")
 PROBABLE = {"response_method": "predict_proba", "greater_is_better": False}
 UNIT = {
     *RATES,
@@ -102,7 +91,7 @@ def mean_average_precision(truth: NDArray, scores: NDArray, *, classes: NDArray,
     """
     present = [place for place, label in enumerate(classes) if (truth == label).any()]
     found = [
-        average_precision_score(truth == classes[place], scores[:, place], sample_weight=sample_weight)
+        metrics.average_precision_score(truth == classes[place], scores[:, place], sample_weight=sample_weight)
         for place in present
     ]
     return float(np.mean(found))
@@ -129,7 +118,7 @@ def _usual(classes: NDArray | None, machine: Any) -> list[str]:
         return ["r2", "rmse", "mae"]
     if len(classes) > 2:
         return ["accuracy", "balanced_accuracy", "f1_macro"]
-    graded = any(hasattr(machine, method) for method in ("decision_function", "predict_proba"))
+    graded = any(hasattr(machine, method) for method in GRADED)
     return ["accuracy", "balanced_accuracy", "f1"] + ["roc_auc"] * graded
 
 
@@ -149,8 +138,8 @@ def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Met
     if classes is not None and value == "average_precision_macro":
         return Metric(name or value, make_scorer(mean_average_precision, response_method=GRADED, classes=classes))
     if value == "error_rate":
-        return Metric(name or value, make_scorer(zero_one_loss, greater_is_better=False), -1.0)
-    if value not in get_scorer_names():
+        return Metric(name or value, make_scorer(metrics.zero_one_loss, greater_is_better=False), -1.0)
+    if value not in metrics.get_scorer_names():
         raise EmpiriskError(
             f"scoring={value!r} is not known; use a name of sklearn.metrics.get_scorer_names() or one of "
             f"{sorted([*ERRORS, 'error_rate', 'false_positive_rate'])}."
@@ -161,19 +150,20 @@ def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Met
 def _of_positive(value: str, classes: NDArray, name: str) -> Metric:
     """A score of the second of two classes."""
     if value == "log_loss":  # a fold may lack a class, so that they must be named
-        return Metric(name, make_scorer(log_loss, labels=classes, **PROBABLE), -1.0)
+        return Metric(name, make_scorer(metrics.log_loss, labels=classes, **PROBABLE), -1.0)
     if value == "brier":
         kept = {"pos_label": classes[1]} if len(classes) == 2 else {"labels": classes}
-        return Metric(name, make_scorer(brier_score_loss, **kept, **PROBABLE), -1.0)
+        return Metric(name, make_scorer(metrics.brier_score_loss, **kept, **PROBABLE), -1.0)
     if len(classes) != 2:
         raise EmpiriskError(f"scoring={value!r} is for two classes, but y holds {len(classes)}; use '{value}_macro'.")
     negative, positive = classes
     if value == "average_precision":
-        return Metric(name, make_scorer(average_precision_score, response_method=GRADED, pos_label=positive))
+        return Metric(name, make_scorer(metrics.average_precision_score, response_method=GRADED, pos_label=positive))
     if value == "false_positive_rate":
 
         def fall_out(truth, said, sample_weight=None) -> float:
-            return 1.0 - recall_score(truth, said, pos_label=negative, sample_weight=sample_weight, zero_division=1)
+            kept = metrics.recall_score(truth, said, pos_label=negative, sample_weight=sample_weight, zero_division=1)
+            return 1.0 - kept
 
         return Metric(name, make_scorer(fall_out, greater_is_better=False), -1.0)
-    return Metric(name, make_scorer(POSITIVE[value], pos_label=positive, zero_division=0))
+    return Metric(name, make_scorer(getattr(metrics, f"{value}_score"), pos_label=positive, zero_division=0))

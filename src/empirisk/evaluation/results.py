@@ -138,7 +138,9 @@ class EvaluationResult:
         for name, score in self.scores.items():
             low, high = score.interval
             lines.append(f"{name:{width}}  {score.value:8.4g}  [{low:.4g}, {high:.4g}]")
-        lines.append(f"fits took {self.seconds.sum():.3g} s" + self._certified())
+        known = [certificate.converged for certificate in self.certificates if certificate is not None]
+        certified = f"; {sum(known)} of {len(known)} certified optimal" if known else ""
+        lines.append(f"fits took {self.seconds.sum():.3g} s{certified}")
         lines += [f"chosen: {text}" for text in _counted(self.parameters)]
         return "\n".join([*lines, *self.notes])
 
@@ -151,12 +153,6 @@ class EvaluationResult:
         ]
         head = ["score", "value", f"{100 * self.score.confidence:g} % interval"]
         return html(f"{self.machine}, {len(self.folds)} splits", head, scores, self.notes)
-
-    def _certified(self) -> str:
-        given = [certificate for certificate in self.certificates if certificate is not None]
-        if not given:
-            return ""
-        return f"; {sum(certificate.converged for certificate in given)} of {len(given)} certified optimal"
 
 
 def _counted(parameters: list[dict[str, Any]]) -> list[str]:

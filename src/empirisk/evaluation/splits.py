@@ -1,7 +1,7 @@
 """Which rows are for learning and which for judging: scikit-learn's splitters behind one argument."""
 
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import model_selection
 from sklearn.utils import check_random_state
 
+from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
+from empirisk.theory.bound import check_open
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -52,20 +54,10 @@ def make_splits(
         rules = {"n_splits": count, "test_size": float(test_size), "random_state": random}
         free = model_selection.StratifiedShuffleSplit(**rules) if classes else model_selection.ShuffleSplit(**rules)
         return _pairs(free if groups is None else model_selection.GroupShuffleSplit(**rules), y, groups)
-    splits: list[Split] = []
-    for _ in range(repeats or 1):
-        splits += _pairs(_k_folds(int(cv), classes, groups is not None, random.randint(2**31)), y, groups)
-    return splits
-
-
-def _k_folds(k: int, classes: bool, grouped: bool, seed: int) -> Any:
-    kinds = {
-        (True, False): model_selection.StratifiedKFold,
-        (False, False): model_selection.KFold,
-        (True, True): model_selection.StratifiedGroupKFold,
-        (False, True): model_selection.GroupKFold,
-    }
-    return kinds[classes, grouped](k, shuffle=True, random_state=seed)
+    name = f"{'Stratified' if classes else ''}{'' if groups is None else 'Group'}KFold"
+    rules = [{"shuffle": True, "random_state": random.randint(2**31)} for _ in range(repeats or 1)]
+    drawn = [_pairs(getattr(model_selection, name)(int(cv), **rule), y, groups) for rule in rules]
+    return [split for splits in drawn for split in splits]
 
 
 def _pairs(splitter: Any, y: NDArray, groups: NDArray | None) -> list[Split]:
@@ -131,12 +123,10 @@ def _check_way(cv: Any, repeats: int | None, test_size: float) -> None:
     known = not isinstance(cv, str) or cv in WAYS
     if isinstance(cv, bool) or not known or (isinstance(cv, Integral) and cv < 2):
         raise EmpiriskError(f"cv={cv!r} must be a number of folds of at least 2, one of {WAYS}, or a splitter.")
-    if repeats is not None and (not isinstance(repeats, Integral) or repeats < 1):
-        raise EmpiriskError(f"repeats={repeats!r} must be a whole number of at least 1.")
+    check_count("repeats", repeats, optional=True)
     if (repeats or 1) > 1 and (cv in ("loo", "holdout") or not isinstance(cv, (str, Integral))):
         raise EmpiriskError(f"repeats={repeats!r} draws folds anew, but cv={cv!r} draws none; leave repeats out.")
-    if not isinstance(test_size, Real) or not 0 < test_size < 1:
-        raise EmpiriskError(f"test_size={test_size!r} must be a share between 0 and 1.")
+    check_open("test_size", test_size)
 
 
 def _check_class_sizes(cv: Any, y: NDArray) -> None:

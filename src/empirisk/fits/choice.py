@@ -211,8 +211,7 @@ def _learning_again(
         now = time.perf_counter()
         share = (_judging(run).deadline - now) / (to_come - number)
         limits = replace(run.limits, max_time=max(share, SHORTEST) if np.isfinite(share) else None)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit on all rows will tell
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the fit on all rows will tell
             alone = replace(run, progress=None, learning=None, limits=limits, begin=now)
             learned, fits = alone.learn(inside, features)
         phi, lost = design_of(features.transform(X)), 0.0

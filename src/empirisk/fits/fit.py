@@ -66,8 +66,7 @@ class Limits:
     max_iter: int | None
     max_time: float | None
 
-    def check(self) -> None:
-        """Raise a sentence if a limit makes no sense."""
+    def __post_init__(self):
         if not self.tol >= 0:
             raise EmpiriskError(f"tol={self.tol!r} must be zero or positive; it is a relative duality gap.")
         if self.max_iter is not None and not self.max_iter >= 1:
@@ -209,9 +208,6 @@ class Run:
     learning: Callable[[int, Callable[[], tuple]], bool] | None = None
     resisted: list[Problem] | None = None
     begin: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self):
-        self.limits.check()
 
     @property
     def deadline(self) -> float:

@@ -1,14 +1,13 @@
 """Losses of the margin t = y f, for classification."""
 
-from numbers import Real
-
 import numpy as np
 from scipy.special import expit, log_expit, wrightomega, xlog1py, xlogy
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Array, MarginLoss, Ramp, class_totals, log_odds, monotone_root
 from empirisk.losses.one_pass import logistic_pass
+
+POSITIVE = np.nextafter(0.0, 1.0)  # the smallest number above zero
 
 
 class ZeroOne(MarginLoss):
@@ -173,17 +172,10 @@ class SoftHinge(MarginLoss):
         self.temperature = temperature
 
     def _softness(self) -> float:
-        if not (isinstance(self.temperature, Real) and 0 < self.temperature < np.inf):
-            raise EmpiriskError(
-                f"temperature={self.temperature!r} of SoftHinge must be a positive number; "
-                "use the hinge loss for the limit 0."
-            )
-        return float(self.temperature)
+        return self._number("temperature", "a positive number; use the hinge loss for the limit 0", POSITIVE)
 
     def _turn(self) -> float:
-        if not (isinstance(self.margin, Real) and np.isfinite(self.margin)):
-            raise EmpiriskError(f"margin={self.margin!r} of SoftHinge must be a finite number; 1 is the hinge's.")
-        return float(self.margin)
+        return self._number("margin", "a finite number; 1 is the hinge's")
 
     def _pressure(self, t: Array) -> Array:
         """(margin - t) / temperature, kept finite where a tiny temperature overflows."""

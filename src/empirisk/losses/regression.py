@@ -1,11 +1,8 @@
 """Losses of the residual e = f - y, for regression; the squared loss serves classification too."""
 
-from numbers import Real
-
 import numpy as np
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Array, Ramp, ResidualLoss, monotone_root
 
 
@@ -76,11 +73,7 @@ class EpsilonInsensitive(ResidualLoss):
         self.epsilon = epsilon
 
     def _tube(self) -> float:
-        if not (isinstance(self.epsilon, Real) and 0 <= self.epsilon < np.inf):
-            raise EmpiriskError(
-                f"epsilon={self.epsilon!r} must be a number, zero or positive; choose the error that is free."
-            )
-        return float(self.epsilon)
+        return self._number("epsilon", "a number, zero or positive; choose the error that is free", 0)
 
     @property
     def corners(self) -> tuple[Ramp, ...]:
@@ -155,11 +148,7 @@ class Power(ResidualLoss):
         self.p = p
 
     def _exponent(self) -> float:
-        if not (isinstance(self.p, Real) and 1 <= self.p < np.inf):
-            raise EmpiriskError(
-                f"p={self.p!r} of Power must be a number, at least 1 for a convex loss; p=1 is the absolute loss."
-            )
-        return float(self.p)
+        return self._number("p", "a number, at least 1 for a convex loss; p=1 is the absolute loss", 1)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -267,12 +256,7 @@ class SquaredAbsolute(ResidualLoss):
         self.weight = weight
 
     def _weight(self) -> float:
-        if not (isinstance(self.weight, Real) and 0 <= self.weight < np.inf):
-            raise EmpiriskError(
-                f"weight={self.weight!r} of SquaredAbsolute must be a number, zero or positive; "
-                "weight=0 is the squared loss."
-            )
-        return float(self.weight)
+        return self._number("weight", "a number, zero or positive; weight=0 is the squared loss", 0)
 
     @property
     def corners(self) -> tuple[Ramp, ...]:

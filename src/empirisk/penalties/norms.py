@@ -1,13 +1,11 @@
 """The penalties  l1 |w|_1 + l2/2 |w|^2."""
 
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
 from empirisk.linalg.design import Design
 from empirisk.penalties.base import Penalty
 
@@ -129,11 +127,7 @@ class ElasticNet(Norms):
     @property
     def l1(self) -> float:
         """The ratio."""
-        if not (isinstance(self.ratio, Real) and 0 <= self.ratio <= 1):
-            raise EmpiriskError(
-                f"ratio={self.ratio!r} of ElasticNet must be a number between 0 and 1; 0 is the l2 penalty, 1 the l1."
-            )
-        return float(self.ratio)
+        return self._number("ratio", "a number between 0 and 1; 0 is the l2 penalty, 1 the l1", 0, 1)
 
     @property
     def l2(self) -> float:

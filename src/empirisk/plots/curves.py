@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from empirisk.errors import EmpiriskError
+from empirisk.evaluation.curves import judge_ends, judge_learning, over_folds
 from empirisk.plots import style
 from empirisk.theory.luck import luck as luck_of
 
@@ -33,14 +34,6 @@ def band(axes: Axes, across: Array, scores: Array, number: int, label: str) -> N
     if scores.shape[1] > 1:
         spread = over_folds(np.nanstd, scores)
         axes.fill_between(across, mean - spread, mean + spread, color=style.colour(number), alpha=0.18, linewidth=0)
-
-
-def over_folds(function: Any, scores: Array) -> Array:
-    """A statistic of each point's folds; NaN where no fold has a score."""
-    known = ~np.isnan(scores).all(axis=1)
-    out = np.full(len(scores), np.nan)
-    out[known] = function(scores[known], axis=1)
-    return out
 
 
 def learning_curve(
@@ -72,7 +65,7 @@ def learning_curve(
     --------
     >>> figure = er.plots.learning_curve([10, 100], [[1.0, 1.0], [1.0, 1.0]], [[0.5, 0.6], [0.7, 0.7]])
     >>> figure.axes[0].get_title(loc="left")
-    'Learning curve\\nOverfitting: training scores 0.3 higher; more rows may help.'
+    'Learning curve\\nOverfitting: score 1 on training rows, 0.7 on new ones; ...'
     """
     metric = getattr(sizes, "metric", "score")
     if hasattr(sizes, "validation"):
@@ -87,18 +80,8 @@ def learning_curve(
     band(axes, counts, judged, 0, "validation")
     if len(counts) > 1 and counts.max() > 30 * counts.min():  # else the smallest sizes lie on each other
         axes.set_xscale("log")
-    judgement = judge(learned, judged) if diagnosis is None else diagnosis
+    judgement = judge_learning(learned, judged) if diagnosis is None else diagnosis
     return style.finished(axes, f"Learning curve\n{style.sentence(judgement)}", "training rows", style.plain(metric))
-
-
-def judge(learned: np.ndarray, judged: np.ndarray) -> str:
-    """Over- or underfitting, by the scores at the last point and their spread over folds."""
-    high, low = float(np.nanmean(learned[-1])), float(np.nanmean(judged[-1]))
-    gap, spread = high - low, float(np.nanstd(judged[-1]))
-    # More than two deviations, which folds alone would seldom give, and more than the fiftieth that matters.
-    if gap > max(2 * spread, 0.02 * max(abs(high), abs(low))):
-        return f"Overfitting: training scores {gap:.2g} higher; more rows may help."
-    return "No overfitting: both scores are alike; if they are low, it underfits, and a richer machine may help."
 
 
 def validation_curve(
@@ -180,23 +163,15 @@ def _short(value: Any) -> str:
 
 
 def _name_sides(axes: Axes, places: Array, top: int, learned: Array, judged: Array) -> None:
-    """Words above the ends of the curve that are worse than the best by more than chance.
-
-    There the machine underfits if its training score has fallen as well, by half as much at least; else it overfits.
-    """
-    means, training = over_folds(np.nanmean, judged), over_folds(np.nanmean, learned)
+    """Words above the ends of the curve that are worse than the best by more than chance."""
+    means = over_folds(np.nanmean, judged)
     # A curve of errors, not of scores, says so by the value that it calls best.
     sign = -1.0 if means[top] == np.nanmin(means) < np.nanmax(means) else 1.0
-    known = judged[top][~np.isnan(judged[top])]
-    slack = float(np.std(known, ddof=1) / np.sqrt(len(known))) if len(known) > 1 else 0.0
-    order = np.argsort(places)
-    for end, side in ((order[0], "left"), (order[-1], "right")):
-        lost = sign * (means[top] - means[end])
-        if not lost > slack:  # also where it is not known
-            continue
-        name = "underfitting" if sign * (training[top] - training[end]) > lost / 2 else "overfitting"
-        look: dict[str, Any] = {"fontsize": style.SMALL, "style": "italic", "color": style.SOFT}
-        axes.text(float(side == "right"), 1.01, name, transform=axes.transAxes, ha=side, va="bottom", **look)
+    kinds = judge_ends(sign * learned, sign * judged, top, np.argsort(places)[[0, -1]])
+    look: dict[str, Any] = {"fontsize": style.SMALL, "style": "italic", "color": style.SOFT}
+    for name, side in zip(kinds, ("left", "right"), strict=True):
+        if name:
+            axes.text(float(side == "right"), 1.01, name, transform=axes.transAxes, ha=side, va="bottom", **look)
 
 
 #: Bars beyond this number are drawn as one shape.

@@ -102,24 +102,28 @@ class Balanced(Whole, ClassifierMixin, Around):
             data = read_data(self.estimator, data.X, data.y, data.weights)
         classes = np.unique(data.y)
         before = _masses(data, classes)
-        even = _weighted(data, classes, before) if self.how == "weights" else self._drawn(data, classes)
+        weights = np.ones(len(data)) if data.weights is None else data.weights
+        if self.how == "weights":
+            factors = before.sum() / (len(classes) * before)
+            even = replace(data, weights=weights * factors[np.searchsorted(classes, data.y)])
+        else:
+            even = self._drawn(data, weights, classes)
         self.prior_, self.trained_prior_ = (mass / mass.sum() for mass in (before, _masses(even, classes)))
         self.estimator_ = fit(seeded(self.estimator, 0), even)
         return self
 
-    def _drawn(self, data: Data, classes: NDArray) -> Data:
+    def _drawn(self, data: Data, weights: Array, classes: NDArray) -> Data:
         random = generator(self.random_state)
         table = _as_table(data.X)
-        weights = np.ones(len(data)) if data.weights is None else data.weights
-        sizes = [_Class.of(table, data.y, weights, label) for label in classes]
+        members = [_Class(table, np.flatnonzero(data.y == label), weights) for label in classes]
+        sizes = [one.groups.size for one in members]
         if self.how == "subsample":
-            least = min(one.count for one in sizes)
-            kept = np.concatenate([one.thinned(least, random) for one in sizes])
+            kept = np.concatenate([one.thinned(min(sizes), random) for one in members])
             return replace(data.rows(kept), weights=None if data.weights is None else np.ones(len(kept)))
-        most = max(one.count for one in sizes)
-        drawn = np.concatenate([one.repeated(most - one.count, random) for one in sizes])
+        drawn_of = [one.repeated(max(sizes), random) for one in members]
+        drawn = np.concatenate(drawn_of)
         more = data.rows(drawn)
-        extra = _shaken(table, drawn, sizes, self.jitter, random) if self.jitter > 0 else more.X
+        extra = _shaken(table, members, drawn_of, self.jitter, random) if self.jitter > 0 else more.X
         counts = None if data.weights is None else np.concatenate([data.weights, np.ones(len(drawn))])
         whole = data.X if self.jitter == 0 or issparse(data.X) else np.asarray(data.X, dtype=np.float64)
         return replace(data, X=_stacked(whole, extra), y=np.concatenate([data.y, more.y]), weights=counts)
@@ -149,19 +153,12 @@ class Balanced(Whole, ClassifierMixin, Around):
         return self.estimator_.decision_function(X)
 
 
-@dataclass(frozen=True, eq=False)
 class _Class:
     """The rows of one class as groups of equal rows, so that weight 2 is drawn as the row twice."""
 
-    rows: NDArray[np.intp]
-    groups: Groups
-    count: int
-
-    @classmethod
-    def of(cls, table: Any, y: NDArray, weights: Array, label: Any) -> "_Class":
-        rows = np.flatnonzero(y == label)
-        groups = Groups.of(_safe_indexing(table, rows), np.zeros(len(rows)), weights[rows])
-        return cls(rows, groups, groups.size)
+    def __init__(self, table: Any, rows: NDArray[np.intp], weights: Array):
+        self.rows = rows
+        self.groups = Groups.of(_safe_indexing(table, rows), np.zeros(len(rows)), weights[rows])
 
     def thinned(self, count: int, random: np.random.Generator) -> NDArray[np.intp]:
         """So many rows, spread evenly over the class in an order that is random but the same for equal rows."""
@@ -169,22 +166,16 @@ class _Class:
         place = np.searchsorted(np.cumsum(self.groups.share), steps, side="right")
         return self.rows[self.groups.first[np.minimum(place, len(self.groups.first) - 1)]]
 
-    def repeated(self, count: int, random: np.random.Generator) -> NDArray[np.intp]:
-        """So many rows, drawn with replacement."""
-        if count == 0:
+    def repeated(self, size: int, random: np.random.Generator) -> NDArray[np.intp]:
+        """The rows that are missing to a size, drawn with replacement."""
+        if size == self.groups.size:
             return self.rows[:0]
-        return self.rows[np.repeat(self.groups.first, random.multinomial(count, self.groups.share))]
+        return self.rows[np.repeat(self.groups.first, random.multinomial(size - self.groups.size, self.groups.share))]
 
 
 def _masses(data: Data, classes: NDArray) -> Array:
     codes = np.searchsorted(classes, data.y)
     return np.bincount(codes, data.weights, minlength=len(classes)).astype(float)
-
-
-def _weighted(data: Data, classes: NDArray, masses: Array) -> Data:
-    factors = masses.sum() / (len(classes) * masses)
-    weights = np.ones(len(data)) if data.weights is None else data.weights
-    return replace(data, weights=weights * factors[np.searchsorted(classes, data.y)])
 
 
 def _as_table(X: Any) -> Any:
@@ -194,29 +185,22 @@ def _as_table(X: Any) -> Any:
     return np.asarray(X, dtype=None if hasattr(X, "shape") else object).reshape(len(X), -1)
 
 
-def _shaken(table: Any, drawn: NDArray, sizes: list[_Class], jitter: float, random: Any) -> Any:
-    """The drawn rows with noise on every column; in a sparse table on what is not zero."""
-    sparse = issparse(table)
+def _shaken(table: Any, members: list[_Class], drawn: list[NDArray], jitter: float, random: Any) -> Any:
+    """The drawn rows of the classes with noise on every column; in a sparse table on what is not zero."""
+    sparse, parts = issparse(table), []
     numbers: Any = table.astype(np.float64) if sparse else np.asarray(table, dtype=np.float64)
-    parts, start = [], 0
     with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity, which the machine will refuse
-        for one, count in zip(sizes, _counts(sizes, drawn), strict=True):
+        for one, chosen in zip(members, drawn, strict=True):
             rows, share = numbers[one.rows[one.groups.first]], one.groups.share
             squares = rows.multiply(rows) if sparse else rows * rows
             spread = np.sqrt(np.maximum(share @ squares - (share @ rows) ** 2, 0.0))
-            own = numbers[drawn[start : start + count]]
+            own = numbers[chosen]
             if sparse:
                 own.data = own.data + jitter * spread[own.indices] * random.normal(size=len(own.data))
             else:
                 own = own + jitter * spread * random.normal(size=own.shape)
             parts.append(own)
-            start += count
     return vstack(parts, format="csr") if sparse else np.concatenate(parts)
-
-
-def _counts(sizes: list[_Class], drawn: NDArray) -> list[int]:
-    """How many of the drawn rows belong to each class; they come class by class."""
-    return [int(np.isin(drawn, one.rows).sum()) for one in sizes]
 
 
 def _stacked(first: Any, second: Any) -> Any:

@@ -1,6 +1,9 @@
 """Which columns to use: greedily by cross-validated error, or by l1 with a check of how stable the choice is."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -146,23 +149,23 @@ class GreedySelection(Columns, Delegating):
             raise EmpiriskError(f"least={self.least!r} and most={self.most!r} must satisfy 1 <= least <= most.")
         scoring = self.scoring or ("mse" if data.classes is None else "error_rate")
         metric = find_metrics(scoring, data.classes, self.estimator)[0]
-        trial = _Trial(seeded(self.estimator, 0), data, metric, data.splits(self.cv, random_state=self.random_state))
-        self.path_ = self._walk(trial, most)
+        splits = data.splits(self.cv, random_state=self.random_state)
+        self.path_ = self._walk(partial(_errors, seeded(self.estimator, 0), data, metric, splits), most)
         chosen = [step for step in self.path_ if step.kept][-1].columns
         self.support_ = np.isin(np.arange(self.n_features_in_), chosen)
         self.estimator_ = fit(seeded(self.estimator, 0), data.only(np.flatnonzero(self.support_)))
         return self
 
-    def _walk(self, trial: "_Trial", most: int) -> list[Step]:
+    def _walk(self, errors_of: Callable[[list[tuple[int, ...]]], Array], most: int) -> list[Step]:
         """Columns are added to none, or dropped from all, until the error would rise."""
         every, forward = range(self.n_features_in_), self.direction == "forward"
         columns = () if forward else tuple(every)
-        error = np.inf if forward else trial.errors([columns])[0]
+        error = np.inf if forward else errors_of([columns])[0]
         path = [] if forward else [Step(-1, columns, float(error), True)]
         while len(columns) < min(most, len(every)) if forward else len(columns) > self.least:
             moved = [one for one in every if (one in columns) != forward]
             options = [(*columns, one) if forward else tuple(k for k in columns if k != one) for one in moved]
-            errors = trial.errors(options)
+            errors = errors_of(options)
             best = int(np.argmin(errors))
             # An equal error is good enough to drop a column, not to add one; rounding is neither gain nor loss.
             slack = ROUNDING * abs(path[0].error) if path else 0.0
@@ -175,7 +178,6 @@ class GreedySelection(Columns, Delegating):
         return path
 
     def _table(self, X: Any) -> Any:
-        check_is_fitted(self)
         return _safe_indexing(self._checked(X, reset=False), np.flatnonzero(self.support_), axis=1)
 
     def _checked(self, X: Any, reset: bool) -> Any:
@@ -186,26 +188,15 @@ class GreedySelection(Columns, Delegating):
         return table
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """A machine to be tried on some of the columns."""
+def _errors(machine: Any, data: Data, metric: Metric, splits: list[Split], options: list[tuple[int, ...]]) -> Array:
+    """The cross-validated error of a machine on each set of columns."""
 
-    estimator: Any
-    data: Data
-    metric: Metric
-    splits: list[Split]
+    def work(task: tuple) -> float:
+        columns, (train, test) = task
+        part = data.only(np.sort(columns))
+        return -float(part.rows(test).score(fit(clone(machine), part.rows(train)), metric.scorer))
 
-    def errors(self, options: list[tuple[int, ...]]) -> Array:
-        """The cross-validated error of each set of columns."""
-        tasks = [(option, split) for option in options for split in self.splits]
-
-        def work(task: tuple) -> float:
-            columns, (train, test) = task
-            part = self.data.only(np.sort(columns))
-            fitted = fit(clone(self.estimator), part.rows(train))
-            return -float(part.rows(test).score(fitted, self.metric.scorer))
-
-        return np.array(spread(work, tasks)).reshape(len(options), -1).mean(axis=1)
+    return np.array(spread(work, list(product(options, splits)))).reshape(len(options), -1).mean(axis=1)
 
 
 class L1Selection(Columns, MetaEstimatorMixin, BaseEstimator):

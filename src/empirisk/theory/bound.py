@@ -49,6 +49,16 @@ def error_bound_of(value: float, sentence: str) -> Bound:
     return Bound(float(value), vacuous, f"{sentence}{note}.")
 
 
+def complexity_bound(what: str, complexity: float, n: int, training_error: float, delta: float) -> Bound:
+    """training error + sqrt(complexity / n), in which the complexity pays for the choice made and for delta."""
+    value = training_error + math.sqrt(complexity / n)
+    return error_bound_of(
+        value,
+        f"With {what} and a training error of {percent(training_error)} on {n} rows, the true error is at most "
+        f"{percent(value)}, except with probability {percent(delta)}",
+    )
+
+
 def percent(rate: float) -> str:
     """A rate as text: 12.5 %."""
     return "less than 0.0001 %" if 0 < rate < 1e-6 else f"{100 * rate:.3g} %"

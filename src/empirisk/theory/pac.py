@@ -4,7 +4,16 @@ import math
 import sys
 
 from empirisk.errors import EmpiriskError
-from empirisk.theory.bound import Bound, check_above_zero, check_open, check_rate, check_whole, error_bound_of, percent
+from empirisk.theory.bound import (
+    Bound,
+    check_above_zero,
+    check_open,
+    check_rate,
+    check_whole,
+    complexity_bound,
+    error_bound_of,
+    percent,
+)
 
 #: Logarithm of the largest float.
 LARGEST_LOG = math.log(sys.float_info.max)
@@ -112,12 +121,8 @@ def description_bound(bits: float, n: int, delta: float = 0.05, training_error: 
     """
     bits, n = check_above_zero("bits", bits), check_whole("n", n)
     delta, training_error = check_open("delta", delta), check_rate("training_error", training_error)
-    value = training_error + math.sqrt((bits * math.log(2) + math.log(2 / delta)) / (2 * n))
-    return error_bound_of(
-        value,
-        f"A hypothesis of {bits:.4g} bits with a training error of {percent(training_error)} on {n} rows has a true "
-        f"error of at most {percent(value)}, except with probability {percent(delta)}",
-    )
+    complexity = (bits * math.log(2) + math.log(2 / delta)) / 2
+    return complexity_bound(f"a description of {bits:.4g} bits", complexity, n, training_error, delta)
 
 
 def _counted(hypotheses: float) -> tuple[float, str]:

@@ -9,15 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import Linear, Polynomial
-from empirisk.theory.bound import (
-    Bound,
-    check_above_zero,
-    check_open,
-    check_rate,
-    check_whole,
-    error_bound_of,
-    percent,
-)
+from empirisk.theory.bound import Bound, check_above_zero, check_open, check_rate, check_whole, complexity_bound
 
 CLASSES = ("linear", "polynomial", "rectangle", "tree", "boolean_tree", "network")
 
@@ -51,19 +43,10 @@ def vc_bound(dimension: float, n: int, training_error: float = 0.0, delta: float
     True
     """
     dimension, n = check_above_zero("dimension", dimension), check_whole("n", n)
-    size = min(dimension, 2 * n)  # beyond that the class can do anything with 2n rows
-    return growth_bound(size * (math.log(2 * n / size) + 1), n, training_error, delta, f"VC dimension {dimension:.4g}")
-
-
-def growth_bound(log_growth: float, n: int, training_error: float, delta: float, what: str) -> Bound:
-    """The bound of Vapnik from the logarithm of the number of labellings of 2n rows."""
     training_error, delta = check_rate("training_error", training_error), check_open("delta", delta)
-    value = training_error + math.sqrt((log_growth + math.log(4 / delta)) / n)
-    return error_bound_of(
-        value,
-        f"With {what} and a training error of {percent(training_error)} on {n} rows, the true error is at most "
-        f"{percent(value)}, except with probability {percent(delta)}",
-    )
+    size = min(dimension, 2 * n)  # beyond that the class can do anything with 2n rows
+    complexity = size * (math.log(2 * n / size) + 1) + math.log(4 / delta)
+    return complexity_bound(f"VC dimension {dimension:.4g}", complexity, n, training_error, delta)
 
 
 def vc_dimension(
@@ -235,18 +218,13 @@ def tree_bound(
     else:
         leaves = check_whole("tree", tree)
     n, features, classes = check_whole("n", n), check_whole("features", features), check_whole("classes", classes, 2)
-    training_error = check_rate("training_error", training_error)
+    training_error, delta = check_rate("training_error", training_error), check_open("delta", delta)
     if theorem == "growth":
-        size = log_tree_growth(leaves, features, 2 * n, classes) + math.log(leaves * (leaves + 1))
-        return growth_bound(size, n, training_error, delta, f"{leaves} leaves")
+        growth = log_tree_growth(leaves, features, 2 * n, classes) + math.log(leaves * (leaves + 1))
+        return complexity_bound(f"{leaves} leaves", growth + math.log(4 / delta), n, training_error, delta)
     bits = 2 * leaves * math.log2(features + 1 + classes)
-    value = training_error + math.sqrt((bits + math.log2(2 / check_open("delta", delta))) / (2 * n))
-    return error_bound_of(
-        value,
-        f"A tree of {leaves} leaves, written down in {bits:.4g} bits, with a training error of "
-        f"{percent(training_error)} on {n} rows has a true error of at most {percent(value)}, except with probability "
-        f"{percent(delta)}",
-    )
+    what, complexity = f"{leaves} leaves, written down in {bits:.4g} bits,", (bits + math.log2(2 / delta)) / 2
+    return complexity_bound(what, complexity, n, training_error, delta)
 
 
 def _of_machine(machine: Any) -> Bound:
