@@ -89,6 +89,10 @@ class MapsFeatures:
         """Raise where numbers are not finite, or products of them would overflow or vanish."""
         check_size(name, values, machine=type(self).__name__)
 
+    def _learns_features(self) -> bool:
+        """Whether the features are a map that learns together with the machine."""
+        return hasattr(self.features, "transform") and hasattr(self.features, "learn_with")
+
     def _require_fixed_features(self) -> None:
         """Raise for features that would learn with a machine that minimises nothing by which they could."""
         features = self.features if self._kernel() is None else self._kernel()

@@ -95,10 +95,6 @@ def check_rule(rule: Any) -> None:
 @np.errstate(all="ignore")  # losses beyond all numbers are as bad as `HOPELESS`
 def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
     """The choice that the machine's parameters ask for."""
-    check_way(machine.C, machine.rule)
-    learned = hasattr(machine.features, "transform") and hasattr(machine.features, "learn_with")
-    if machine.C == "loo" and learned:
-        raise Unsuitable("C='loo' needs features that stay as they are, and a network learns; use C='cv'.")
     if problems[0].penalty.zero:
         raise Unsuitable(
             f"C={machine.C!r} has nothing to choose without a penalty: every C gives the same fit; give a number as C, "
@@ -115,7 +111,8 @@ def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run
                 f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
                 "give a number as C, or use fewer rows."
             ) from None
-    judged = partial(_learning_again, machine, X, y, run) if learned else partial(_along_a_path, _judging(run))
+    again = machine._learns_features()
+    judged = partial(_learning_again, machine, X, y, run) if again else partial(_along_a_path, _judging(run))
     return _cross_validate(machine, problems, y, judged)
 
 
@@ -181,10 +178,9 @@ def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, judged: C
             if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
                 raise KeyboardInterrupt  # without a C there is no fit to keep
             cut = any(fit.certificate.status == Status.TIME for fit in fits)
-            if cut and (number or column):
-                return _pick_in_haste(machine, values, table, sizes)
-            table[number, column] = lost / sizes[number]
-            if cut:  # not even the first value of the first fold: it is all there is
+            if not cut or number == column == 0:  # the first value of the first fold is all there is if it is cut
+                table[number, column] = lost / sizes[number]
+            if cut:
                 return _pick_in_haste(machine, values, table, sizes)
     return choice_of(values, table, sizes / sizes.mean(), machine.rule)
 
@@ -296,13 +292,15 @@ def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:
     return np.flatnonzero(np.isin(np.arange(len(problem.y)) if problem.rows is None else problem.rows, rows))
 
 
-def natural_range(problems: list[Problem]) -> tuple[float, float]:
-    """From the C at which the model wakes up to where it hardly changes any more."""
+def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, float]:
+    """From the C at which the model wakes up to where it hardly changes any more.
+
+    With l1, ten thousand times the C at which the first weight wakes up leaves hardly any shrinking.
+    """
     first = problems[0]
     smallest = 0.0 if first.penalty.smooth else min(problem.critical_C for problem in problems)
     if 0 < smallest < LARGEST:
-        # With l1, ten thousand times the C at which the first weight wakes up leaves hardly any shrinking.
-        return smallest, 1e4 * smallest
+        return smallest, reach * smallest
     energy = float(first.weights @ first.design.squared_rows())
     energy = energy if energy > 1 / LARGEST else 1.0  # rows that are zero but for rounding
     # From a penalty as heavy as all rows together to one that only rounding and dependent columns feel.

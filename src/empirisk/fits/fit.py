@@ -373,13 +373,6 @@ def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
         )
 
 
-def _why_no_minimiser(problem: Problem, point: Point, converged: bool) -> str:
-    """Why no point attains the infimum: without a penalty, separable classes let some losses fall for ever."""
-    if problem.loss.attained or not problem.penalty.zero:
-        return ""
-    return Status.SEPARABLE if separable(problem, point, converged) else ""
-
-
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = _graded(problem, problem.as_stored(point), watch)
     if solver.aims_at_tol and not certificate.gap <= HOPELESS * problem.origin_value:
@@ -389,7 +382,9 @@ def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: S
     _require_weak_duality(problem, certificate)
     cut = watch.status in CUT
     near = bool(certificate.relative_gap <= tol)
-    objection = watch.objection or ("" if cut else _why_no_minimiser(problem, point, near))
+    # Without a penalty, separable classes let some losses fall for ever: no point attains the infimum.
+    falls = not cut and not problem.loss.attained and problem.penalty.zero
+    objection = watch.objection or (Status.SEPARABLE if falls and separable(problem, point, near) else "")
     # A perceptron that was stopped may stand at w = 0, where its loss is least and nothing is learned.
     unfinished = cut and not solver.aims_at_tol
     converged = near and not objection and not unfinished

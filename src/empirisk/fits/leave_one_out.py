@@ -101,13 +101,11 @@ def decompose(problem: Problem) -> Decomposition:
         middle = problem.design.dot(centre)
         products = products - middle[:, None] - middle + problem.design.squared_norms(centre)
     products = products * root[:, None] * root
-    if not problem.intercept:
-        values, vectors = patiently(lambda: np.linalg.eigh(products), rows)
-        return Decomposition(vectors, np.maximum(values, 0.0), root, constant, by_rows=True)
-    # Lifted above all others, the constant is the last eigenvector, and is left out.
+    # Lifted above all others, the constant is the last eigenvector, and is left out; without an intercept it is zero.
     products += (2 * np.trace(products) + 1) * np.outer(constant, constant)
     values, vectors = patiently(lambda: np.linalg.eigh(products), rows)
-    return Decomposition(vectors[:, :-1], np.maximum(values[:-1], 0.0), root, constant, by_rows=True)
+    kept = slice(rows - 1 if problem.intercept else rows)
+    return Decomposition(vectors[:, kept], np.maximum(values[kept], 0.0), root, constant, by_rows=True)
 
 
 def _thin_factor(K: Array) -> Array | None:

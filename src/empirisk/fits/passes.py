@@ -112,17 +112,13 @@ def merged(problems: list[Problem]) -> list[Problem]:
     would work on copies of a few.
     """
     out, found = list(problems), {}
-    for problem in problems:
+    for number, problem in enumerate(problems):
         key = id(problem.design)
         if key not in found:
-            group = [other for other in problems if other.design is problem.design]
-            found[key] = _groups(problem, [other.y for other in group])
-            if found[key] is not None:
-                found[key] = (*found[key], problem.design.rows(found[key][0]))
-    for number, problem in enumerate(problems):
-        groups = found[id(problem.design)]
-        if groups is not None:
-            first, inverse, design = groups
+            groups = _groups(problem, [other.y for other in problems if other.design is problem.design])
+            found[key] = groups and (*groups, problem.design.rows(groups[0]))
+        if found[key] is not None:
+            first, inverse, design = found[key]
             weights = np.bincount(inverse, problem.weights)
             rows = first if problem.rows is None else problem.rows[first]
             remark = f"{len(problem.y)} rows as {len(first)} different ones"

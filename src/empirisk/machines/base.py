@@ -76,21 +76,20 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             C = check_C(self.C, hard=loss.hard_form is not None)
         else:
             choice.check_way(self.C, self.rule)
-        if np.isinf(C) and hasattr(self.features, "transform") and hasattr(self.features, "learn_with"):
-            raise Unsuitable("C=inf, the hard margin, needs features that stay as they are; give a network a large C.")
+        if self._learns_features() and (np.isinf(C) or self.C == "loo"):
+            raise Unsuitable(
+                f"C={self.C!r} needs features that stay as they are, and a network learns; give a large C, or C='cv'."
+            )
         intercept = bool(self.fit_intercept)
-        shared: dict[bytes, tuple] = {}
-        problems = []
+        shared, problems = {}, []
         for target in targets:
             rows = _counting(target, weights)
             key = b"" if rows is None else rows.tobytes()
             if key not in shared:
-                part = design if rows is None else design.rows(rows)
-                used = weights if rows is None else weights[rows]
+                part, used = (design, weights) if rows is None else (design.rows(rows), weights[rows])
                 shared[key] = part.centred() if intercept else part, used
-            part, used = shared[key]
             y = target if rows is None else target[rows]
-            problems.append(Problem(loss, penalty, C, part, y, used, intercept, classes, rows=rows))
+            problems.append(Problem(loss, penalty, C, shared[key][0], y, shared[key][1], intercept, classes, rows=rows))
         return problems
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
@@ -153,8 +152,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         cut = getattr(getattr(self, "features_", None), "cut", None)
         hurried = not choice.is_given(self.C) and self.choice_.cut
         self.stopped_ = cut or (Status.TIME if hurried else self.certificate_.status)
-        for name, value in self._coefficients(problems, [fit.point for fit in fits]).items():
-            setattr(self, name, value)
+        self.__dict__.update(self._coefficients(problems, [fit.point for fit in fits]))
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """The weights and intercept_ in the coordinates of the mapped data."""

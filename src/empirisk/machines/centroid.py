@@ -93,8 +93,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         directions, constants = 2 * centres, shifts - norms
         if len(self.classes_) == 2:
             directions, constants = directions[:, 1:] - directions[:, :1], constants[1:] - constants[:1]
-        for name, value in expansion(design, [np.arange(len(y))], [directions]).items():
-            setattr(self, name, value)
+        self.__dict__.update(expansion(design, [np.arange(len(y))], [directions]))
         if not design.implicit:
             self.centroids_ = centres.T
         self.intercept_ = constants

@@ -19,13 +19,11 @@ from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
-from empirisk.machines.multiclass import SCHEMES, read, scheme_for, winners
+from empirisk.machines.multiclass import LABELS, SCHEMES, read, scheme_for, winners
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Point, Problem
 
 Array = NDArray[np.float64]
-#: The scheme of a classifier whose rows have any number of several labels, each learned by itself.
-LABELS = "labels"
 
 
 def _has_probabilities(machine: "Classifier") -> bool:
@@ -231,12 +229,6 @@ class Classifier(ClassifierMixin, Equation):
     def decision_function(self, X: ArrayLike) -> Array:
         """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class or label."""
         f = self._scores(X)
-        if self.scheme_ == "binary":
-            return f[:, 0]
-        if self.scheme_ == LABELS:
-            return f
-        if self.scheme_ == "joint":
-            return f[:, 1] - f[:, 0] if f.shape[1] == 2 else f
         return read(self.scheme_, self.codes_, f, losses.find(self.loss))
 
     def predict(self, X: ArrayLike) -> NDArray:

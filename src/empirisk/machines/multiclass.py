@@ -1,7 +1,6 @@
 """From several classes to two: coding matrices, and how their answers are read."""
 
 from collections.abc import Callable
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,8 @@ from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Loss
 
 Array = NDArray[np.float64]
+#: The scheme of a classifier whose rows have any number of several labels, each learned by itself.
+LABELS = "labels"
 
 
 def binary(classes: int, random: np.random.Generator) -> Array:
@@ -24,11 +25,8 @@ def one_vs_rest(classes: int, random: np.random.Generator) -> Array:
 
 def one_vs_one(classes: int, random: np.random.Generator) -> Array:
     """Each pair of classes: K (K - 1) / 2 machines; the class with the larger number is positive."""
-    pairs = list(combinations(range(classes), 2))
-    codes = np.zeros((len(pairs), classes))
-    for row, (first, second) in enumerate(pairs):
-        codes[row, first], codes[row, second] = -1.0, 1.0
-    return codes
+    first, second = np.triu_indices(classes, 1)
+    return np.eye(classes)[second] - np.eye(classes)[first]
 
 
 def error_correcting(classes: int, random: np.random.Generator) -> Array:
@@ -86,21 +84,22 @@ def scheme_for(multiclass: str, loss: Loss) -> str:
 def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
     """Scores of the K classes from the answers f (n x machines) of a coding matrix; the largest wins.
 
-    One-vs-rest: the answers themselves. One-vs-one: votes, ties settled by the sum of the answers, squeezed into
-    less than half a vote. Error-correcting: minus the total loss of the class's code word.
+    Two classes: one score, positive for the second. One-vs-rest, joint and labels: the answers themselves. One-vs-one:
+    votes, ties settled by the sum of the answers, squeezed into less than half a vote. Error-correcting: minus the
+    total loss of the class's code word.
     """
-    if scheme == "one_vs_rest":
-        return f
+    if scheme == "binary":
+        return f[:, 0]
+    if scheme in ("one_vs_rest", "joint", LABELS):
+        return f[:, 1] - f[:, 0] if scheme == "joint" and f.shape[1] == 2 else f
     if scheme == "one_vs_one":
         votes = np.where(f >= 0, 1.0, -1.0) @ codes
         counts = 0.5 * (votes + np.abs(codes).sum(axis=0))
         sums = f @ codes
         return counts + sums / (3 * (np.abs(sums) + 1))
-    scores = np.zeros((len(f), codes.shape[1]))
     with np.errstate(over="ignore"):  # of an exponential loss; the largest number is as bad
-        for k in range(codes.shape[1]):
-            scores[:, k] = -loss.value(np.broadcast_to(codes[:, k], f.shape), f).sum(axis=1)
-    return np.maximum(scores, np.finfo(float).min)
+        totals = [loss.value(np.broadcast_to(code, f.shape), f).sum(axis=1) for code in codes.T]
+    return np.maximum(-np.column_stack(totals), np.finfo(float).min)
 
 
 def winners(scores: Array, classes: NDArray) -> NDArray:

@@ -87,9 +87,7 @@ def path(
     if not hasattr(machine, "problems"):
         raise EmpiriskError(f"machine={machine!r} has no path over C; give an empirisk Classifier or Regressor.")
     problems = clone(machine).set_params(C=1.0).problems(X, y, sample_weight)
-    smallest, largest = natural_range(problems)
-    sparse = not problems[0].penalty.smooth and min(problem.critical_C for problem in problems) == smallest
-    values = grid(Cs, smallest, REACH * smallest if sparse else largest)
+    values = grid(Cs, *natural_range(problems, REACH))
     machines = list(_fitted_along(problems, values))
     return Path(
         values,
