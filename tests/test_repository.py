@@ -157,6 +157,20 @@ def test_numbers_have_a_reason(file):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper() and _is_number(node.value):
             above, here = lines[node.lineno - 2], lines[node.lineno - 1 : node.end_lineno]
             assert above.startswith("#") or any("  # " in line for line in here), here[0]
+    for node in ast.walk(ast.parse(file.read_text())) if file.is_relative_to(ROOT / "src") else ():
+        if any(
+            isinstance(part, ast.Constant) and part.value not in (None, 0, 1, 2, 3, 4, 8) for part in _lengths(node)
+        ):
+            assert "  # " in lines[node.end_lineno - 1] or "# " in lines[node.lineno - 2], lines[node.lineno - 1]
+
+
+def _lengths(node):
+    """What says how large a picture is, how long a shortened name, or how much of a text or list is shown."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and node.slice.lower is None:
+        return [node.slice.upper]
+    if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("canvas", "panels", "plain", "wrapped"):
+        return [part for given in node.args[1:] for part in ([given] if ast.unparse(given)[0] != "(" else given.elts)]
+    return []
 
 
 def test_pins_are_plain_and_complete():

@@ -2,6 +2,19 @@
 
 from typing import Any
 
+#: Letters of what others wrote, and words of a list, that a sentence shows: it stays one sentence.
+LETTERS, WORDS = 80, 8
+
+
+def listed(words: Any) -> str:
+    """The first of some words, and how many more there are.
+
+    >>> listed(range(10))
+    '0, 1, 2, 3, 4, 5, 6, 7 and 2 more'
+    """
+    more = len(words) - WORDS
+    return ", ".join(map(str, words[:WORDS])) + (f" and {more} more" if more > 0 else "")
+
 
 class EmpiriskError(ValueError):
     """Base of every error raised by Empirisk; a ``ValueError``, so scikit-learn tools treat it as bad input."""

@@ -25,6 +25,8 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 from scipy import sparse
 
+from empirisk.errors import LETTERS
+
 #: A test of one value: it raises `Mismatch`, and notes sizes in the scope.
 Test = Callable[[Any, "Scope"], None]
 #: A relation between the values of an object that sizes cannot say: what is wrong, or None.
@@ -130,7 +132,7 @@ class State:
         parameters = set(parameters)
         for name in values:
             if name not in self.rules and name not in parameters and name not in COMMON.rules:
-                raise Mismatch(f"{name[:40]} is no attribute of such an object")
+                raise Mismatch(f"{name[:LETTERS]} is no attribute of such an object")
         scope.fitted = self._is_fitted(values, parameters)
         for name, rule in {**COMMON.rules, **self.rules}.items():
             if name in values:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from empirisk.cli.models import load_model
+from empirisk.errors import listed
 from empirisk.report.terms import equation
 from empirisk.report.words import number
 from empirisk.tables.columns import UNUSED
@@ -41,7 +42,7 @@ def describe(model: TableModel) -> dict[str, Any]:
     """What there is to know of a model, for people and for JSON."""
     target, machine = model.target, model.machine
     classes = [str(label) for label in model.classes]
-    what = f"{len(classes)} classes ({_short(classes)})" if classes else "a number"
+    what = f"{len(classes)} classes ({listed(classes)})" if classes else "a number"
     certificate = getattr(machine, "certificate_", None)
     return {
         "machine": type(machine).__name__,
@@ -56,10 +57,6 @@ def describe(model: TableModel) -> dict[str, Any]:
             for c in model.schema.columns
         ],
     }
-
-
-def _short(values: list[str]) -> str:
-    return ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
 
 
 def _plain(value: Any) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from empirisk.certificate import Certificate
-from empirisk.errors import EmpiriskError
+from empirisk.errors import WORDS, EmpiriskError
 from empirisk.evaluation.intervals import Score
 from empirisk.notebook import html
 
@@ -158,7 +158,7 @@ class EvaluationResult:
 def _counted(parameters: list[dict[str, Any]]) -> list[str]:
     """Each choice with how often it was made, in the order of the splits."""
     texts = [", ".join(f"{name}={_short(value)}" for name, value in chosen.items()) for chosen in parameters if chosen]
-    return [f"{text} ({texts.count(text)} of {len(parameters)})" for text in dict.fromkeys(texts)][:10]
+    return [f"{text} ({texts.count(text)} of {len(parameters)})" for text in dict.fromkeys(texts)][:WORDS]
 
 
 def _short(value: Any) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files.atomic import whole_file
 
 FORMAT = 1  # the version of the layout; a reader refuses later ones
@@ -76,7 +76,7 @@ class Reader:
     def member(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
         """An open member and its size, once its digest is the one listed."""
         if name not in self.listed:
-            raise damaged(f"its member {name[:40]!r} is missing")
+            raise damaged(f"its member {name[:LETTERS]!r} is missing")
         self._check_digest(name)
         with self._archive.open(self._infos[name]) as file:
             yield file, self._infos[name].file_size  # type: ignore[misc]
@@ -134,9 +134,9 @@ def _checked_infos(archive: zipfile.ZipFile, length: int) -> dict[str, zipfile.Z
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.filename
         if name in infos:
-            raise damaged(f"its member {name[:40]!r} is there twice")
+            raise damaged(f"its member {name[:LETTERS]!r} is there twice")
         if name not in (MANIFEST, TREE) and not _is_array(name):
-            raise damaged(f"it holds {name[:80]!r}, which no model file has")
+            raise damaged(f"it holds {name[:LETTERS]!r}, which no model file has")
         # A member's type stands in the upper half of the attributes; zero is what we write, 8 a plain file.
         if (info.external_attr >> 28) not in (0, 8) or info.flag_bits & 1 or info.is_dir():
             raise damaged(f"its member {name!r} is not a plain file")

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.archive import TREE, Reader, damaged
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
@@ -106,7 +106,7 @@ class Decoder:
             raise damaged("its tree holds something of no known kind")
         ((kind, content),) = tree.items()
         if kind not in _KINDS:
-            raise damaged(f"its tree holds something of the unknown kind {kind[:40]!r}")
+            raise damaged(f"its tree holds something of the unknown kind {kind[:LETTERS]!r}")
         return _KINDS[kind](self, content)
 
     def _read_float(self, content: str) -> float:
@@ -254,7 +254,7 @@ def _build(cls: type, state: dict[str, Any]) -> Any:
 def _attribute(cls: type, name: str) -> str:
     """An attribute that a state may set: no methods, nothing that Python itself looks at."""
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise damaged(f"a {cls.__name__} in it has an attribute {name[:40]!r}")
+        raise damaged(f"a {cls.__name__} in it has an attribute {name[:LETTERS]!r}")
     if callable(getattr(cls, name, None)) or isinstance(getattr(cls, name, None), property):
         raise damaged(f"a {cls.__name__} in it replaces {name!r}")
     return name
@@ -290,7 +290,7 @@ def _frozen(array: NDArray) -> NDArray:
 
 def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind:
-        raise damaged(f"its tree holds {str(value)[:40]!r} where it should hold {kind.__name__}")
+        raise damaged(f"its tree holds {str(value)[:LETTERS]!r} where it should hold {kind.__name__}")
     return value
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.registry import ONLY, name_of
 
@@ -45,7 +45,9 @@ class Encoder:
     def value(self, value: Any, where: str) -> Any:
         """The tree of any value; ``where`` is the path to it, for the error."""
         if where.count(".") + where.count("[") > DEPTH:
-            raise EmpiriskError(f"{where[:200]}... holds objects inside objects without end, which no file can hold.")
+            raise EmpiriskError(
+                f"{where[:LETTERS]}... holds objects inside objects without end, which no file can hold."
+            )
         if value is None or type(value) in (bool, int, str):
             return value
         form = _FORMS.get(type(value))

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 import empirisk
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files.steps import STEPS
 
 #: Our records that fitted machines hold, by the name that files use and the module where they live.
@@ -91,8 +91,8 @@ def class_of(name: Any) -> type:
     found = find(wanted) or find(MOVED.get(wanted, wanted.replace("selection.", "evaluation.")))
     if found is None:
         raise EmpiriskError(
-            f"The model file holds an object of kind {wanted[:80]!r}, which this version of Empirisk does not load; "
-            "write the file again with Empirisk's own machines, or update Empirisk."
+            f"The model file holds an object of kind {wanted[:LETTERS]!r}, which this version of Empirisk does not "
+            "load; write the file again with Empirisk's own machines, or update Empirisk."
         )
     return found
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from empirisk import losses, penalties
 from empirisk.dual import feasible
-from empirisk.errors import EmpiriskError, NotSeparable
+from empirisk.errors import EmpiriskError, NotSeparable, listed
 from empirisk.fits.fit import Fit, Run
 from empirisk.problem import Point, Problem
 
@@ -87,7 +87,6 @@ def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> Not
     # Smaller shares are what a solver leaves of zero.
     evidence = np.flatnonzero(np.abs(shares) > 1e-6)
     rows = evidence if problem.rows is None else problem.rows[evidence]
-    shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
     if problem.intercept:
         which, why, remedy = "hyperplane", "the convex hulls of the classes meet among", "use a finite C"
     else:
@@ -95,7 +94,7 @@ def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> Not
         remedy = "use fit_intercept=True, which allows other hyperplanes, or a finite C"
     return NotSeparable(
         f"C=inf asks for a hard margin, but no {which} separates the classes: the hinge losses {losses_of_all}, "
-        f"and {why} rows {shown}{'' if problem.intercept else ' times their labels'}; {remedy}.",
+        f"and {why} rows {listed(rows)}{'' if problem.intercept else ' times their labels'}; {remedy}.",
         rows,
     )
 

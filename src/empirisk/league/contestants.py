@@ -151,6 +151,7 @@ def _needs_network(size: Size) -> str:
 
 def _networks(size: Size) -> list[Any]:
     """Networks that stop where the held-out loss does; on large tables one of them."""
+    # A tenth dropped and a tenth held out are usual; five epochs without gain are seldom followed by one.
     usual = {"dropout": 0.1, "validation": 0.1, "patience": 5, "random_state": size.seed}
     return [er.Network(widths, **usual) for widths in ([128, 64], [32])[: 1 if size.large else 2]]
 
@@ -191,12 +192,14 @@ def _usual(size: Size) -> dict[str, Any]:
 
 def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     """Rounds are counted where rows are few: early stopping would take a tenth of them away."""
+    # Half of the usual rate with half of the leaves, on parts of rows and columns, where noise is strong; the usual
+    # one; more rounds the slower the rate. Each was the best of some table by folds of its training rows.
     shy = {"learning_rate": 0.05, "max_leaves": 15, "subsample": 0.8, "max_features": 0.5, **_usual(size)}
     full = {"learning_rate": 0.1, "max_leaves": 31, **_usual(size)}
     early = {"early_stopping": True, "patience": 20}
     if size.classes > MOST_CLASSES:  # every round grows a tree for each class
         return [full | early | {"n_estimators": 60, "max_leaves": 15}]
-    if size.rows * max(size.classes, 1) > 300_000:
+    if size.rows * max(size.classes, 1) > 300_000:  # a setting takes minutes, so that there is time for one
         return [full | early | {"n_estimators": 200}]
     if size.large or size.classes > SOME_CLASSES:
         return [full | early | {"n_estimators": 400}, shy | early | {"n_estimators": 800}]
@@ -212,13 +215,14 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
 def _quick_boosting(size: Size) -> dict[str, Any]:
     """Small trees on some of the rows and columns: nearly as good, in a tenth of the time."""
     rounds = int(np.clip(QUICK_TREES // max(size.classes, 1), *QUICK_ROUNDS))
+    # A fast rate needs few rounds; parts of rows and columns cost little accuracy, and save their share of the time.
     some = {"subsample": 0.8, "max_features": 0.2 if size.columns > MANY_COLUMNS else 0.5}
     return {"n_estimators": rounds, "learning_rate": 0.2, "max_leaves": 8, **_usual(size), **some}
 
 
 def _trees(size: Size) -> int:
     """Trees of a forest: as many as are worth their time and, for numbers, with a leaf for each row, their room."""
-    most = 200_000 if size.classes else 5_000
+    most = 200_000 if size.classes else 5_000  # rows times classes that 300 trees grow on in some seconds
     return 300 if size.rows * max(size.classes, 1) <= most and not size.sparse else 100
 
 
@@ -238,6 +242,7 @@ def _too_many_products(size: Size) -> str:
 
 
 def _too_long(size: Size) -> str:
+    # Twenty million entries: a path of them takes about a minute.
     return "cross-validating its path takes long at this size" if size.rows * size.columns > 2e7 else ""
 
 
@@ -260,12 +265,14 @@ def _everyone(
         # The share of the rows that a tree sees: enough of them for a deep tree.
         return [make("Forest", n_estimators=trees, max_samples=min(1.0, TREE_ROWS / size.rows), **_usual(size))]
 
+    # So few rows in a leaf are noise; the path of pruning decides about the rest.
     prune = {"min_samples_leaf": 5, "ccp_alpha": "cv"}
     return (
         *simple,
         Contestant(
             "neighbours",
             "Nearest neighbours",
+            # From one neighbour to many, in steps of about three, the usual one first.
             lambda s: [make("KNN", k=k) for k in (15, 1, 5, 40) if k == 1 or k < s.rows // 2],
             _few_rows,
         ),
@@ -319,6 +326,7 @@ CLASSIFIERS = _everyone(
         Contestant(
             "svm",
             "Linear support vector machine",
+            # In steps of ten around the C at which rows of variance one begin to be told apart, the usual one first.
             lambda s: [er.SVM(C=C, tol=TOL) for C in (TEXT_C[1] if s.texts else (0.1, 0.001, 0.01, 1.0))],
             _many_classes,
             _approximated,

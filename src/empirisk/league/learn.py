@@ -416,6 +416,7 @@ def _journal(paths: dict[str, Path] | None, found: Plan, *job: Any) -> Journal:
     if paths is None:
         return Journal(None, str)
     mark = fingerprint(found.frame.schema, found.frame.hash_rows(seed=1).to_numpy(), found.y, *job)
+    # Twelve letters tell all runs in a folder apart.
     return Journal(paths["model"].with_suffix(f".{mark[:12]}.journal"), lambda: mark)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from empirisk import tables
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
 from empirisk.tables import datasets
@@ -185,8 +185,7 @@ def _target(data: Any, target: str | None, table: pl.DataFrame, types: dict[str,
     """The column to predict, and the task where the user says what the column holds."""
     if target is None:
         if not (isinstance(data, str) and data in datasets.NAMES):
-            listed = ", ".join(table.columns[:12])
-            raise EmpiriskError(f"target is missing; name the column to predict, one of {listed}.")
+            raise EmpiriskError(f"target is missing; name the column to predict, one of {listed(table.columns)}.")
         target = datasets.about(data).target
     target = find_column(target, table.columns)
     if target not in types:
@@ -240,7 +239,7 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, wa
     rare = labels[counts < LEAST_OF_CLASS]
     if len(rare) == 0:
         return table, target, numbers
-    shown = _listed([str(label) for label in rare])
+    shown = listed([str(label) for label in rare])
     warnings.append(
         f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {shown} ({len(rare)} in all)."
     )
@@ -338,7 +337,7 @@ def _look_twice(found: Plan) -> None:
         found.warnings.append(f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so.")
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
-        shown = _listed([str(column) for column in unused])
+        shown = listed([str(column) for column in unused])
         found.warnings.append(f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({shown}).")
     if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
         found.warnings.append(
@@ -354,7 +353,7 @@ def _look_twice(found: Plan) -> None:
     perhaps = _perhaps_codes(found)
     if perhaps:
         found.warnings.append(
-            f"{_listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
+            f"{listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
             f"--types {perhaps[0]}=category."
         )
     rare = rare_class(found.y[found.train]) if found.target.classes else None
@@ -387,11 +386,6 @@ def _perhaps_codes(found: Plan) -> list[str]:
     """Columns of numbers that might be codes: whole, and of few values."""
     few = [column.name for column in found.schema.used if column.kind == "number" and 2 < column.distinct <= FEW_CODES]
     return [name for name in few if bool((found.frame[name] == found.frame[name].round()).all())]
-
-
-def _listed(words: list[str]) -> str:
-    """The first few of some words."""
-    return ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
 
 
 def _rows(count: int, word: str = "row", several: str = "") -> str:

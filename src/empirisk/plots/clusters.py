@@ -121,9 +121,9 @@ def dendrogram(
         p=leaves,
         truncate_mode="lastp" if len(merges) + 1 > leaves else None,
         no_plot=True,
-        labels=None if names is None else [style.plain(name, 16) for name in names],
+        labels=None if names is None else [style.plain(name, style.BELOW) for name in names],
     )
-    axes = style.canvas(axes, (7.4, 4.4))
+    axes = style.canvas(axes, (7.4, 4.4))  # inches: as wide as a page lets leaves stand apart
     _branches(axes, shown, height)
     if count > 1:
         axes.axhline(height, color=style.INK, linestyle="--", linewidth=1.0, label=f"cut into {count} clusters")

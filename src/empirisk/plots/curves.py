@@ -139,7 +139,7 @@ def validation_curve(
     title = f"Validation curve\n{style.sentence(diagnosis)}" if diagnosis else "Validation curve"
     names_of_sides = 20.0  # the room that they need, in points
     _name_sides(axes, places, top, learned, judged)
-    return style.finished(axes, title, style.plain(parameter, 40), style.plain(metric), room=names_of_sides)
+    return style.finished(axes, title, style.plain(parameter, style.ACROSS), style.plain(metric), room=names_of_sides)
 
 
 def _places(axes: Axes, tried: list[Any]) -> Array:
@@ -148,7 +148,7 @@ def _places(axes: Axes, tried: list[Any]) -> Array:
     numeric = numeric and bool(np.isfinite(np.asarray(tried, dtype=np.float64)).all())
     if not numeric:
         places = np.arange(len(tried), dtype=np.float64)
-        axes.set_xticks(places, [style.plain(value, 14) for value in tried])
+        axes.set_xticks(places, [style.plain(value, style.BELOW) for value in tried])
         if sum(min(len(str(value)), 14) for value in tried) > 50:  # letters that fit below the axes
             axes.tick_params(axis="x", rotation=45)
         return places
@@ -159,7 +159,7 @@ def _places(axes: Axes, tried: list[Any]) -> Array:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else style.plain(value, 18)
+    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else style.plain(value, style.BESIDE)
 
 
 def _name_sides(axes: Axes, places: Array, top: int, learned: Array, judged: Array) -> None:

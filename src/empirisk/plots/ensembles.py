@@ -26,6 +26,7 @@ from empirisk.trees.text import Labels
 ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
 FONT = 9  # points, the smallest that is read with ease
 MOST = 500  # leaves in one figure
+BOX = 48  # letters of a condition in the box of a node: a column, a sign and a number
 
 
 @dataclass
@@ -102,7 +103,7 @@ def _arranged(labels: Labels, max_depth: int | None) -> tuple[list[_Box], int]:
         ends = leaf or depth == max_depth
         said = labels.prediction(node) if ends else labels.condition(node)
         below = f", {_leaves_below(labels, node)} leaves below" if ends and not leaf else ""
-        box = _Box(node, depth, rows, f"{plain(said, 48)}\nweight {labels.nodes.weight[node]:.6g}{below}")
+        box = _Box(node, depth, rows, f"{plain(said, BOX)}\nweight {labels.nodes.weight[node]:.6g}{below}")
         boxes.append(box)
         rows += int(ends)
         if not ends:

@@ -58,7 +58,8 @@ def history(
     places = _places(kept, against, problems)
     gaps = _gaps(fit, kept, curves, problems)
     single = isinstance(axes, Axes) or (axes is None and gaps is None)
-    drawn = style.panels(axes, 1 if single else 2, (6.4, 3.6 if single else 5.2), rows=True)
+    height = 3.6 if single else 5.2  # inches: a little less than two pictures where there are two
+    drawn = style.panels(axes, 1 if single else 2, (style.SIZE[0], height), rows=True)
 
     def draw(axes: Axes, values: Array, number: int = 0, name: str | None = None) -> None:
         for problem in np.unique(problems):

@@ -170,7 +170,7 @@ def training(machine: Any, *, axes: Sequence[Axes] | None = None) -> Figure:
     if not hasattr(network, "history_"):
         raise EmpiriskError("The network has not been trained; fit a machine with it in its slot features.")
     history, names = network.history_, network.history_names_
-    drawn = style.panels(axes, 3, (7.0, 7.5), rows=True)
+    drawn = style.panels(axes, 3, (7.0, 7.5), rows=True)  # inches: three low pictures, one above the other
     steps = history["step"]
     _line(drawn[0], steps, history["objective"], 0, "training")
     if "validation_objective" in history:
@@ -215,7 +215,7 @@ def tangent(kernel: Tangent, X: ArrayLike, *, axes: Sequence[Axes] | None = None
                     for place, value in np.ndenumerate(part)), reverse=True)[:TOP]  # fmt: skip
     values = np.linalg.eigvalsh(kernel.block(X))[::-1]
     seen = rows - kernel.blind_spots(X).shape[1]
-    above, below = style.panels(axes, 2, (6.4, 7.2), rows=True)
+    above, below = style.panels(axes, 2, (6.4, 7.2), rows=True)  # inches: two pictures, one above the other
     above.barh([name for _, name in sizes][::-1], [value for value, _ in sizes][::-1], color=style.colour(0))
     style.dress(above, "The weights that matter most", "mean squared derivative", "")
     least = values[0] * LEAST_SHARE  # what is zero has no logarithm
@@ -300,6 +300,7 @@ def _pictures(
     pictures = pictures[:MOST]
     count = len(pictures)
     new = axes is None
+    # Tiles of an inch and a half: the pixels of a small picture are seen, and a page holds sixteen.
     drawn = style.tiles(count, int(np.ceil(np.sqrt(count))), 1.5, 1.5) if new else style.panels(axes, count, style.SIZE)
     high = float(np.abs(pictures).max()) or 1.0
     low = -high if around_zero or pictures.min() < 0 else 0.0
@@ -308,5 +309,5 @@ def _pictures(
         one.set(xticks=[], yticks=[])
     figure = style.root(drawn[0])
     if new:
-        figure.suptitle(style.wrapped(title, 40), fontsize=style.TITLE, x=0.02, ha="left")
+        figure.suptitle(style.wrapped(title, style.ACROSS), fontsize=style.TITLE, x=0.02, ha="left")
     return figure

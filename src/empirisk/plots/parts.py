@@ -64,7 +64,7 @@ def losses(
     for number, (name, loss) in enumerate(found):
         values = loss.value(np.full_like(z, against == "margin"), z)
         highest = max(highest, float(values[np.isfinite(values)].max()))
-        label = name if isinstance(name, str) else style.plain(repr(name), 40)
+        label = name if isinstance(name, str) else style.plain(repr(name), style.ACROSS)
         axes.plot(z, _broken(values), label=label, **style.look(number))
     top = min(highest, reach + 1.0)  # one steep loss does not flatten the others
     axes.set(xlim=(-reach, reach), ylim=(-0.03 * top, 1.05 * top))
@@ -202,7 +202,7 @@ def gram(kernel: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axes |
     ['high', 'low']
     """
     K = _matrix(kernel, X)
-    axes = style.canvas(axes, (5.6, 4.6))
+    axes = style.canvas(axes, (5.6, 4.6))  # inches: nearly square, with room for the scale
     if y is not None:
         labels = np.asarray(y)
         if labels.shape != (len(K),):
@@ -243,7 +243,7 @@ def _blocks(axes: Axes, labels: NDArray) -> None:
         axes.axhline(start - 0.5, color="white", lw=1.2)
         axes.axvline(start - 0.5, color="white", lw=1.2)
     large = counts >= LEAST * len(labels)
-    axes.set_yticks((starts + (counts - 1) / 2)[large], [style.plain(name, 18) for name in names[large]])
+    axes.set_yticks((starts + (counts - 1) / 2)[large], [style.plain(name, style.BESIDE) for name in names[large]])
     axes.set_xticks([])
     axes.set_xlabel("rows in the same order", fontsize=style.LABEL)
     axes.set_ylabel("class", fontsize=style.LABEL)
@@ -286,7 +286,7 @@ def importance(
     means, spread, named = _importances_of(values, deviations, names)
     check_count("most", most)
     order = np.argsort(-means, kind="stable")[:most]
-    axes = style.canvas(axes, (6.4, 1.3 + 0.27 * len(order)))
+    axes = style.canvas(axes, (style.SIZE[0], 1.3 + 0.27 * len(order)))  # inches: title and axis, and a line for each
     axes.barh(
         np.arange(len(order)),
         means[order],
@@ -296,7 +296,7 @@ def importance(
         error_kw={"ecolor": style.INK, "elinewidth": 1.0, "capsize": 2.5},
     )
     axes.axvline(0, color=style.SOFT, lw=0.8)
-    axes.set_yticks(np.arange(len(order)), [style.plain(named[k], 32) for k in order])
+    axes.set_yticks(np.arange(len(order)), [style.plain(named[k], style.UP) for k in order])
     axes.set_ylim(len(order) - 0.4, -0.6)
     left_out = f", {len(order)} of {len(means)} columns" if len(order) < len(means) else ""
     shuffled = hasattr(values, "importances_mean") or hasattr(values, "columns")

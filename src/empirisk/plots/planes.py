@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _is_fitted
 
 from empirisk import losses
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.plots import style
 from empirisk.plots.style import INK, colour, marker, pale, plain
 
@@ -93,8 +93,9 @@ def _place(column: Any, names: Sequence[str], argument: str) -> int:
         return list(names).index(column)
     if isinstance(column, (int, np.integer)) and -len(names) <= column < len(names):
         return int(column) % len(names)
-    shown = ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")
-    raise EmpiriskError(f"{argument} names the column {column!r}, which X has not; its {len(names)} are {shown}.")
+    raise EmpiriskError(
+        f"{argument} names the column {column!r}, which X has not; its {len(names)} are {listed(names)}."
+    )
 
 
 class _Matrix:
@@ -209,7 +210,7 @@ def numbered(labels: Any, classes: NDArray) -> NDArray[np.intp]:
     known = np.asarray(labels).ravel().tolist()
     strange = [label for label in known if label not in places]
     if strange:
-        raise EmpiriskError(f"y holds {strange[0]!r}, which is not a class of the machine: {classes.tolist()[:10]}.")
+        raise EmpiriskError(f"y holds {strange[0]!r}, which is not a class of the machine: {listed(classes.tolist())}.")
     return np.array([places[label] for label in known], dtype=np.intp)
 
 
@@ -302,7 +303,7 @@ def finished(axes: Axes, plane: Plane, title: str, held: Mapping[Any, Any] | Non
     """The whole figure: the plane and nothing else, the names of its columns, and what is said of the others."""
     axes.set(xlim=plane.extent[:2], ylim=plane.extent[2:])
     title = f"{title}\nother columns held at their medians" if plane.held and not held else title
-    return style.finished(axes, title, *(plain(name, 40) for name in plane.names), grid=False)
+    return style.finished(axes, title, *(plain(name, style.ACROSS) for name in plane.names), grid=False)
 
 
 #: scikit-learn's support vectors lie on the margin to about this much.

@@ -66,7 +66,7 @@ def images(
     shown = rows[: check_count("most", most)]
     if names is not None and len(names) < len(shown):
         raise EmpiriskError(f"names holds {len(names)} names for {len(shown)} images; give one for each.")
-    titles = [str(k) if names is None else style.plain(names[k], 14) for k in range(len(shown))]
+    titles = [str(k) if names is None else style.plain(names[k], style.BELOW) for k in range(len(shown))]
     sizes = np.abs(shown).max(axis=1)
     sizes = np.full(len(shown), sizes.max()) if common else sizes
     pictures = []

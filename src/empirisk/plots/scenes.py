@@ -323,4 +323,4 @@ def _names(count: int) -> NDArray:
 
 
 def _title(axes: Any, flat: planes.Plane, title: str) -> None:
-    style.dress(axes, title, *(style.plain(name, 30) for name in flat.names), grid=False)
+    style.dress(axes, title, *(style.plain(name, style.UP) for name in flat.names), grid=False)

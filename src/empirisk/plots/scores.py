@@ -13,7 +13,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import check_weights
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
 
@@ -110,7 +110,7 @@ def scored(
     if not np.isfinite(given).all():
         raise EmpiriskError("scores holds values that are not finite; leave out those rows.")
     if positive is not None and positive not in names.tolist():
-        raise EmpiriskError(f"positive={positive!r} is not among the classes {names.tolist()[:10]}.")
+        raise EmpiriskError(f"positive={positive!r} is not among the classes {listed(names.tolist())}.")
     if given.ndim == 1:
         if len(names) != 2:
             raise EmpiriskError(f"truth holds {len(names)} classes; one score per row needs two of them.")
@@ -176,7 +176,7 @@ def roc(
 
 def _rates(axes: Axes | None, curves: list[Scored]) -> Axes:
     """Axes for two rates, with room for the names of the curves; those along the sides are not cut in half."""
-    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))
+    axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))  # inches: a long legend stands beside
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return axes
 
@@ -304,7 +304,7 @@ def confusion(
     title = f"Accuracy {right / total:.1%}\n{right:.6g} of {total:.6g} right"
     style.dress(axes, title, "predicted class", "true class", grid=False)
     if len(names) <= MOST:
-        _label(axes, counts, shares, [style.plain(name, 18) for name in names])
+        _label(axes, counts, shares, [style.plain(name, style.BESIDE) for name in names])
     return style.root(axes)
 
 
@@ -453,7 +453,7 @@ def residuals(
     """
     known, said, weights = numbers(truth, predictions, sample_weight)
     left = known - said
-    first, second = style.panels(axes, 2, (8.6, 4.0))
+    first, second = style.panels(axes, 2, (8.6, 4.0))  # inches: two nearly square pictures side by side
     shown = style.padded(np.concatenate([known, said]), 0.05)
     some = style.some(len(known))
     look: dict[str, Any] = {"color": style.PALETTE[0], "alpha": 0.65, "linewidths": 0, "zorder": 2}

@@ -50,6 +50,8 @@ SIZE = (6.4, 4.4)  # inches: two stand side by side on a page
 WIDE = (6.8, 4.6)  # inches, for views whose legends are long
 TITLE, LABEL, SMALL = 11, 10, 8.5  # points: all are read in print, and titles stand out
 WIDTH = 1.7  # points, of a curve: seen from afar, and curves that cross stay apart
+#: Letters of a name that is shortened: below a mark on an axis, beside one, in a legend, along an axis up and across.
+BELOW, BESIDE, KEY, UP, ACROSS = 14, 18, 24, 30, 40
 FEW = 40  # points of a curve that has a dot at each
 #: Points of a cloud: more of them only hide each other.
 MOST_POINTS = 3000
@@ -88,7 +90,7 @@ def readable_on(shade: Any) -> str:
     return "black" if brightness > 0.55 else "white"  # the eye needs a little more than half for black
 
 
-def plain(name: Any, most: int = 24) -> str:
+def plain(name: Any, most: int = KEY) -> str:
     """A name as text to draw: not too long, on one line, and never read as a formula or as a hidden label."""
     text = " ".join(str(name).split()) or "(empty)"
     if len(text) > most:
@@ -276,5 +278,5 @@ def to_svg(figure: Figure) -> str:
     text = page.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    mark = "s" + sha256(text.encode()).hexdigest()[:10]
+    mark = "s" + sha256(text.encode()).hexdigest()[:10]  # enough to tell the pictures of a page apart
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", text)

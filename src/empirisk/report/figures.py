@@ -136,10 +136,10 @@ def effect(axes: Axes, found: Any, what: str, limits: tuple[float, float]) -> No
         names = [("no", "yes")[int(value)] for value in found.values] if found.kind == "boolean" else found.values
         name_levels(axes, names)
         axes.set_xlim(limits)
-        style.dress(axes, "", style.plain(what, 40), "")
+        style.dress(axes, "", style.plain(what, style.ACROSS), "")
     else:
         axes.set_ylim(limits)
-        style.dress(axes, "", style.plain(found.column, 40), style.plain(what, 30))
+        style.dress(axes, "", style.plain(found.column, style.ACROSS), style.plain(what, style.UP))
         if found.kind == "date":
             dated(axes)
         elif max(places) - min(places) <= FEW and all(value == round(value) for value in places):
@@ -164,7 +164,7 @@ def dated(axes: Axes) -> None:
 def histogram(axes: Axes, values: NDArray, name: str) -> None:
     """How often numbers occur."""
     axes.hist(values, bins=bins(values), color=style.PALETTE[4], edgecolor="white", linewidth=0.5)
-    style.dress(axes, "", style.plain(name, 40), "rows")
+    style.dress(axes, "", style.plain(name, style.ACROSS), "rows")
 
 
 def bins(values: NDArray) -> list[float]:
@@ -201,7 +201,7 @@ def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequen
             axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **look)
             if len(edges) <= FEW + 1 and kind != "date":
                 style.whole_numbers(axes)
-        style.dress(axes, "", style.plain(name, 40), "share of the class")
+        style.dress(axes, "", style.plain(name, style.ACROSS), "share of the class")
     style.legend(axes)
 
 
@@ -214,11 +214,11 @@ def by_number(axes: Axes, values: NDArray, kind: str, y: NDArray, name: str, tar
         axes.barh(places, high - low, left=low, height=0.6, color=style.PALETTE[4])
         axes.plot(middle, places, "|", color=style.INK, ms=14, mew=1.6)
         name_levels(axes, levels)
-        style.dress(axes, "", style.plain(target, 40), "")
+        style.dress(axes, "", style.plain(target, style.ACROSS), "")
         return
     some = style.some(len(y))
     axes.scatter(values[some], y[some], s=9, color=style.PALETTE[0], alpha=0.5, linewidths=0)
-    style.dress(axes, "", style.plain(name, 40), style.plain(target, 30))
+    style.dress(axes, "", style.plain(name, style.ACROSS), style.plain(target, style.UP))
     if kind == "date":
         dated(axes)
 
@@ -243,13 +243,13 @@ def together(axes: Axes, across: NDArray, up: NDArray, y: NDArray, classes: Sequ
         shades = ListedColormap(colormaps["viridis"](np.linspace(0.3, 0.95, SHADES)))
         drawn = axes.scatter(across, up, s=9, c=y, cmap=shades, vmin=low, vmax=high, linewidths=0)
         bar = axes.figure.colorbar(drawn, ax=axes)
-        bar.set_label(style.plain(names[2], 30), fontsize=style.LABEL)
+        bar.set_label(style.plain(names[2], style.UP), fontsize=style.LABEL)
         bar.ax.tick_params(labelsize=style.SMALL)
         if bar.solids is not None:
             bar.solids.set_edgecolor("face")  # no seams between its shades
     for set_limits, values in ((axes.set_xlim, across), (axes.set_ylim, up)):
         set_limits(style.padded(np.quantile(values, [0.005, 0.995])))
-    style.dress(axes, "", style.plain(names[0], 40), style.plain(names[1], 30))
+    style.dress(axes, "", style.plain(names[0], style.ACROSS), style.plain(names[1], style.UP))
 
 
 def frequent(values: NDArray, most: int = 8) -> list[Any]:

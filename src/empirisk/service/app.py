@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.service import pages
 from empirisk.service.batching import Batcher
 from empirisk.service.fields import Fields
@@ -90,7 +90,7 @@ def parse(body: bytes) -> Any:
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:LETTERS]
         raise EmpiriskError(f"The body is not JSON: {reason}.") from error
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.tables.columns import CANONICAL, FALSE, LASTING, MARKERS, SOFT_MARKERS, TRUE, Column
 from empirisk.tables.schema import Schema
 
@@ -60,7 +60,7 @@ class Fields:
 
     def _hint(self, name: str, row: dict[str, Any]) -> str:
         """Fields beyond those of the model are not used, but one of them may be misspelt."""
-        others = [other[:80] for other in row if other not in self._kinds]
+        others = [other[:LETTERS] for other in row if other not in self._kinds]
         close = get_close_matches(name, others, n=1)
         return f", or rename {close[0]!r} if it is that" if close else ""
 
@@ -137,7 +137,7 @@ def _by_column(value: str | float, column: Column) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return repr(value)[:60]
+    return repr(value)[:LETTERS]
 
 
 _READERS: dict[str, Callable[[Any, Column], Any]] = {

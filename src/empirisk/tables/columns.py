@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 
 #: Text that stands for "missing" wherever it is met.
 MARKERS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "Null", "?", "#N/A")
@@ -120,7 +120,7 @@ class Column:
     def written(self, value: float) -> str:
         """A number of the column as people write it; a moment as its day, a time as hours and minutes."""
         if self.kind == "date":
-            return str(datetime(1970, 1, 1) + timedelta(microseconds=value))[:10]
+            return str(datetime(1970, 1, 1) + timedelta(microseconds=value))[:10]  # the day
         if self.form in LASTING:
             minutes, seconds = divmod(round(value), 60)
             return f"{minutes // 60}:{minutes % 60:02d}" + (f":{seconds:02d}" if seconds else "")
@@ -198,8 +198,8 @@ class Column:
         if lost.any():
             row = int(lost.arg_max() or 0)
             raise EmpiriskError(
-                f"Column {self.name!r} holds {str(text[row])[:60]!r} in row {row + 1}, which is not {what} as in the "
-                "table that was learned from; correct the value or leave it empty."
+                f"Column {self.name!r} holds {str(text[row])[:LETTERS]!r} in row {row + 1}, which is not {what} as in "
+                "the table that was learned from; correct the value or leave it empty."
             )
         return found
 

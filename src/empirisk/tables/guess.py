@@ -209,5 +209,6 @@ def _names_rows(series: pl.Series) -> bool:
 def _examples(series: pl.Series, present: pl.Series) -> tuple[str, ...]:
     if len(present) == 0:
         return ()
+    # Enough values to show a few different ones, and enough letters to know them by.
     shown = dict.fromkeys(str(value)[:40] for value in series.drop_nulls().head(200).to_list())
     return tuple(value for value in shown if value.strip())[:3]

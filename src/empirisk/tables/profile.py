@@ -133,6 +133,7 @@ def _most_moved(name: str, kept: Mapping[str, Any], before: NDArray, now: NDArra
     part = int(np.abs(before - now).argmax())
     if "cuts" in kept:
         cuts = kept["cuts"]
+        # The first ten letters of a time are its day.
         shown = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else written(cut) for cut in cuts]
         low = shown[part - 1] if 0 < part <= len(cuts) else ""
         high = shown[part] if part < len(cuts) else ""

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.tables import datasets
 from empirisk.tables.columns import MARKERS
 from empirisk.tables.frames import as_frame
@@ -179,7 +179,7 @@ def _guarded(name: str, work: Callable[[], pl.DataFrame]) -> pl.DataFrame:
     try:
         return work()
     except (pl.exceptions.PolarsError, OSError) as error:
-        reason = (str(error).strip().splitlines() or ["unknown"])[0][:160]
+        reason = (str(error).strip().splitlines() or ["unknown"])[0][:LETTERS]
         raise EmpiriskError(f"The table {name!r} cannot be read: {reason}.") from error
 
 

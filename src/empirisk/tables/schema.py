@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.lazy import lazy
 from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
@@ -125,10 +125,9 @@ def find_column(name: str, names: list[str], argument: str = "target") -> str:
     if len(alike) == 1:
         return alike[0]
     hint = _suggest(name, names)
-    listed = ", ".join(repr(known) for known in names[:12]) + (", ..." if len(names) > 12 else "")
     raise EmpiriskError(
         f"{argument}={name!r} is not a column of the table; "
-        + (f"did you mean {hint!r}?" if hint else f"the table has {listed}.")
+        + (f"did you mean {hint!r}?" if hint else f"the table has {listed(list(map(repr, names)))}.")
     )
 
 
@@ -146,9 +145,7 @@ def _suggest(name: Any, names: list[str]) -> str | None:
 
 
 def _lacks(lacking: list[str], others: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in lacking[:5]) + (
-        f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
-    )
+    shown = listed(list(map(repr, lacking)))
     close = _suggest(lacking[0], others)
     hint = f"rename {close!r} if it is that" if close else "add it, with empty values where it is not known"
     return f"The table lacks the column{'s' if len(lacking) > 1 else ''} {shown}; {hint}."
