@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.contract.inputs import class_codes, class_weights, sorted_classes
+from empirisk.contract.inputs import Array, class_codes, class_weights, sorted_classes
 from empirisk.errors import EmpiriskError
-
-Array = NDArray[np.float64]
 
 
 def check_number(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:

@@ -21,9 +21,8 @@ from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
 #: Scikit-learn checks the form; whether numbers are finite is found out with their size, in one pass and in threads.

@@ -6,20 +6,18 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.data import read_data
+from empirisk.evaluation.data import Array, read_data
 from empirisk.evaluation.evaluate import evaluate
 from empirisk.evaluation.intervals import corrected_t
 from empirisk.evaluation.metrics import find_metrics
 from empirisk.evaluation.results import EvaluationResult
 from empirisk.notebook import html
 from empirisk.theory.bound import check_open
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

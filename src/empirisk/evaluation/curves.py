@@ -10,12 +10,10 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
+from empirisk.evaluation.data import Array, Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Rows
 from empirisk.runs.parallel import spread
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,9 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length, 
 from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_parameter
 
 from empirisk.contract import members
-from empirisk.contract.inputs import check_weights, sorted_classes
+from empirisk.contract.inputs import Array, check_weights, sorted_classes
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.splits import Split, make_splits
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

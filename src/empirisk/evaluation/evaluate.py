@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from empirisk import losses, penalties
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers, answers_of, check_answers
+from empirisk.evaluation.answers import Answers, Array, answers_of, check_answers
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.intervals import Part, Trial, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
@@ -27,7 +27,6 @@ from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpa
 from empirisk.runs.parallel import spread
 from empirisk.theory.bound import check_open
 
-Array = NDArray[np.float64]
 #: What fitted kernels keep that no value k(x, z) depends on: where columns stand, sizes, and a centre against rounding.
 HARMLESS = {"centre_", "columns_", "n_features_in_", "size_", "diagonal_"}
 

@@ -23,11 +23,10 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers
+from empirisk.evaluation.answers import Answers, Array
 from empirisk.evaluation.metrics import Metric
 from empirisk.theory.luck import clopper_pearson, wilson
 
-Array = NDArray[np.float64]
 #: Blocks of rows for the jackknife: thirty give a stable variance, fewer than five none.
 BLOCKS, FEWEST = 30, 5
 SMALL = 1.1  # the square of Student's quantile with so many blocks over that of the normal one, roughly

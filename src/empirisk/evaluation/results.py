@@ -10,10 +10,8 @@ from sklearn.metrics import confusion_matrix
 
 from empirisk.certificate import Certificate
 from empirisk.errors import WORDS, EmpiriskError
-from empirisk.evaluation.intervals import Score
+from empirisk.evaluation.intervals import Array, Score
 from empirisk.notebook import html
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,8 @@ from empirisk.fits.fit import Fit, Run, interruptible
 from empirisk.fits.leave_one_out import decompose
 from empirisk.linalg.design import design_of
 from empirisk.linalg.threads import Stopped, stopping
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 #: Of each value in turn: the fits of the problems, and the sum of the losses of the held-out rows.
 Judged = Iterator[tuple[list[Fit], float]]
 WAYS = ("loo", "cv")

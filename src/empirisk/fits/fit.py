@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import Certificate, Status, combine
@@ -24,13 +23,12 @@ from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
 from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.settings import holding
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
 
-Array = NDArray[np.float64]
 Progress = Callable[[int, Point], bool]
 #: Numbers in a problem on which the last digits cost nothing; the tolerance from which they are wanted; and their gap.
 SMALL, FINE, ROUNDING = 10_000, 1e-6, 1e-13

@@ -8,16 +8,14 @@ X X' or, through X'X, of the smaller of the two.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from empirisk.linalg import blocks
 from empirisk.linalg.design import DenseDesign
 from empirisk.linalg.threads import patiently
-from empirisk.problem import Problem
+from empirisk.problem import Array, Problem
 from empirisk.settings import require
 
-Array = NDArray[np.float64]
 #: Up to here the n x n form is taken even for tall data: it does not cancel where the fit interpolates.
 ROWS = 1000
 #: Up to this share of the rows, a factor of a Gram matrix is decomposed faster than the matrix.

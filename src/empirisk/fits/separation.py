@@ -1,12 +1,10 @@
 """Whether some direction lets losses fall for ever, so that without a penalty no point attains the infimum."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 #: Entries of the programme's matrix up to which it is solved in a moment.
 SMALL = 200_000
 SECONDS = 0.5  # a question that only words a warning may cost no more

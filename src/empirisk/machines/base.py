@@ -21,9 +21,7 @@ from empirisk.fits.passes import hard_margins, merged
 from empirisk.linalg.design import Design
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
-from empirisk.problem import Point, Problem
-
-Array = NDArray[np.float64]
+from empirisk.problem import Array, Point, Problem
 
 
 class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):

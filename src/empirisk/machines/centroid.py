@@ -12,10 +12,9 @@ from empirisk.certificate import Certificate, Status
 from empirisk.contract.features import MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.machines.multiclass import winners
 
-Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-13  # differences of means below this share of the largest mean are rounding
 #: A sum of squared distances below this share of the squared lengths is measured by those.
 FLOOR = 1e-6

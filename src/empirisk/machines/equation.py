@@ -21,9 +21,7 @@ from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
 from empirisk.machines.multiclass import LABELS, SCHEMES, read, scheme_for, winners
 from empirisk.penalties.base import Penalty
-from empirisk.problem import Point, Problem
-
-Array = NDArray[np.float64]
+from empirisk.problem import Array, Point, Problem
 
 
 def _has_probabilities(machine: "Classifier") -> bool:

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.losses.base import Loss
+from empirisk.losses.base import Array, Loss
 
-Array = NDArray[np.float64]
 #: The scheme of a classifier whose rows have any number of several labels, each learned by itself.
 LABELS = "labels"
 

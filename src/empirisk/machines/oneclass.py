@@ -18,9 +18,8 @@ from empirisk.lazy import lazy
 from empirisk.linalg.design import Design
 from empirisk.machines.base import Machine
 from empirisk.maps.implicit import GramDesign, in_double
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-9  # of the scores: what sums over thousands of support vectors lose
 
 

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.penalties.base import Penalty
+from empirisk.penalties.base import Array, Penalty
 
-Array = NDArray[np.float64]
 #: Just inside of a boundary: the norm of a product with it must not round to the outside.
 INSIDE = 1 - 1e-14
 

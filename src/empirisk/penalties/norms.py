@@ -3,13 +3,11 @@
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.penalties.base import Penalty
 
-Array = NDArray[np.float64]
 #: Just inside of a boundary: a product with it must not round to the outside.
 INSIDE = 1 - 1e-15
 

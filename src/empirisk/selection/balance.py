@@ -13,14 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.contract.inputs import generator
+from empirisk.contract.inputs import Array, generator
 from empirisk.contract.meta import Around, Whole, inner_has
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import Data, fit, read_data, seeded
 from empirisk.trees.resample import Groups
 
-Array = NDArray[np.float64]
 WAYS = ("weights", "subsample", "upsample")
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.contract.arguments import check_count
-from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.inputs import Array, check_weights, generator
 from empirisk.contract.members import check_table
 from empirisk.contract.meta import Delegating
 from empirisk.contract.transaction import all_or_nothing
@@ -29,7 +29,6 @@ from empirisk.machines.regressors import Lasso
 from empirisk.runs.parallel import spread
 from empirisk.trees.resample import Groups
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-12  # of the first error: columns that change less change nothing
 
 

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
-from empirisk.fits.choice import along, grid, natural_range
+from empirisk.fits.choice import Array, along, grid, natural_range
 from empirisk.fits.fit import Run
 from empirisk.machines.base import Problems
 
-Array = NDArray[np.float64]
 REACH = 1e3  # with l1, a thousand times the C at which the first weight wakes up has most of them awake
 
 

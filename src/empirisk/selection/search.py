@@ -5,7 +5,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
@@ -13,7 +13,7 @@ from empirisk import state
 from empirisk.contract.meta import Delegating, Whole
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.evaluation.data import Data, fit, read_data, seeded
+from empirisk.evaluation.data import Array, Data, fit, read_data, seeded
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Split
 from empirisk.notebook import html
@@ -21,7 +21,6 @@ from empirisk.runs.journal import Journal, fingerprint
 from empirisk.runs.parallel import spread
 from empirisk.selection.path import machines_along
 
-Array = NDArray[np.float64]
 SHOWN = 10  # settings in a notebook
 
 

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.inputs import Array, check_weights
 from empirisk.contract.meta import Around, Whole
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
@@ -32,7 +32,6 @@ def held_out(machine: Any, data: Data, splits: list[Split], random_state: Any) -
     return np.concatenate([test for _, test in splits]), Answers.join(parts)
 
 
-Array = NDArray[np.float64]
 WAYS = ("accuracy", "balanced_accuracy", "f1", "cost")
 
 
