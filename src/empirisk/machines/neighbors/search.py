@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import size, take
+from empirisk.kernels.items import size
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import in_threads, look
@@ -308,7 +308,7 @@ class KernelSearch:
         values, places = _lists(rows, count)
         step = max(1, KERNEL_BYTES // (8 * size(self._items)))
         for start in range(0, rows, step):
-            block = self._kernel.between(take(items, slice(start, start + step)), self._items)
+            block = self._kernel.between(items[start : start + step], self._items)
             norms = self._norms.astype(block.dtype)
             here, there = values[start : start + step], places[start : start + step]
             found = np.full(here.shape, np.inf, block.dtype)
