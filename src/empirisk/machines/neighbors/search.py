@@ -82,46 +82,6 @@ def search(start, stop, queries, known, norms, memory, values, places):
 
 
 @plain_loop
-def centred(exact, centre, start, stop, out, norms):
-    """Rows around a centre in the precision of ``out``, and their squared norms."""
-    for i in range(start, stop):
-        total = norms.dtype.type(0)
-        for k in range(exact.shape[1]):
-            value = out.dtype.type(exact[i, k] - centre[k])
-            out[i, k] = value
-            total += value * value
-        norms[i] = total
-
-
-@plain_loop
-def shares(places, distances, weights, own, k, by_distance, out):
-    """What each listed neighbour counts: weight until k is reached, over the distance (to the nearest) if asked for.
-
-    ``own`` is the number of a row among the neighbours, which is then left out once; -1 for a new row.
-    Neighbours at distance zero, if there are any, count alone where weights go by distance.
-    """
-    for i in range(places.shape[0]):
-        left = k
-        nearest = 0.0
-        exact = False
-        for n in range(places.shape[1]):
-            amount = weights[places[i, n]]
-            if places[i, n] == own[i]:
-                amount = max(amount - 1.0, 0.0)
-            amount = min(amount, left)
-            left -= amount
-            if by_distance and amount > 0:
-                if distances[i, n] == 0:
-                    exact = True
-                elif exact:
-                    amount = 0.0
-                else:
-                    nearest = distances[i, n] if nearest == 0 else nearest
-                    amount *= nearest / distances[i, n]
-            out[i, n] = amount
-
-
-@plain_loop
 def add_votes(places, amounts, codes, votes):
     """Add what neighbours count to the votes of their classes."""
     for i in range(places.shape[0]):
@@ -276,7 +236,7 @@ class EuclideanSearch:
                 look()  # each takes a pass over all rows
                 everything = np.arange(self._count)[None]
                 exact = _squared_differences(X[row : row + 1], known, everything)
-                places[row] = _nearest(exact[0], wanted)
+                places[row] = np.argsort(exact[0], kind="stable")[:wanted]
                 squares[row] = exact[0, places[row]]
 
         in_threads(run, range(0, X.shape[0], step))
@@ -285,46 +245,32 @@ class EuclideanSearch:
         return Found(nearest, numbers, self.unit)
 
 
-class KernelSearch:
-    """The nearest items by |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z).
+def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: int, own: Array | None = None) -> Found:
+    """The nearest known items of each by |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z).
 
     Parameters
     ----------
     kernel : Kernel
         Fitted.
-    items : prepared items
-        Those among which neighbours are found.
-    norms : array
-        Their k(z, z).
+    known, norms : prepared items and array
+        Those among which neighbours are found, and their k(z, z).
+    items, count : prepared items and int
+        Of what neighbours are found, and how many of each.
+    own : array, optional
+        k(x, x) of the items; without it squared distances lack that constant.
     """
+    values, places = _lists(size(items), min(count, size(known)))
+    step = max(1, KERNEL_BYTES // (8 * size(known)))
+    for some in slices(size(items), step):
+        block = kernel.between(items[some], known)
+        levels, found = norms.astype(block.dtype), np.full((len(block), values.shape[1]), np.inf, block.dtype)
 
-    def __init__(self, kernel: Kernel, items: Any, norms: Array):
-        self._kernel, self._items, self._norms = kernel, items, norms
+        def run(part: slice, block=block, levels=levels, found=found, there=places[some]) -> None:
+            select(block[part], levels, 0, found[part], there[part])
 
-    def find(self, items: Any, count: int, own: Array | None = None) -> Found:
-        """The nearest ``count`` items of each; without ``own`` = k(x, x) squared distances lack that constant."""
-        count = min(count, size(self._items))
-        rows = size(items)
-        values, places = _lists(rows, count)
-        step = max(1, KERNEL_BYTES // (8 * size(self._items)))
-        for start in range(0, rows, step):
-            block = self._kernel.between(items[start : start + step], self._items)
-            norms = self._norms.astype(block.dtype)
-            here, there = values[start : start + step], places[start : start + step]
-            found = np.full(here.shape, np.inf, block.dtype)
-
-            def run(first: int, block=block, norms=norms, found=found, there=there) -> None:
-                part = slice(first, first + ROWS)
-                select(block[part], norms, 0, found[part], there[part])
-
-            in_threads(run, range(0, len(block), ROWS))
-            here[...] = found
-        return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
-
-
-def _nearest(squares: Array, count: int) -> NDArray[np.intp]:
-    """The places of the smallest squares; of equal ones those that stand first."""
-    return np.argsort(squares, kind="stable")[:count]
+        in_threads(run, slices(len(block), ROWS))
+        values[some] = found
+    return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
 
 
 def _squared_differences(queries: Any, known: Any, places: NDArray[np.intp]) -> Array:
@@ -343,7 +289,9 @@ def _around(exact: Array, centre: Array, dtype: Any) -> tuple[NDArray, NDArray]:
     out, norms = np.empty(exact.shape, dtype), np.empty(len(exact), dtype)
 
     def run(rows: slice) -> None:
-        centred(exact, centre, rows.start, min(rows.stop, len(exact)), out, norms)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all numbers is not sure
+            part = np.subtract(exact[rows], centre, out=out[rows], casting="same_kind")
+            np.einsum("ij,ij->i", part, part, out=norms[rows])
 
     in_threads(run, slices(len(exact), PART))
     return out, norms
