@@ -216,9 +216,8 @@ class EuclideanSearch:
 
     def _find_sparse(self, X: Any, count: int) -> Found:
         known = sparse.csr_matrix(self.rows)
-        norms = np.asarray(known.multiply(known).sum(axis=1)).ravel()
+        norms, own = (np.asarray(rows.multiply(rows).sum(axis=1)).ravel() for rows in (known, X))
         transposed = known.T.tocsr()
-        own = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         wanted = min(count + EXTRA, self._count)
         values, places = _lists(X.shape[0], wanted)
         squares = np.empty_like(values)
