@@ -19,7 +19,7 @@ from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
 from empirisk.machines.multiclass import elected, untied
-from empirisk.machines.neighbors.search import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows
+from empirisk.machines.neighbors.search import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -106,19 +106,9 @@ class Neighbors(MapsFeatures, BaseEstimator):
         return int(np.searchsorted(np.cumsum(np.sort(self.weights_)), k * (1 - 1e-12))) + 1
 
     def _amounts(self, found: Found, ks: Iterable[float], own: NDArray) -> Iterator[Array]:
-        """For every k, what each listed neighbour counts: weight until k is reached, over the distance if asked for.
-
-        ``own`` is the number of a row among the neighbours, which is then left out once; -1 for a new row.
-        """
-        weights = np.maximum(self.weights_[found.places] - (found.places == own[:, None]), 0.0)
-        before, closeness = np.cumsum(weights, axis=1) - weights, np.ones_like(weights)
-        if self.weights == "distance":
-            distances = np.sqrt(found.squares)
-            nearest = np.where(weights > 0, distances, np.inf).min(axis=1, keepdims=True)
-            # Neighbours at distance zero, if there are any, count alone.
-            np.divide(nearest, distances, out=closeness, where=distances > nearest)
-        for k in ks:
-            yield np.clip(k - before, 0.0, weights) * closeness
+        """For every k, what each listed neighbour counts."""
+        distances = np.sqrt(found.squares) if self.weights == "distance" else None
+        return shares(found.places, self.weights_, own, ks, distances)
 
     def _choose_k(self, rows: Any) -> None:
         """Take k, or choose it by leave-one-out, all values from one list of neighbours."""

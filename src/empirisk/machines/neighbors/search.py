@@ -1,5 +1,6 @@
 """Exact search for nearest neighbours, among vectors and behind kernels, with its loops and the votes."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -270,6 +271,23 @@ def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: i
         in_threads(run, slices(len(block), ROWS))
         values[some] = found
     return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
+
+
+def shares(
+    places: NDArray[np.intp], weights: Array, own: NDArray, ks: Iterable[float], distances: Array | None = None
+) -> Iterator[Array]:
+    """For every k, what each listed neighbour counts: weight until k is reached, over the distance if that is given.
+
+    ``own`` is the number of a row among the neighbours, which is then left out once; -1 for a new row.
+    Neighbours at distance zero, if there are any, count alone where weights go by distance.
+    """
+    weights = np.maximum(weights[places] - (places == own[:, None]), 0.0)
+    before, closeness = np.cumsum(weights, axis=1) - weights, np.ones_like(weights)
+    if distances is not None:
+        nearest = np.where(weights > 0, distances, np.inf).min(axis=1, keepdims=True)
+        np.divide(nearest, distances, out=closeness, where=distances > nearest)
+    for k in ks:
+        yield np.clip(k - before, 0.0, weights) * closeness
 
 
 def _squared_differences(queries: Any, known: Any, places: NDArray[np.intp]) -> Array:
