@@ -27,7 +27,7 @@ from empirisk.kernels import (
     pairwise_sum,
     polynomial,
 )
-from empirisk.kernels.base import size, take
+from empirisk.kernels.items import size
 from tests.kernel_catalog import BINARY, POINTS, UNARY, VECTOR_KERNELS, first_column, points
 from tests.kernels import naive_kernels as naive
 
@@ -93,7 +93,7 @@ def test_a_deep_expression_is_the_double_loop():
     np.testing.assert_allclose(kernel(X, Z), naive.block(kernel, X, Z), rtol=1e-11)
     A = kernel.prepare(X)
     assert size(A) == 8
-    np.testing.assert_allclose(kernel.between(take(A, [2, 5]), kernel.prepare(Z)), kernel(X[[2, 5]], Z), rtol=1e-12)
+    np.testing.assert_allclose(kernel.between(A[[2, 5]], kernel.prepare(Z)), kernel(X[[2, 5]], Z), rtol=1e-12)
     np.testing.assert_allclose(kernel.between(kernel.pack(A), kernel.prepare(Z)), kernel(X, Z), rtol=1e-12)
     out = np.empty((8, 8))
     assert kernel.between(A, out=out) is out

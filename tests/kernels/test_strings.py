@@ -6,7 +6,7 @@ import pytest
 
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import Spectrum, Subsequence, strings
-from empirisk.kernels.base import size, take
+from empirisk.kernels.items import size
 from tests.kernel_catalog import words
 from tests.kernels import naive_kernels as naive
 
@@ -55,8 +55,8 @@ def test_items_are_taken_by_rows(kernel):
     mask = np.arange(len(X)) % 3 == 0
     assert size(A) == len(X)
     for chosen in (slice(2, 9), [5, 1, 1], mask):
-        np.testing.assert_array_equal(kernel.between(take(A, chosen), B), kernel(X, Z)[chosen])
-    np.testing.assert_array_equal(kernel.between(take(A, slice(0, 5))), kernel(X)[:5, :5])
+        np.testing.assert_array_equal(kernel.between(A[chosen], B), kernel(X, Z)[chosen])
+    np.testing.assert_array_equal(kernel.between(A[:5]), kernel(X)[:5, :5])
 
 
 @pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2)], ids=repr)

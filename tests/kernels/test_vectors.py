@@ -8,9 +8,9 @@ from sklearn.base import clone
 import empirisk as er
 from empirisk.errors import EmpiriskError, TooLarge
 from empirisk.kernels import Anova, Gaussian, Laplacian, Linear, Polynomial, find
-from empirisk.kernels.base import size, take
 from empirisk.kernels.compiled import EXPONENTIAL, Formula
 from empirisk.kernels.distances import Exponents
+from empirisk.kernels.items import size
 from empirisk.kernels.tiles import integer_power
 from tests.kernel_catalog import SPARSE_KERNELS, VECTOR_KERNELS, points
 from tests.kernels import naive_kernels as naive
@@ -69,10 +69,10 @@ def test_prepared_items_are_taken_packed_and_written_into_given_memory(kernel):
     A, B = kernel.prepare(X), kernel.prepare(Z)
     expected = kernel(X, Z)
     rows = np.array([4, 0, 7])
-    assert (size(A), size(take(A, rows)), size(kernel.pack(A))) == (30, 3, 30)
-    np.testing.assert_allclose(kernel.between(take(A, rows), B), expected[rows], rtol=1e-13)
+    assert (size(A), size(A[rows]), size(kernel.pack(A))) == (30, 3, 30)
+    np.testing.assert_allclose(kernel.between(A[rows], B), expected[rows], rtol=1e-13)
     np.testing.assert_allclose(kernel.between(kernel.pack(A), kernel.pack(B)), expected, rtol=1e-13)
-    np.testing.assert_allclose(kernel.between(B, take(kernel.pack(A), slice(3, 9))), expected.T[:, 3:9], rtol=1e-13)
+    np.testing.assert_allclose(kernel.between(B, kernel.pack(A)[3:9]), expected.T[:, 3:9], rtol=1e-13)
     memory = np.full((40, 20), -1.0)
     assert np.shares_memory(kernel.between(A, B, memory[5:35, 2:10]), memory)
     np.testing.assert_array_equal(memory[5:35, 2:10], expected)

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.errors import EmpiriskError, NotAKernel
-from empirisk.kernels.items import Parts, as_matrix, size, take
+from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part
 
 if TYPE_CHECKING:
     from empirisk.kernels.compiled import Formula
-
-__all__ = ["Kernel", "Parts", "size", "take"]
 
 MOST_POWERS = 10_000  # of a polynomial: more take their time, and nearly all numbers to zero or beyond all numbers
 WRITTEN = 1000  # larger arrays are abbreviated in expressions
@@ -70,7 +68,7 @@ class Kernel(Part):
         """Learn the parameters that depend on data from prepared items."""
 
     def prepare(self, X: Any) -> Any:
-        """Validated items in the form that `between` computes from; `size` and `take` work on it."""
+        """Validated items in the form that `between` computes from, which can be indexed by rows."""
         self.check()
         return as_matrix(X, self.sparse)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import Objects, as_matrix, is_table, size, take
+from empirisk.kernels.items import Objects, as_matrix, is_table, size
 from empirisk.kernels.tiles import dtype_of, result
 from empirisk.linalg.tiled import mirror
 
@@ -76,7 +76,7 @@ class Callable(Kernel):
     def _takes_blocks(self, A: Any) -> bool:
         if self.form != "auto":
             return self.form == "blocks"
-        three, two = _plain(take(A, np.zeros(3, int))), _plain(take(A, np.zeros(2, int)))
+        three, two = _plain(A[np.zeros(3, int)]), _plain(A[np.zeros(2, int)])
         try:
             # Both ways round: x @ z, a function of two vectors, is a product of 3 rows with 2 if there are 2 columns.
             return np.shape(self.function(three, two)) == (3, 2) and np.shape(self.function(two, three)) == (2, 3)
@@ -107,7 +107,7 @@ class Callable(Kernel):
         out = np.empty(size(A), dtype_of(A))
         if self._takes_blocks(A):
             for i in range(size(A)):
-                one = _plain(take(A, slice(i, i + 1)))
+                one = _plain(A[i : i + 1])
                 out[i] = self._checked(np.asarray(self.function(one, one)), (1, 1))[0, 0]
         else:
             for i, x in enumerate(_rows(A)):

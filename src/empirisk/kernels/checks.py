@@ -11,7 +11,7 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.callables import Callable
-from empirisk.kernels.items import as_matrix, size, take
+from empirisk.kernels.items import as_matrix, size
 from empirisk.settings import require
 
 TESTED = 300  # rows whose eigenvalues take a few milliseconds
@@ -129,7 +129,7 @@ def require_positive(kernel: Kernel, items: Any) -> None:
         some = np.sort(np.random.default_rng(0).choice(rows, TESTED, replace=False))
     for part, group in kernel.summands(items):
         if not part.certain:
-            sample = take(group, some)
+            sample = group[some]
             refuse(_report(part.between(sample, sample)), f"features={part!r}")
 
 

@@ -11,7 +11,7 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import Kernel, require_positive
-from empirisk.kernels.items import Parts, Ragged, as_floats, as_matrix, require_finite, take
+from empirisk.kernels.items import Parts, Ragged, as_finite, as_matrix
 from empirisk.kernels.tiles import by_rows, dtype_of, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
 from empirisk.kernels.wrappers import Cosine
@@ -153,7 +153,7 @@ class ExpectedLikelihood(Cosine):
         require_same_columns(A.groups[0], others.groups[0])
 
         def fill_row(i: int, start: int, line: NDArray) -> None:
-            line[start:] = np.exp(self._logarithms(take(A, slice(i, i + 1)), take(others, slice(start, None))))
+            line[start:] = np.exp(self._logarithms(A[i : i + 1], others[start:]))
 
         return by_rows(A, B, out, fill_row)
 
@@ -185,8 +185,7 @@ def _moments(item: Any, place: int) -> tuple[NDArray, NDArray]:
     if not (isinstance(item, tuple) and len(item) == 2):
         sample = as_matrix(item, False, f"X[{place}]").astype(np.float64, copy=False)
         return sample.mean(axis=0), np.atleast_2d(np.cov(sample, rowvar=False, bias=True))
-    mean = as_floats(item[0], f"the mean in X[{place}]").astype(np.float64, copy=False)
-    require_finite(mean, f"the mean in X[{place}]")
+    mean = as_finite(item[0], f"the mean in X[{place}]").astype(np.float64, copy=False)
     covariance = as_matrix(item[1], False, f"the covariance in X[{place}]").astype(np.float64)
     if mean.ndim != 1 or covariance.shape != (len(mean), len(mean)) or not np.array_equal(covariance, covariance.T):
         raise EmpiriskError(f"X[{place}] must be (mean, covariance) with a symmetric matrix of matching size.")

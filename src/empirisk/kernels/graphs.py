@@ -16,7 +16,7 @@ from empirisk.kernels.base import require_positive, require_whole
 from empirisk.kernels.counts import CountKernel, digest
 from empirisk.kernels.graph_arrays import Network, read_all, weights_of
 from empirisk.kernels.items import Objects, as_objects
-from empirisk.kernels.tiles import by_rows
+from empirisk.kernels.tiles import by_rows, result
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
 from empirisk.linalg.tiled import mirror
@@ -295,11 +295,8 @@ class Diffusion(Cosine):
         return np.array([self.nodes_[node] for node in nodes], dtype=np.intp)
 
     def plain_block(self, A, B, out):
-        block = self.gram_[np.ix_(A, A if B is None else B)]
-        if out is None:
-            return block
-        out[...] = block
-        return out
+        others = A if B is None else B
+        return np.take(self.gram_[A], others, axis=1, out=result(len(A), len(others), np.float64, out))
 
     def plain_norms(self, A):
         return self.gram_[A, A]

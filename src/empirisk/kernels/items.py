@@ -25,21 +25,17 @@ def is_table(X: Any) -> bool:
     return isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X)
 
 
-def _array(X: Any) -> Any:
+def table_of(X: Any) -> Any:
+    """X, or the array of a list of rows."""
     table = X if is_table(X) else np.asarray(X)
     if len(table.shape) != 2:
         raise EmpiriskError(f"X has {len(table.shape)} dimension(s); columns are chosen from a table with two.")
     return table
 
 
-def width_of(X: Any) -> int:
-    """The number of columns."""
-    return _array(X).shape[1]
-
-
 def position(X: Any, columns: Any) -> NDArray[np.intp]:
     """The positions of columns that are given by name, position, slice or mask."""
-    table = _array(X)
+    table = table_of(X)
     count = table.shape[1]
     if isinstance(columns, slice):
         if any(isinstance(end, str) for end in (columns.start, columns.stop)):
@@ -70,7 +66,7 @@ def _by_name(table: Any, names: list) -> NDArray[np.intp]:
 
 def select(X: Any, columns: Any, as_objects: bool = False) -> Any:
     """The chosen columns as a table, or the values of the one chosen column as a list."""
-    table, chosen = _array(X), position(X, columns)
+    table, chosen = table_of(X), position(X, columns)
     if as_objects and len(chosen) != 1:
         raise EmpiriskError(f"columns={columns!r} must be a single column for a kernel on objects.")
     if is_frame(table):
@@ -94,11 +90,6 @@ def size(items: Any) -> int:
     return items.shape[0] if sparse.issparse(items) else len(items)
 
 
-def take(items: Any, chosen: Any) -> Any:
-    """The prepared items at the chosen rows: a slice, indices or a mask."""
-    return items[chosen]
-
-
 class Parts:
     """One group of prepared items for every part of a composed kernel."""
 
@@ -110,7 +101,7 @@ class Parts:
 
     def __getitem__(self, chosen) -> "Parts":
         # Parts of a sum often look at the same array; its rows are then copied once.
-        taken = {id(group): take(group, chosen) for group in self.groups}
+        taken = {id(group): group[chosen] for group in self.groups}
         return Parts(*(taken[id(group)] for group in self.groups))
 
     def __iter__(self):
@@ -127,7 +118,7 @@ class Chosen:
         return len(self.rows)
 
     def __getitem__(self, chosen) -> Any:
-        return take(self.items, self.rows[chosen])
+        return self.items[self.rows[chosen]]
 
 
 class Objects:
@@ -159,11 +150,11 @@ class Ragged:
     def __getitem__(self, chosen) -> "Ragged":
         items = np.arange(len(self))[chosen]
         spans = [np.arange(*self.starts[i : i + 2].tolist()) for i in items]
-        return Ragged(take(self.values, np.concatenate([*spans, np.empty(0, np.intp)])), self.counts[items])
+        return Ragged(self.values[np.concatenate([*spans, np.empty(0, np.intp)])], self.counts[items])
 
     def part(self, start: int, stop: int) -> Any:
         """The values of a range of items."""
-        return take(self.values, slice(int(self.starts[start]), int(self.starts[stop])))
+        return self.values[int(self.starts[start]) : int(self.starts[stop])]
 
     def ranges(self, most: float, first: int = 0) -> list[tuple[int, int]]:
         """Ranges of items, from the first on, that have about so many values each."""
@@ -218,6 +209,13 @@ def as_floats(values: Any, name: str) -> NDArray:
         return array.astype(np.float64)
     except (TypeError, ValueError) as problem:
         raise EmpiriskError(f"{name} holds values that are not numbers ({problem}); encode them first.") from problem
+
+
+def as_finite(values: Any, name: str) -> NDArray:
+    """The values as an array of finite floats."""
+    array = as_floats(values, name)
+    require_finite(array, name)
+    return array
 
 
 def require_finite(values: NDArray, name: str) -> None:

@@ -358,12 +358,11 @@ class Anova(Kernel):
 
     def between(self, A, B=None, out=None):
         kernels = self._columns(len(A.groups))
-        blocks = [kernel.between for kernel in kernels]
         if B is not None and len(B.groups) != len(A.groups):
             raise EmpiriskError(f"X has {len(A.groups)} columns and Z has {len(B.groups)}.")
-        others = [None] * len(blocks) if B is None else list(B)
-        parts = (block(a, b) for block, a, b in zip(blocks, A, others, strict=True))
-        return _elementary(parts, min(int(self.order), len(blocks)), out)
+        others = [None] * len(kernels) if B is None else B
+        parts = (kernel.between(a, b) for kernel, a, b in zip(kernels, A, others, strict=True))
+        return _elementary(parts, min(int(self.order), len(kernels)), out)
 
     def norms(self, A):
         parts = (kernel.norms(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))

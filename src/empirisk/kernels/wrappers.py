@@ -12,19 +12,7 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import ATOM, Kernel, text, within
-from empirisk.kernels.items import (
-    Parts,
-    as_floats,
-    as_matrix,
-    is_frame,
-    is_table,
-    position,
-    require_finite,
-    select,
-    size,
-    take,
-    width_of,
-)
+from empirisk.kernels.items import Parts, as_finite, as_matrix, is_frame, is_table, position, select, size, table_of
 from empirisk.kernels.tiles import ROWS
 from empirisk.linalg.blocks import slices
 
@@ -76,13 +64,12 @@ class Times(Changed):
         if self.takes == "vectors" and not is_table(X):
             X = np.asarray(X)
         items = self.child("kernel").prepare(X)
-        factors = as_floats(self.function(X), "function(X)")
+        factors = as_finite(self.function(X), "function(X)")
         if factors.shape != (size(items),):
             raise EmpiriskError(
                 f"function(X) has shape {factors.shape}; f in k.times(f) must return one number per item, "
                 f"here {size(items)}."
             )
-        require_finite(factors, "function(X)")
         return Parts(items, factors)
 
     def change(self, block, rows, columns):
@@ -145,13 +132,13 @@ class On(Wrapper):
     def fit(self, X, y=None):
         self.check()
         self.columns_ = position(X, self.columns)
-        self.n_features_in_ = width_of(X)
+        self.n_features_in_ = table_of(X).shape[1]
         self.kernel_ = clone(self.kernel).fit(self._selected(X))
         return self
 
     def _selected(self, X: Any) -> Any:
         # Machines hand a data frame on as an array; its columns stand where they stood in `fit`.
-        known = hasattr(self, "columns_") and not is_frame(X) and width_of(X) == self.n_features_in_
+        known = hasattr(self, "columns_") and not is_frame(X) and table_of(X).shape[1] == self.n_features_in_
         return select(X, self.columns_ if known else self.columns, as_objects=self.kernel.takes != "vectors")
 
     def prepare(self, X):
@@ -216,7 +203,7 @@ class Cosine(Kernel):
         if not self.normalise:
             return self.plain_norms(A)
         items, squares = A
-        return (squares > 0).astype(self.plain_norms(take(items, slice(0, 1))).dtype)
+        return (squares > 0).astype(self.plain_norms(items[:1]).dtype)
 
 
 @dataclass(eq=False, repr=False)
@@ -302,7 +289,7 @@ class Centred(Changed):
     def _means(self, items: Any) -> NDArray:
         """The mean of k(x, x_i) over the data, for every item x."""
         kernel = self.child("kernel")
-        chunks = [kernel.between(take(items, rows), self.items_) for rows in slices(size(items), CHUNK)]
+        chunks = [kernel.between(items[rows], self.items_) for rows in slices(size(items), CHUNK)]
         return np.concatenate([chunk.mean(axis=1, dtype=np.float64) for chunk in chunks])
 
     def prepare(self, X):

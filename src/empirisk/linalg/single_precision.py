@@ -21,7 +21,7 @@ WORTHWHILE = 1e7
 ROUGH = 0.2
 
 
-class SingleGram:
+class SingleGram(ScaledGram):
     """K, untouched, and the float32 factor of K + diag(ridge).
 
     Parameters
@@ -41,10 +41,8 @@ class SingleGram:
     exact = False
 
     def __init__(self, K: Array, ridge: Array):
-        self._K = K
-        factor = ScaledGram(K, np.float32)
-        factor.renew(None, ridge)
-        self.solve = factor.solve
+        super().__init__(K, np.float32)
+        self.renew(None, ridge)
 
     @lazy
     def response(self) -> Array:

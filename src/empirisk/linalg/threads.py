@@ -38,11 +38,7 @@ class Stopped(Exception):
     """Work was given up half-way, because the flag is up."""
 
 
-def _never() -> bool:
-    return False
-
-
-_flag: ContextVar[Callable[[], bool]] = ContextVar("stop", default=_never)
+_flag: ContextVar[Callable[[], bool]] = ContextVar("stop", default=lambda: False)
 
 
 def stopping(flag: Callable[[], bool]) -> AbstractContextManager[Any]:
@@ -117,9 +113,6 @@ def together(function: Callable[[int], None], count: int) -> None:
     [1, 2]
     """
     context = _alone()
-    if count == 1:
-        context.run(function, 0)
-        return
     outbox: SimpleQueue[BaseException | None] = SimpleQueue()
     for number in range(1, count):
         _start(function, number, outbox, context.copy())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import Chosen, Parts, size, take
+from empirisk.kernels.items import Chosen, Parts, size
 from empirisk.lazy import lazy
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import DenseDesign, Design
@@ -51,8 +51,8 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     (array([3., 6.]), array([9.]))
     """
     count, rest = size(centres), size(others)
-    first = take(centres, slice(0, 1))
-    asked = [first] * among + [take(others, slice(0, 1))] * (rest > 0)
+    first = centres[:1]
+    asked = [first] * among + [others[:1]] * (rest > 0)
     if count and all(kernel.formula(item, first) is not None for item in asked):
         at_centres = _compiled_sums(kernel, centres, coefficients, centres) if among else np.zeros_like(coefficients)
         return at_centres, _compiled_sums(kernel, centres, coefficients, others)
@@ -64,16 +64,16 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
         at_centres, at_others = np.zeros((count, *tail)), np.zeros((rest, *tail))
         memory: Memory = {}
         for panel in panels[first::PARTS]:
-            rows, c = take(centres, panel), coefficients[panel]
+            rows, c = centres[panel], coefficients[panel]
             if among:
                 at_centres[panel] += kernel.between(rows) @ c
             for columns in slices(count if among else 0, width, panel.stop):
-                block = _block(kernel, rows, take(centres, columns), memory)
+                block = _block(kernel, rows, centres[columns], memory)
                 at_centres[panel] += block @ coefficients[columns]
                 at_centres[columns] += block.T @ c
             for columns in slices(rest, width):
                 # New items first: a Gram matrix that the user gives knows them by their products with the centres.
-                at_others[columns] += _block(kernel, take(others, columns), rows, memory) @ c
+                at_others[columns] += _block(kernel, others[columns], rows, memory) @ c
         return at_centres, at_others
 
     found = in_threads(part, range(min(PARTS, len(panels))))
@@ -86,7 +86,7 @@ def _compiled_sums(kernel: Kernel, centres: Any, coefficients: Array, others: An
     by_sum = coefficients.reshape(len(coefficients), -1)
     totals = np.zeros((size(others), by_sum.shape[1]))
     for columns, rows in product(slices(size(centres), SLAB), slices(size(others), SLAB)):
-        formula = kernel.formula(take(others, rows), take(centres, columns))
+        formula = kernel.formula(others[rows], centres[columns])
         assert formula is not None  # it was there for the first item
         totals[rows] += formula.sums(by_sum[columns])
     return totals.reshape(len(totals), *coefficients.shape[1:])
@@ -163,7 +163,7 @@ class GramDesign(Design):
     @lazy
     def packed(self) -> Any:
         """The samples in the form that is best for many blocks."""
-        return self.kernel.pack(self.items) if self._places is None else take(self.root.packed, self._places)
+        return self.kernel.pack(self.items) if self._places is None else self.root.packed[self._places]
 
     def _some(self, chosen: NDArray) -> Chosen:
         """The packed samples at some rows, by way of the root's, so that a part needs no copy of its own."""
@@ -251,7 +251,7 @@ class GramDesign(Design):
     def _product(self, columns: NDArray, coefficients: Array) -> Array:
         """K[:, columns] coefficients."""
         if self._centres is not None:
-            centres = take(self.centres, columns)
+            centres = self.centres[columns]
             return kernel_sums(self.kernel, centres, coefficients, self.items, among=False)[1]
         total = np.empty((self.shape[0], *coefficients.shape[1:]))
         others = np.setdiff1d(np.arange(self.shape[0]), columns, assume_unique=True)
@@ -286,7 +286,7 @@ class GramDesign(Design):
 
     def seen_from(self, chosen, trained):
         """The chosen samples against those a machine was trained on."""
-        part = GramDesign(self.kernel, take(self.items, chosen), self.source, take(self.items, trained))
+        part = GramDesign(self.kernel, self.items[chosen], self.source, self.items[trained])
         if self.keeps_matrix:
             part.matrix = self.matrix[np.ix_(chosen, trained)]
         return part
@@ -298,7 +298,7 @@ def _differ(w: Array, known: Array) -> NDArray[np.bool_]:
 
 
 def _taken(items: Any, chosen: NDArray | slice) -> Any:
-    return items if isinstance(chosen, slice) and chosen == slice(None) else take(items, chosen)
+    return items if isinstance(chosen, slice) and chosen == slice(None) else items[chosen]
 
 
 def in_double(items: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel, require_whole
-from empirisk.kernels.items import size, take, validated
+from empirisk.kernels.items import size, validated
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
 from empirisk.linalg.blocks import slices
@@ -80,7 +80,7 @@ class StreamedMap(FloatMap):
         """The relative error of the Gram matrix of some of the items."""
         rows = size(items)
         count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)))
-        chosen = take(items, np.sort(random.choice(rows, count, replace=False)))
+        chosen = items[np.sort(random.choice(rows, count, replace=False))]
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
         phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
         return float(np.linalg.norm(exact - phi @ phi.T) / max(np.linalg.norm(exact), np.finfo(float).tiny))
@@ -96,7 +96,7 @@ class StreamedMap(FloatMap):
         (_, items), basis = self._items(X), self.basis()
         out: NDArray | None = None
         for rows in row_blocks(size(items), self.width):
-            block = self.projected(self.raw(take(items, rows), basis))
+            block = self.projected(self.raw(items[rows], basis))
             out = np.empty((size(items), block.shape[1]), block.dtype) if out is None else out
             out[rows] = block
         return np.empty((0, self.width)) if out is None else out
@@ -145,7 +145,7 @@ class StreamedDesign(Design):
 
     def _blocks(self):
         for rows in row_blocks(self.shape[0], self._features.width):
-            yield rows, self._features.raw(take(self._items, rows), self._basis).astype(np.float64, copy=False)
+            yield rows, self._features.raw(self._items[rows], self._basis).astype(np.float64, copy=False)
 
     def _inward(self, w: Array) -> Array:
         return w if self._projection is None else self._projection @ w
@@ -211,7 +211,7 @@ class StreamedDesign(Design):
         return StreamedDesign(self._features, self._items, means)
 
     def rows(self, chosen):
-        items = take(self._items, chosen)
+        items = self._items[chosen]
         if 8 * size(items) * self._features.width > settings().memory // 4:
             return StreamedDesign(self._features, items, self._shift)
         return DenseDesign(StreamedDesign(self._features, items).columns(slice(None)), self._shift)
@@ -351,7 +351,7 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
     chances = np.full(rows, 1.0 / rows)
     for _ in range(ROUNDS):
         chosen = np.sort(random.choice(rows, rank, replace=False, p=chances))
-        subset, shares = take(items, chosen), rank * chances[chosen]
+        subset, shares = items[chosen], rank * chances[chosen]
         core = np.asarray(kernel.between(subset), dtype=np.float64)
         values = np.linalg.eigvalsh(core / np.sqrt(np.outer(shares, shares)))
         # What the smaller half of the directions leaves over, spread over all landmarks.
@@ -360,7 +360,7 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
         weight = linalg.solve_triangular(linalg.cholesky(core, lower=True), np.eye(rank), lower=True).T
         scores = norms.copy()
         for part in slices(rows, max(64, BLOCK_ENTRIES // rank)):
-            scores[part] -= np.sum((kernel.between(take(items, part), subset) @ weight) ** 2, axis=1)
+            scores[part] -= np.sum((kernel.between(items[part], subset) @ weight) ** 2, axis=1)
         scores = np.clip(scores / ridge, 0.0, 1.0)
         total = float(scores.sum())
         chances = (1 - UNIFORM) * scores / total + UNIFORM / rows if total > 0 else chances

@@ -21,8 +21,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
-from empirisk.machines.neighbors.search import EuclideanSearch
-from empirisk.machines.neighbors.search import shares as neighbour_shares
+from empirisk.machines.neighbors.search import EuclideanSearch, shares
 from empirisk.projections.course import Course, descend
 from empirisk.projections.metric_losses import ClassPairs, ListedPairs, Triplets, hinge_of_squares, square_of_hinge
 from empirisk.projections.pca import principal
@@ -404,9 +403,7 @@ def neighbours(X: Any, weights: Array, k: int) -> tuple[Array, NDArray[np.intp],
     """
     longest = int(np.searchsorted(np.cumsum(np.sort(weights)), k * (1 - ROUNDING))) + 2
     squares, places, unit = EuclideanSearch(X).find(X, longest)
-    counts = np.empty(places.shape)
-    neighbour_shares(places, squares, weights, np.arange(len(weights)), float(k), False, counts)
-    return unit**2 * squares, places, counts
+    return unit**2 * squares, places, next(shares(places, weights, np.arange(len(weights)), [k]))
 
 
 def _pairs(name: str, pairs: Any, rows: int) -> NDArray[np.intp]:

@@ -21,7 +21,6 @@ from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import Limits, Run, interruptible
-from empirisk.kernels.items import take
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
@@ -358,13 +357,13 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         items = kernel.prepare(self.support_vectors_)
         # p = m + sum_k z_k u_k in the coordinates of the rows.
         points = scores @ self.dual_coef_ + self.mean_coef_
-        crossed = kernel_sums(kernel, items, points.T, take(items, slice(0, 0)), among=True)[0].T
+        crossed = kernel_sums(kernel, items, points.T, items[:0], among=True)[0].T
         squares = np.asarray(kernel.norms(items), dtype=np.float64) - 2 * crossed  # less |p|^2, the same for all rows
         count = min(len(X), MOST_NEIGHBOURS, max(NEIGHBOURS, X.shape[1] + 2))
         out = np.empty((len(scores), X.shape[1]))
         for i, (point, cross) in enumerate(zip(points, crossed, strict=True)):
             near = np.argsort(squares[i], kind="stable")[:count]
-            block = np.asarray(kernel.between(take(items, near)), dtype=np.float64)
+            block = np.asarray(kernel.between(items[near]), dtype=np.float64)
             out[i] = barycentre(block, cross[near], float(point @ cross)) @ X[near]
         return out
 

@@ -1,5 +1,6 @@
 """Nearest neighbours: classification and regression by the rows most alike."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
 from empirisk.machines.multiclass import elected, untied
-from empirisk.machines.neighbors.search import EuclideanSearch, Found, KernelSearch, add_votes, keys_of_rows, shares
+from empirisk.machines.neighbors.search import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -102,21 +103,19 @@ class Neighbors(MapsFeatures, BaseEstimator):
             return EuclideanSearch(self.rows_).find(X, count)
         kernel = self.features_
         with validated():
-            search = KernelSearch(kernel, kernel.prepare(self.rows_), self.norms_)
-        return search.find(X, count, np.asarray(kernel.norms(X), dtype=np.float64) if exactly else None)
+            known = kernel.prepare(self.rows_)
+        own = np.asarray(kernel.norms(X), dtype=np.float64) if exactly else None
+        return kernel_search(kernel, known, self.norms_, X, count, own)
 
     def _length(self, k: float) -> int:
         """How many rows may be needed until their weights add up to k."""
         # Sums of weights that are k but for rounding count as k.
         return int(np.searchsorted(np.cumsum(np.sort(self.weights_)), k * (1 - 1e-12))) + 1
 
-    def _amounts(self, found: Found, k: float, own: NDArray) -> Array:
-        """What each listed neighbour counts."""
-        amounts = np.empty(found.places.shape)
-        by_distance = self.weights == "distance"
-        distances = np.sqrt(found.squares) if by_distance else found.squares
-        shares(found.places, distances, self.weights_, own, float(k), by_distance, amounts)
-        return amounts
+    def _amounts(self, found: Found, ks: Iterable[float], own: NDArray) -> Iterator[Array]:
+        """For every k, what each listed neighbour counts."""
+        distances = np.sqrt(found.squares) if self.weights == "distance" else None
+        return shares(found.places, self.weights_, own, ks, distances)
 
     def _choose_k(self, rows: Any) -> None:
         """Take k, or choose it by leave-one-out, all values from one list of neighbours."""
@@ -132,8 +131,8 @@ class Neighbors(MapsFeatures, BaseEstimator):
             raise EmpiriskError(f"ks={self.ks!r} must be whole numbers of at least 1, or the largest to try.")
         found = self._search(rows, self._length(values[-1]) + 1, self.weights == "distance")
         own = np.arange(len(self.weights_))
-        losses = np.column_stack([self._losses(found.places, self._amounts(found, k, own)) for k in values])
-        self.choice_ = choice_of(values, losses, self.weights_, self.rule, simplest=-1)
+        losses = [self._losses(found.places, amounts) for amounts in self._amounts(found, values, own)]
+        self.choice_ = choice_of(values, np.column_stack(losses), self.weights_, self.rule, simplest=-1)
         self.k_ = int(self.choice_.chosen)
 
     def _losses(self, places: NDArray, amounts: Array) -> Array:
@@ -144,7 +143,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
         """The neighbours of new rows, and what each counts."""
         check_is_fitted(self)
         found = self._search(self._prepared(X), self._length(self.k_), self.weights == "distance")
-        return found.places, self._amounts(found, self.k_, np.full(len(found.places), -1))
+        return found.places, next(self._amounts(found, [self.k_], np.full(len(found.places), -1)))
 
     def kneighbors(self, X: ArrayLike, count: int | None = None) -> tuple[Array, NDArray]:
         """Distances to the nearest rows of each row of X, and the numbers of those rows in the data of `fit`.

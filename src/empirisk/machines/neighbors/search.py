@@ -1,5 +1,6 @@
 """Exact search for nearest neighbours, among vectors and behind kernels, with its loops and the votes."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.items import size, take
+from empirisk.kernels.items import size
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import in_threads, look
@@ -79,46 +80,6 @@ def search(start, stop, queries, known, norms, memory, values, places):
             tile = memory[: (end - row) * (last - first)].reshape(end - row, last - first)
             multiply(queries[row:end], known[first:last].T, tile)  # type: ignore[call-arg]
             select(tile, norms[first:last], first, values[row:end], places[row:end])
-
-
-@plain_loop
-def centred(exact, centre, start, stop, out, norms):
-    """Rows around a centre in the precision of ``out``, and their squared norms."""
-    for i in range(start, stop):
-        total = norms.dtype.type(0)
-        for k in range(exact.shape[1]):
-            value = out.dtype.type(exact[i, k] - centre[k])
-            out[i, k] = value
-            total += value * value
-        norms[i] = total
-
-
-@plain_loop
-def shares(places, distances, weights, own, k, by_distance, out):
-    """What each listed neighbour counts: weight until k is reached, over the distance (to the nearest) if asked for.
-
-    ``own`` is the number of a row among the neighbours, which is then left out once; -1 for a new row.
-    Neighbours at distance zero, if there are any, count alone where weights go by distance.
-    """
-    for i in range(places.shape[0]):
-        left = k
-        nearest = 0.0
-        exact = False
-        for n in range(places.shape[1]):
-            amount = weights[places[i, n]]
-            if places[i, n] == own[i]:
-                amount = max(amount - 1.0, 0.0)
-            amount = min(amount, left)
-            left -= amount
-            if by_distance and amount > 0:
-                if distances[i, n] == 0:
-                    exact = True
-                elif exact:
-                    amount = 0.0
-                else:
-                    nearest = distances[i, n] if nearest == 0 else nearest
-                    amount *= nearest / distances[i, n]
-            out[i, n] = amount
 
 
 @plain_loop
@@ -256,9 +217,8 @@ class EuclideanSearch:
 
     def _find_sparse(self, X: Any, count: int) -> Found:
         known = sparse.csr_matrix(self.rows)
-        norms = np.asarray(known.multiply(known).sum(axis=1)).ravel()
+        norms, own = (np.asarray(rows.multiply(rows).sum(axis=1)).ravel() for rows in (known, X))
         transposed = known.T.tocsr()
-        own = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         wanted = min(count + EXTRA, self._count)
         values, places = _lists(X.shape[0], wanted)
         squares = np.empty_like(values)
@@ -276,7 +236,7 @@ class EuclideanSearch:
                 look()  # each takes a pass over all rows
                 everything = np.arange(self._count)[None]
                 exact = _squared_differences(X[row : row + 1], known, everything)
-                places[row] = _nearest(exact[0], wanted)
+                places[row] = np.argsort(exact[0], kind="stable")[:wanted]
                 squares[row] = exact[0, places[row]]
 
         in_threads(run, range(0, X.shape[0], step))
@@ -285,46 +245,49 @@ class EuclideanSearch:
         return Found(nearest, numbers, self.unit)
 
 
-class KernelSearch:
-    """The nearest items by |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z).
+def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: int, own: Array | None = None) -> Found:
+    """The nearest known items of each by |phi(x) - phi(z)|^2 = k(x, x) - 2 k(x, z) + k(z, z).
 
     Parameters
     ----------
     kernel : Kernel
         Fitted.
-    items : prepared items
-        Those among which neighbours are found.
-    norms : array
-        Their k(z, z).
+    known, norms : prepared items and array
+        Those among which neighbours are found, and their k(z, z).
+    items, count : prepared items and int
+        Of what neighbours are found, and how many of each.
+    own : array, optional
+        k(x, x) of the items; without it squared distances lack that constant.
     """
+    values, places = _lists(size(items), min(count, size(known)))
+    step = max(1, KERNEL_BYTES // (8 * size(known)))
+    for some in slices(size(items), step):
+        block = kernel.between(items[some], known)
+        levels, found = norms.astype(block.dtype), np.full((len(block), values.shape[1]), np.inf, block.dtype)
 
-    def __init__(self, kernel: Kernel, items: Any, norms: Array):
-        self._kernel, self._items, self._norms = kernel, items, norms
+        def run(part: slice, block=block, levels=levels, found=found, there=places[some]) -> None:
+            select(block[part], levels, 0, found[part], there[part])
 
-    def find(self, items: Any, count: int, own: Array | None = None) -> Found:
-        """The nearest ``count`` items of each; without ``own`` = k(x, x) squared distances lack that constant."""
-        count = min(count, size(self._items))
-        rows = size(items)
-        values, places = _lists(rows, count)
-        step = max(1, KERNEL_BYTES // (8 * size(self._items)))
-        for start in range(0, rows, step):
-            block = self._kernel.between(take(items, slice(start, start + step)), self._items)
-            norms = self._norms.astype(block.dtype)
-            here, there = values[start : start + step], places[start : start + step]
-            found = np.full(here.shape, np.inf, block.dtype)
-
-            def run(first: int, block=block, norms=norms, found=found, there=there) -> None:
-                part = slice(first, first + ROWS)
-                select(block[part], norms, 0, found[part], there[part])
-
-            in_threads(run, range(0, len(block), ROWS))
-            here[...] = found
-        return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
+        in_threads(run, slices(len(block), ROWS))
+        values[some] = found
+    return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
 
 
-def _nearest(squares: Array, count: int) -> NDArray[np.intp]:
-    """The places of the smallest squares; of equal ones those that stand first."""
-    return np.argsort(squares, kind="stable")[:count]
+def shares(
+    places: NDArray[np.intp], weights: Array, own: NDArray, ks: Iterable[float], distances: Array | None = None
+) -> Iterator[Array]:
+    """For every k, what each listed neighbour counts: weight until k is reached, over the distance if that is given.
+
+    ``own`` is the number of a row among the neighbours, which is then left out once; -1 for a new row.
+    Neighbours at distance zero, if there are any, count alone where weights go by distance.
+    """
+    weights = np.maximum(weights[places] - (places == own[:, None]), 0.0)
+    before, closeness = np.cumsum(weights, axis=1) - weights, np.ones_like(weights)
+    if distances is not None:
+        nearest = np.where(weights > 0, distances, np.inf).min(axis=1, keepdims=True)
+        np.divide(nearest, distances, out=closeness, where=distances > nearest)
+    for k in ks:
+        yield np.clip(k - before, 0.0, weights) * closeness
 
 
 def _squared_differences(queries: Any, known: Any, places: NDArray[np.intp]) -> Array:
@@ -343,7 +306,9 @@ def _around(exact: Array, centre: Array, dtype: Any) -> tuple[NDArray, NDArray]:
     out, norms = np.empty(exact.shape, dtype), np.empty(len(exact), dtype)
 
     def run(rows: slice) -> None:
-        centred(exact, centre, rows.start, min(rows.stop, len(exact)), out, norms)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all numbers is not sure
+            part = np.subtract(exact[rows], centre, out=out[rows], casting="same_kind")
+            np.einsum("ij,ij->i", part, part, out=norms[rows])
 
     in_threads(run, slices(len(exact), PART))
     return out, norms

@@ -5,7 +5,6 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.kernels.items import take
 from empirisk.linalg.compiled import loop_with, plain_loop
 from empirisk.linalg.threads import in_threads, workers
 from empirisk.maps.implicit import GramDesign
@@ -91,7 +90,7 @@ class RowCache:
             return
         everything = len(columns) == self.design.shape[0]
         self.columns = columns
-        self._items = self._packed if everything else take(self._packed, columns)
+        self._items = self._packed if everything else self._packed[columns]
         self._slot[:] = -1
         self._shape()
         self._next = 0
@@ -123,7 +122,7 @@ class RowCache:
         dropped = self._owner[begin:end]
         self._slot[dropped[dropped >= 0]] = -1
         out = self.rows[begin:end]
-        block = self.design.kernel.between(take(self._packed, samples), self._items, out=out)
+        block = self.design.kernel.between(self._packed[samples], self._items, out=out)
         if block is not out:
             out[:] = block
         self._owner[begin:end], self._slot[samples] = samples, np.arange(begin, end)
@@ -143,7 +142,7 @@ class RowCache:
         for place, slot in enumerate(held):  # what is written lies before what is still to be read
             self._flat[place * count : (place + 1) * count] = self._flat[slot * width : slot * width + count]
         self.columns = self.columns[kept]
-        self._items = take(self._items, kept)
+        self._items = self._items[kept]
         self._shape()
         self._slot[:] = -1
         self._owner[: len(held)], self._slot[owners] = owners, np.arange(len(held))
