@@ -28,9 +28,13 @@ LEARNING = 1.0
 #: The most of the limit that is kept for pictures: those for which there is no time are left out.
 MOST_WRITING = 0.1
 #: The most of it that is kept for the files.
-MOST_FILES = 0.2
-#: The share of the limit that the first machine which learns may take even where reading took all of it.
-LEAST_LEARNING = 0.05
+MOST_FILES = 0.4
+#: The most of it that the first machine which learns is given where reading took all of it.
+MOST_LEARNING = 0.3
+#: What the scores of a test take however few its rows are, in rows.
+TESTING = 3000
+#: Seconds of a processor that are spent to see how long they take.
+LOOK = 0.05
 
 
 class Stopped(Exception):
@@ -64,8 +68,8 @@ class Clock:
         When the turn of the contestant that plays ends.
     learned : bool
         Whether a machine that learns has played: until then all but the files gives way to it.
-    opened : float
-        When the table was read.
+    opened, pace : float
+        When the table was read, and the seconds that a second of one thread took then.
     """
 
     limit: float = np.inf
@@ -77,6 +81,7 @@ class Clock:
     turn: float = np.inf
     learned: bool = False
     opened: float = field(default_factory=lambda: time.perf_counter())
+    pace: float = 1.0
 
     @property
     def end(self) -> float:
@@ -87,7 +92,8 @@ class Clock:
     def slowness(self) -> float:
         """Seconds that a second of a processor took so far: more than one where others use the machine."""
         passed, used = time.perf_counter() - self.begin, time.process_time() - self.work
-        return min(max(passed / max(used, LEAST_WORK), 1.0), SLOWEST)
+        # Work on several threads hides how long one of them takes, as what comes after the contest is done by one.
+        return min(max(passed / max(used, LEAST_WORK), self.pace, 1.0), SLOWEST)
 
     @property
     def writing(self) -> float:
@@ -109,7 +115,7 @@ class Clock:
         """When the contest ends."""
         if self.learned:
             return self.end - self.writing - self.refit
-        return max(self.end - self.files, self.opened + LEAST_LEARNING * self.limit)
+        return max(self.end - self.files, self.opened + min(LEARNING * self.slowness, MOST_LEARNING * self.limit))
 
     @property
     def over(self) -> bool:
@@ -121,10 +127,14 @@ class Clock:
         """Seconds left for what comes after the test, but for the writing."""
         return self.end - self.writing - time.perf_counter()
 
-    def keep(self, encoding: float, fit: float = 0.0, predicting: float = 0.0) -> None:
-        """Keep time for the refit and the test of one whose fits and predictions take so long, as encodings do."""
-        testing = ENCODINGS * encoding + afterwards(fit, predicting) + self.tested * self.scoring * self.slowness
+    def keep(self, encoding: float, fit: float = 0.0, predicting: float = 0.0, share: float = 1.0) -> None:
+        """Keep time for the refit and the test, on a share of its rows, of one whose fits, ... take so long."""
+        testing = ENCODINGS * encoding + afterwards(fit, predicting) + self.judging(share * self.tested)
         self.refit = min(testing, MOST_KEPT * self.limit)
+
+    def judging(self, rows: float) -> float:
+        """Seconds that the scores of so many test rows take."""
+        return (TESTING + rows) * self.scoring * self.slowness
 
     def begin_turn(self, waiting: int) -> None:
         """A contestant begins, and as many are still waiting: it may take twice its even share of what is left.
@@ -146,6 +156,14 @@ class Clock:
             raise Stopped("the time is over")
         if self.left <= expected:
             raise Slow("it takes more than its share of the time")
+
+
+def pace_now() -> float:
+    """Seconds that a second of this thread takes now."""
+    begin, work = time.perf_counter(), time.thread_time()
+    while time.thread_time() - work < LOOK:
+        pass
+    return (time.perf_counter() - begin) / LOOK
 
 
 def afterwards(fit: float, predicting: float) -> float:

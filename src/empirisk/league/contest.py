@@ -328,7 +328,7 @@ class Contest:
         if eligible:
             leader = best_of(eligible)
             fit, predicting = leader.seconds_for(rows), leader.predicting
-        self.clock.keep(self.encoding(min(self.arena.rows, rows)), fit, predicting)
+        self.clock.keep(self.encoding(min(self.arena.rows, rows)), fit, predicting, rows / len(self.arena.y))
         self.clock.begin_turn(waiting)
 
     def encoding(self, rows: float) -> float:

@@ -21,7 +21,7 @@ from empirisk.files.models import save
 from empirisk.fits.fit import listening_to
 from empirisk.league import judge
 from empirisk.league.arena import Arena
-from empirisk.league.clock import GRACE, Clock, Stopped
+from empirisk.league.clock import GRACE, Clock, Stopped, pace_now
 from empirisk.league.contest import Contest, Standing, sentence, winner
 from empirisk.league.contestants import contestants
 from empirisk.league.effects import SECONDS as EFFECT_SECONDS
@@ -181,7 +181,14 @@ def learn(
         contest = Contest(
             Arena(found.frame[found.train], found.y[found.train], found.encoder, found.folds, seed),
             decides,
-            Clock(limit, begin, work, len(found.test), judge.scoring(found.classes)),
+            Clock(
+                limit,
+                begin,
+                work,
+                len(found.test),
+                judge.scoring(found.classes),
+                pace=1.0 if time is None else pace_now(),
+            ),
             _journal(paths, found, wishes, decides.name, balance),
             0 if found.classes is None else len(found.classes),
             seed,

@@ -127,13 +127,14 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
 def _testing(rows: int, contest: Contest, best: Standing) -> float:
     """Seconds that the answers to so many rows take, and their scores."""
     judges = best.judged / max(len(best.scores), 1)
-    scoring = contest.clock.scoring * contest.clock.slowness
-    return rows * (ANSWERS * best.predicting / max(judges, 1.0) + contest.encoding(1) + scoring)
+    answering = ANSWERS * best.predicting / max(judges, 1.0) + contest.encoding(1)
+    return rows * answering + contest.clock.judging(rows)
 
 
 def _tested_in_time(plan: Plan, contest: Contest, best: Standing) -> Plan:
     """The plan with as many test rows as half of the time that is left allows, or a small share of all of it."""
     seconds = max(contest.clock.rest / 2, LEAST_TESTING * contest.clock.limit)
-    allowed = seconds / max(_testing(1, contest, best), 1e-12)
+    once = _testing(0, contest, best)
+    allowed = (seconds - once) / max(_testing(1, contest, best) - once, 1e-12)
     count = max(int(min(allowed, len(plan.test))), LEAST_TESTED)
     return replace(plan, test=sample(plan.y[plan.test], count, contest.seed, plan.test))
