@@ -73,12 +73,12 @@ class Polynomial(FloatMap):
     def transform(self, X: ArrayLike) -> Any:
         """The monomials of each row."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
-        if sparse.issparse(X) and not X.has_canonical_format:  # scikit-learn multiplies entries as they are stored
-            X = X.copy()
-            X.sum_duplicates()
+        rows: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
+        if sparse.issparse(rows) and not rows.has_canonical_format:  # scikit-learn multiplies what is stored
+            rows = rows.copy()
+            rows.sum_duplicates()
         with config_context(assume_finite=True):
-            return self.expansion_.transform(X)
+            return self.expansion_.transform(rows)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names such as ``x0 x1`` and ``x0^2``."""
