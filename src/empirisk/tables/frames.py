@@ -7,7 +7,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 
 
 def as_frame(table: Any) -> pl.DataFrame:
@@ -27,7 +27,7 @@ def as_frame(table: Any) -> pl.DataFrame:
     except EmpiriskError:
         raise
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        reason = (str(error).strip().splitlines() or [""])[0][:120]
+        reason = (str(error).strip().splitlines() or [""])[0][:LETTERS]
         raise EmpiriskError(f"The table cannot be read ({reason}); give plain columns of equal length.") from error
 
 
