@@ -76,7 +76,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             choice.check_way(self.C, self.rule)
         if self._learns_features() and (np.isinf(C) or self.C == "loo"):
             raise Unsuitable(
-                f"C={self.C!r} needs features that stay as they are, and a network learns; give a large C, or C='cv'."
+                f"C={self.C!r} needs features that stay as they are, and a network learns; use C='cv', or a large C."
             )
         intercept = bool(self.fit_intercept)
         shared, problems = {}, []
