@@ -174,10 +174,6 @@ def patiently(function: Callable[[], Result], order: int) -> Result:
     return function() if order < LONG else _awaited(function, _alone(), look)
 
 
-#: Where threads that were left behind will say that they are done.
-_left: list[SimpleQueue] = []
-
-
 def until(deadline: Callable[[], float], function: Callable[[], Result]) -> Result:
     """function() on another thread, left behind by `Stopped` if it is not done by then, on `time.perf_counter`.
 
@@ -194,24 +190,17 @@ def until(deadline: Callable[[], float], function: Callable[[], Result]) -> Resu
     return function() if deadline() == np.inf else _awaited(function, copy_context(), check)
 
 
-def left_behind() -> bool:
-    """Whether something that was left behind is still at work: a library may not like the end of the process then."""
-    return any(outbox.empty() for outbox in _left)
-
-
 def _awaited(function: Callable[[], Result], context: Context, check: Callable[[], None]) -> Result:
     """function() on a thread of the pool, while this one checks something and listens to Ctrl-C."""
     outbox: SimpleQueue[BaseException | None] = SimpleQueue()
     results: list[Result] = []
     _start(lambda _: results.append(function()), 0, outbox, context)
-    _left.append(outbox)
     while True:
         try:
             error = outbox.get(timeout=PATIENCE)
             break
         except Empty:
             check()
-    _left.remove(outbox)
     if error is not None:
         raise error
     return results[0]
