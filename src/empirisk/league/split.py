@@ -138,27 +138,30 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     table, target, numbers = _without_rare_classes(table, target, numbers, warnings)
     if table.height < LEAST_ROWS:
         raise EmpiriskError(f"The table has {table.height} rows with a target; at least {LEAST_ROWS} are needed.")
-    groups, moments = _column(table, wishes.groups, "groups"), _column(table, wishes.time_order, "time_order")
-    special = [column.name for column in (groups, moments) if column is not None]
+    asked = (("groups", "groups", wishes.groups), ("time", "time_order", wishes.time_order))
+    ruling = {rule: find_column(name, table.columns, word) for rule, word, name in asked if name is not None}
+    # The rank of every value; missing ones come first.
+    rules = {rule: table[name].rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
-    special += [HELD_OUT] if test_file is not None else []
-    schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
+    unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (test_file is not None)]
+    schema = tables.understand(table, list(dict.fromkeys(unread)), types)
     warnings += filter(None, (_odd_values(table[name], numbers) for name in schema.of_kind("identifier", "category")))
     y = _sized(target.values(table), target)
     frame = schema.features(table)
-    equal = equal_rows(frame, y, bool(target.classes)) if groups is None and moments is None else np.arange(len(y))
+    equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))
     copies = len(equal) - _sets(equal)
     if copies:
         warnings.append(
             f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
         )
     if test_file is None:
-        train, test = _held_out(y, target, groups, moments, equal, wishes)
+        train, test = _held_out(y, target, equal, wishes, rules)
     else:
         train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
         if not len(test):
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
-    folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
+    within = {rule: ranks[train] for rule, ranks in rules.items()}
+    folds = _folds(y[train], target, equal[train], wishes, within, warnings)
     found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
     _look_twice(found)
     return found
@@ -227,10 +230,6 @@ def _sized(y: NDArray, target: Any) -> NDArray:
     return y
 
 
-def _column(table: pl.DataFrame, name: str | None, argument: str) -> pl.Series | None:
-    return None if name is None else table[find_column(name, table.columns, argument)]
-
-
 def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, warnings: list[str]) -> tuple:
     """Rows of classes that are too small to be both learned and tested are left out."""
     if not target.classes:
@@ -285,49 +284,29 @@ def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple
     return [(rows(train), rows(test)) for train, test in make_splits(cv, y[first], **rules)]
 
 
-def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, equal: NDArray, wishes: Wishes) -> tuple:
+def _held_out(y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: dict[str, NDArray]) -> tuple:
     if not 0 < wishes.test < 1:
         raise EmpiriskError(f"test={wishes.test!r} must be a share between 0 and 1.")
-    [(train, test)] = _split_sets(
-        equal,
-        "holdout",
-        y,
-        classes=bool(target.classes),
-        groups=None if groups is None else _codes(groups),
-        # Every class is to be tested.
-        test_size=max(wishes.test, len(target.classes) / _sets(equal) if moments is None and groups is None else 0.0),
-        time=False if moments is None else _codes(moments),
-        random_state=wishes.seed,
-    )
+    # Every class is to be tested.
+    share = wishes.test if rules else max(wishes.test, len(target.classes) / _sets(equal))
+    kept = {"classes": bool(target.classes), "test_size": share, "random_state": wishes.seed}
+    [(train, test)] = _split_sets(equal, "holdout", y, **kept, **rules)
     if target.classes and len(np.unique(y[train])) < 2:
         raise EmpiriskError("The training part holds one class only; give another time_order or groups column.")
     return np.sort(train), np.sort(test)
 
 
 def _folds(
-    y, target, groups, moments, equal, train, wishes: Wishes, warnings: list[str]
+    y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: dict[str, NDArray], warnings: list[str]
 ) -> list[tuple[NDArray, NDArray]]:
     """Folds of the training rows: as many as asked for, but no more than the smallest class has rows."""
     count = wishes.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
-    if target.classes and groups is None and moments is None:
+    if target.classes and not rules:
         smallest = int(np.unique(y[np.unique(equal, return_index=True)[1]], return_counts=True)[1].min())
         if smallest < count:
             count = max(2, smallest)
             warnings.append(f"The smallest class has {smallest} training rows: {count} folds were used.")
-    return _split_sets(
-        equal,
-        count,
-        y,
-        classes=bool(target.classes) and moments is None,
-        groups=None if groups is None else _codes(groups)[train],
-        time=False if moments is None else _codes(moments)[train],
-        random_state=wishes.seed,
-    )
-
-
-def _codes(column: pl.Series) -> NDArray:
-    """The rank of every value; missing ones come first."""
-    return column.rank("dense").fill_null(0).to_numpy()
+    return _split_sets(equal, count, y, classes=bool(target.classes), random_state=wishes.seed, **rules)
 
 
 def _look_twice(found: Plan) -> None:
