@@ -239,7 +239,6 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
     contest.tell("the test")
     tested = judge.test(found, pipeline, metric)
     once = perf_counter() - begin
-    finished = [standing for standing in standings if standing.state == "done"]
     extras = Extras(contest)
     final = extras.get("the refit on all rows", lambda: refit_on_all(found, best)) if on_all else None
     importances = extras.get(
@@ -275,7 +274,7 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         sign=metric.sign,
         warnings=remarks,
         differences=judge.differences(standings, best, share),
-        intervals={one.name: judge.interval(one, metric, share) for one in finished},
+        intervals={one.name: judge.interval(one, metric, share) for one in standings if one.state == "done"},
         importances=importances or [],
         effects=seen or [],
         curve=curve,
@@ -341,8 +340,7 @@ class Extras:
     def __init__(self, contest: Contest):
         self._presses, self._clock, self._tell = contest.presses, contest.clock, contest.tell
         self._failed: list[str] = []
-        self._unfinished: list[str] = []
-        self._empty: list[str] = []
+        self._lacking: dict[str, list[str]] = {}
 
     def get(self, name: str, work: Callable[[], Any]) -> Any:
         """What ``work`` gives, or None."""
@@ -367,18 +365,14 @@ class Extras:
             return None
         if over():  # what a cut fit says is worth nothing
             found = None
-        if not found:
-            (self._unfinished if pressed() else self._empty).append(name)
+        if not found and (pressed() or self._clock.limited):
+            self._lacking.setdefault("Ctrl-C" if pressed() else "The time given", []).append(name)
         return found
 
     def sentences(self) -> list[str]:
         """What is lacking, and why."""
-        found = list(self._failed)
-        if self._unfinished:
-            found.append(f"Ctrl-C left no room for {_listed(self._unfinished)}.")
-        if self._empty and self._clock.limited:
-            found.append(f"The time given left no room for {_listed(self._empty)}.")
-        return found
+        left_out = [f"{reason} left no room for {_listed(names)}." for reason, names in self._lacking.items()]
+        return self._failed + left_out
 
 
 def _listed(names: list[str]) -> str:

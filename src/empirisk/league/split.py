@@ -1,5 +1,6 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,7 +164,7 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     within = {rule: ranks[train] for rule, ranks in rules.items()}
     folds = _folds(y[train], target, equal[train], wishes, within, warnings)
     found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
-    _look_twice(found)
+    warnings += _look_twice(found)
     return found
 
 
@@ -238,9 +239,9 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, wa
     rare = labels[counts < LEAST_OF_CLASS]
     if len(rare) == 0:
         return table, target, numbers
-    shown = listed([str(label) for label in rare])
     warnings.append(
-        f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {shown} ({len(rare)} in all)."
+        f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {listed(rare)} "
+        f"({len(rare)} in all)."
     )
     kept = counts[codes] >= LEAST_OF_CLASS
     table = table.filter(pl.Series(kept))
@@ -309,46 +310,43 @@ def _folds(
     return _split_sets(equal, count, y, classes=bool(target.classes), random_state=wishes.seed, **rules)
 
 
-def _look_twice(found: Plan) -> None:
-    """Warn of leaks, imbalance, rows on both sides of the split, and a test that says little."""
+def _look_twice(found: Plan) -> Iterator[str]:
+    """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little."""
     training = found.frame[found.train].with_columns(pl.Series(found.target.name, found.y[found.train]))
     for name, reason in tables.look_for_leaks(training, found.schema, found.target).items():
-        found.warnings.append(f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so.")
+        yield f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so."
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
-        shown = listed([str(column) for column in unused])
-        found.warnings.append(f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({shown}).")
+        yield f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({listed(unused)})."
     if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
-        found.warnings.append(
+        yield (
             f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
             f"they are quantities, say so with --types {found.target.name}=number."
         )
     for column in found.schema.used:
         order = next((words for start, words in DAY_ORDERS.items() if column.form.startswith(start)), "")
         if column.kind == "date" and order:
-            found.warnings.append(f"Dates of {column.name!r} were read as {order}, as in {column.examples[0]!r}.")
+            yield f"Dates of {column.name!r} were read as {order}, as in {column.examples[0]!r}."
         if column.kind == "number" and column.form.startswith("unit "):
-            found.warnings.append(f"Numbers of {column.name!r} were read in {column.form.removeprefix('unit ')}.")
+            yield f"Numbers of {column.name!r} were read in {column.form.removeprefix('unit ')}."
     perhaps = _perhaps_codes(found)
     if perhaps:
-        found.warnings.append(
+        yield (
             f"{listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
             f"--types {perhaps[0]}=category."
         )
     rare = rare_class(found.y[found.train]) if found.target.classes else None
     if rare is not None:
         share = float(np.mean(found.y[found.train] == rare))
-        found.warnings.append(
+        yield (
             f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
             "unless you say otherwise; --balance lets all classes count alike."
         )
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"
-        found.warnings.append(
-            f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
-        )
+        yield f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
     if len(found.test) < FEW_TESTS:
-        found.warnings.append(f"The test part has {len(found.test)} rows only: its scores are uncertain.")
+        yield f"The test part has {len(found.test)} rows only: its scores are uncertain."
 
 
 def rare_class(y: NDArray) -> Any:
