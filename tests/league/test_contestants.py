@@ -7,7 +7,7 @@ import empirisk as er
 from empirisk.league import contestants
 from empirisk.league.contest import Standing, winner
 from empirisk.league.contestants import CLASSIFIERS, Size
-from empirisk.league.learn import _differences
+from empirisk.league.judge import differences
 from empirisk.league.split import FEW_FOLDS, Wishes, _folds
 
 BY_NAME = {contestant.name: contestant for contestant in CLASSIFIERS}
@@ -89,9 +89,9 @@ def test_a_contestant_that_many_rows_have_judged_may_win_on_fewer_folds():
     assert winner([linear, standing("forest", 2, [0.95, 0.94], state="tried")]).name == "forest"
     assert winner([linear, standing("forest", 2, [0.95], state="stopped", judged=400)]).name == "svm"
     assert winner([linear, standing("forest", 2, [0.88], state="stopped", judged=60_000)]).name == "svm"
-    words = _differences([linear], standing("forest", 2, [0.95], state="stopped"), 0.5)
+    words = differences([linear], standing("forest", 2, [0.95], state="stopped"), 0.5)
     assert words == {"forest": "chosen", "svm": "compared on one fold only"}
-    words = _differences([linear], standing("forest", 2, [0.95, 0.96], state="stopped"), 0.5)
+    words = differences([linear], standing("forest", 2, [0.95, 0.96], state="stopped"), 0.5)
     assert set(words) == {"forest", "svm"}
 
 
@@ -101,9 +101,9 @@ def test_many_rows_need_few_folds():
     class Numbers:
         classes = ()
 
-    assert len(_folds(y, Numbers, None, None, y, y, Wishes(), [])) == FEW_FOLDS
-    assert len(_folds(y, Numbers, None, None, y, y, Wishes(folds=4), [])) == 4
-    assert len(_folds(y[:1000], Numbers, None, None, y[:1000], y[:1000], Wishes(), [])) == 5
+    assert len(_folds(y, Numbers, y, Wishes(), {}, [])) == FEW_FOLDS
+    assert len(_folds(y, Numbers, y, Wishes(folds=4), {}, [])) == 4
+    assert len(_folds(y[:1000], Numbers, y[:1000], Wishes(), {}, [])) == 5
 
 
 def test_numbers_get_large_trees_where_rows_are_many():

@@ -73,39 +73,37 @@ def command(
         "force": force,
         "header": not no_header,
     }
-    if no_target:
-        if target is not None:
-            raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
-        with holding(typed, context.obj.command):
+    if no_target and target is not None:
+        raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
+    with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
+        if no_target:
             found = describe(table, **common)
-        if as_json:
-            typer.echo(json.dumps(_found(found, out), indent=1))
         else:
-            _tell(console, found)
-            _wrote(console, out, begin)
-        return
-    screen = Screen(console, begin, limit)
-    with screen, holding(typed, context.obj.command):
-        learned = learn(
-            table,
-            target,
-            metric=metric,
-            test=test,
-            folds=folds,
-            groups=groups,
-            time_order=time_order,
-            machines=None if machines is None else [name.strip() for name in machines.split(",")],
-            balance=balance,
-            test_file=test_file,
-            refit=refit,
-            listener=screen,
-            **common,
-        )
-    if as_json:
-        typer.echo(json.dumps(as_dictionary(learned, out), indent=1))
+            found = learn(
+                table,
+                target,
+                metric=metric,
+                test=test,
+                folds=folds,
+                groups=groups,
+                time_order=time_order,
+                machines=None if machines is None else [name.strip() for name in machines.split(",")],
+                balance=balance,
+                test_file=test_file,
+                refit=refit,
+                listener=screen,
+                **common,
+            )
+    if isinstance(found, Described):
+        about = _found(found)
+        _tell(console, found)
     else:
-        _conclude(console, learned)
-        _wrote(console, out, begin)
+        about = as_dictionary(found)
+        _conclude(console, found)
+    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {perf_counter() - begin:.0f} s.")
+    if as_json:
+        files = {"model": f"{out}.model", "report": f"{out}.report.html"}
+        typer.echo(json.dumps({"table": found.name} | about | files | {"seconds": found.seconds}, indent=1))
 
 
 def _tell(console: Console, found: Described) -> None:
@@ -116,23 +114,14 @@ def _tell(console: Console, found: Described) -> None:
         console.print(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}")
 
 
-def _wrote(console: Console, out: Path, begin: float) -> None:
-    """The files, and the seconds since the command began."""
-    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {perf_counter() - begin:.0f} s.")
-
-
-def _found(found: Described, out: Path) -> dict[str, Any]:
+def _found(found: Described) -> dict[str, Any]:
     """The table without a target, as JSON."""
     return {
-        "table": found.name,
         "rows": found.frame.height,
         "silhouette": found.silhouette,
         "clusters": [cluster._asdict() | {"apart": dict(cluster.apart)} for cluster in found.clusters],
         "directions": [{"share": each.share, "made_of": dict(each.made_of)} for each in found.directions],
         "strange": [{"row": row + 1, "likelier": share} for row, share in found.strange],
-        "seconds": found.seconds,
-        "model": f"{out}.model",
-        "report": f"{out}.report.html",
     }
 
 
@@ -261,10 +250,9 @@ def _conclude(console: Console, learned: Learned) -> None:
         console.print(f"Was it luck? {learned.test.luck}")
 
 
-def as_dictionary(learned: Learned, out: Path) -> dict[str, Any]:
+def as_dictionary(learned: Learned) -> dict[str, Any]:
     """The result in the words of JSON."""
     return {
-        "table": learned.name,
         "target": learned.target,
         "task": learned.model.target.task,
         "winner": learned.winner,
@@ -286,9 +274,6 @@ def as_dictionary(learned: Learned, out: Path) -> dict[str, Any]:
             for standing in learned.standings
         ],
         "warnings": learned.warnings,
-        "model": f"{out}.model",
-        "report": f"{out}.report.html",
-        "seconds": learned.seconds,
     }
 
 

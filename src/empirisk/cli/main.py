@@ -86,12 +86,8 @@ def start(
     """Options before a command."""
 
 
-def _listed() -> None:
-    """What help lists; `Lazy` runs the command itself."""
-
-
 for _name, _text in COMMANDS.items():
-    app.command(_name, help=_text)(_listed)
+    app.command(_name, help=_text)(lambda: None)  # what help lists; `Lazy` runs the command itself
 
 
 def run() -> None:

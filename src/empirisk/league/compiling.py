@@ -1,15 +1,14 @@
 """Loops that are compiled on the way: said, timed, and given up between two functions when the time is over."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 from numba.core import event
 from numba.core.registry import cpu_target
 
 from empirisk.linalg import threads
-
-KIND = "numba:compile"
 
 
 class Compiling(event.Listener):
@@ -55,11 +54,6 @@ def load() -> None:
     cpu_target.target_context.refresh()  # type: ignore[attr-defined]
 
 
-@contextmanager
-def heard(listener: Compiling) -> Iterator[Compiling]:
+def heard(listener: Compiling) -> AbstractContextManager[Any]:
     """While this is entered the listener hears of all that is compiled."""
-    event.register(KIND, listener)
-    try:
-        yield listener
-    finally:
-        event.unregister(KIND, listener)
+    return event.install_listener("numba:compile", listener)

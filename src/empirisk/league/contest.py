@@ -43,6 +43,8 @@ MOST_WAITING, MOST_WAITING_FIRST, FURTHER_ROUNDS = 3, 2, 12
 FIRST_REFIT = 16
 #: The least and the greatest power of the number of rows that the time of a fit grows with.
 GROWTHS = 0.5, 2.5
+#: That power until it is known better, of machines in general and of those that come early.
+FIRST_GROWTHS = 1.5, 1.0
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
@@ -274,9 +276,8 @@ class Contest:
 
     def _of(self, place: int, contestant: Contestant) -> Standing:
         """How a contestant stands."""
-        return self._standings.get(contestant.name) or Standing(
-            contestant.name, contestant.title, place, growth=contestant.growth
-        )
+        growth = FIRST_GROWTHS[contestant.early]
+        return self._standings.get(contestant.name) or Standing(contestant.name, contestant.title, place, growth=growth)
 
     def _size(self, arena: Arena, codes: bool = False) -> Size:
         """What settings depend on: those of a part are those of all rows, for which the winner is fitted again."""
@@ -481,8 +482,7 @@ class Contest:
 
 def _fit(machine: Any, X: Any, y: NDArray, deadline: Callable[[], float]) -> None:
     """Fit, and raise where the clock or the user ended it early."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a fit did not converge is said by its certificate, in the table
+    with warnings.catch_warnings(action="ignore"):  # what did not converge is said by its certificate, in the table
         threads.until(deadline, lambda: machine.fit(X, y))
     if was_cut(machine):
         raise threads.Stopped

@@ -103,8 +103,6 @@ class Contestant:
         Whether classes count alike for it already, however many rows they have.
     codes : bool
         Whether it takes codes of words, and not an indicator of each.
-    growth : float
-        The power of the number of rows that the time of a fit grows with, until it is known better.
     """
 
     name: str
@@ -116,7 +114,6 @@ class Contestant:
     turn: int = LAST
     quick: Callable[[Size], list[Any]] = lambda size: []
     codes: bool = False
-    growth: float = 1.5
 
     @property
     def early(self) -> bool:
@@ -178,11 +175,11 @@ def _gaussian_svm(size: Size, factor: float, C: float, most: float = EXACT_SVM_R
     return er.SVM(C=C, features=_gaussian(size, factor, most), tol=TOL)
 
 
-def _smoothness(size: Size) -> tuple[tuple[float, float], ...]:
-    """Widths, as multiples of the typical distance, and C of Gaussian ridge regression, the most promising first."""
-    if _approximated(size):
-        return (0.5, 30.0), (0.5, 1.0)
-    return (0.5, 30.0), (0.7, 1.0), (0.35, 30.0), (1.4, 30.0), (0.7, 300.0)
+def _gaussian_ridges(size: Size) -> list[Any]:
+    """Machines of some widths, as multiples of the typical distance, and of some C, the most promising first."""
+    few, many = ((0.5, 30.0), (0.5, 1.0)), ((0.5, 30.0), (0.7, 1.0), (0.35, 30.0), (1.4, 30.0), (0.7, 300.0))
+    pairs = few if _approximated(size) else many
+    return [er.Ridge(C=C, features=_gaussian(size, factor, EXACT_ROWS)) for factor, C in pairs]
 
 
 def _usual(size: Size) -> dict[str, Any]:
@@ -212,12 +209,12 @@ def _boosting_settings(size: Size) -> list[dict[str, Any]]:
     return [*small, full | {"n_estimators": 400, "learning_rate": 0.05}, shy | {"n_estimators": 400}]
 
 
-def _quick_boosting(size: Size) -> dict[str, Any]:
+def _quick_boosting(size: Size) -> list[dict[str, Any]]:
     """Small trees on some of the rows and columns: nearly as good, in a tenth of the time."""
     rounds = int(np.clip(QUICK_TREES // max(size.classes, 1), *QUICK_ROUNDS))
     # A fast rate needs few rounds; parts of rows and columns cost little accuracy, and save their share of the time.
     some = {"subsample": 0.8, "max_features": 0.2 if size.columns > MANY_COLUMNS else 0.5}
-    return {"n_estimators": rounds, "learning_rate": 0.2, "max_leaves": 8, **_usual(size), **some}
+    return [{"n_estimators": rounds, "learning_rate": 0.2, "max_leaves": 8, **_usual(size), **some}]
 
 
 def _trees(size: Size) -> int:
@@ -261,49 +258,33 @@ def _everyone(
     def make(name: str, **settings: Any) -> Any:
         return getattr(er, f"{name}{kind}")(**settings)
 
-    def forest(size: Size, trees: int) -> list[Any]:
-        # The share of the rows that a tree sees: enough of them for a deep tree.
-        return [make("Forest", n_estimators=trees, max_samples=min(1.0, TREE_ROWS / size.rows), **_usual(size))]
+    def neighbours(size: Size) -> list[Any]:
+        # From one neighbour to many, in steps of about three, the usual one first.
+        return [make("KNN", k=k) for k in (15, 1, 5, 40) if k == 1 or k < size.rows // 2]
 
-    # So few rows in a leaf are noise; the path of pruning decides about the rest.
-    prune = {"min_samples_leaf": 5, "ccp_alpha": "cv"}
+    def pruned(size: Size) -> list[Any]:
+        # So few rows in a leaf are noise; the path of pruning decides about the rest.
+        prune = {"min_samples_leaf": 5, "ccp_alpha": "cv"}
+        return [make("Tree", max_leaves=leaves, **prune, **_usual(size)) for leaves in (32, 8)]
+
+    def forest(trees: Callable[[Size], int]) -> Callable[[Size], list[Any]]:
+        # The share of the rows that a tree sees: enough of them for a deep tree.
+        return lambda s: [make("Forest", n_estimators=trees(s), max_samples=min(1.0, TREE_ROWS / s.rows), **_usual(s))]
+
+    def boosting(settings: Callable[[Size], list[dict[str, Any]]]) -> Callable[[Size], list[Any]]:
+        return lambda size: [make("Boosting", **each) for each in settings(size)]
+
+    def of_trees(name: str, title: str, machines: Callable[[Size], list[Any]], **others: Any) -> Contestant:
+        return Contestant(name, title, machines, _needs_dense, codes=True, **others)
+
+    all_rounds, few_rounds = boosting(_boosting_settings), boosting(_quick_boosting)
     return (
         *simple,
-        Contestant(
-            "neighbours",
-            "Nearest neighbours",
-            # From one neighbour to many, in steps of about three, the usual one first.
-            lambda s: [make("KNN", k=k) for k in (15, 1, 5, 40) if k == 1 or k < s.rows // 2],
-            _few_rows,
-        ),
-        Contestant(
-            "tree",
-            "Pruned tree",
-            lambda s: [make("Tree", max_leaves=leaves, **prune, **_usual(s)) for leaves in (32, 8)],
-            _needs_dense,
-            _approximated,
-            codes=True,
-        ),
+        Contestant("neighbours", "Nearest neighbours", neighbours, _few_rows),
+        of_trees("tree", "Pruned tree", pruned, slow=_approximated),
         kernel,
-        Contestant(
-            "forest",
-            "Random forest",
-            lambda s: forest(s, _trees(s)),
-            _needs_dense,
-            turn=SOON,
-            quick=lambda s: forest(s, QUICK_FOREST),
-            codes=True,
-        ),
-        Contestant(
-            "boosting",
-            "Gradient boosting",
-            lambda s: [make("Boosting", **settings) for settings in _boosting_settings(s)],
-            _needs_dense,
-            turn=EARLY,
-            growth=1.0,
-            quick=lambda s: [make("Boosting", **_quick_boosting(s))],
-            codes=True,
-        ),
+        of_trees("forest", "Random forest", forest(_trees), turn=SOON, quick=forest(lambda s: QUICK_FOREST)),
+        of_trees("boosting", "Gradient boosting", all_rounds, turn=EARLY, quick=few_rounds),
         Contestant(
             "network", "Network", lambda s: [head(s, net) for net in _networks(s)], _needs_network, lambda s: True
         ),
@@ -311,26 +292,31 @@ def _everyone(
     )
 
 
+def _logistic(size: Size) -> list[Any]:
+    return [er.LogisticRegression(C=C, tol=TOL) for C in (TEXT_C[0] if size.texts else (0.1, 0.01, 1.0, 10.0))]
+
+
+def _linear_svms(size: Size) -> list[Any]:
+    # In steps of ten around the C at which rows of variance one begin to be told apart, the usual one first.
+    return [er.SVM(C=C, tol=TOL) for C in (TEXT_C[1] if size.texts else (0.1, 0.001, 0.01, 1.0))]
+
+
+def _quadratic(size: Size) -> list[Any]:
+    return [_ridge(size, _products(size), features=er.maps.Polynomial(2))]
+
+
+def _robust(size: Size) -> list[Any]:
+    # Of R(w) and the loss, one is in squares of the target's unit and the other in units: C makes up for it.
+    return [er.LeastAbsolute(penalty="l2", C=factor * size.unit) for factor in (0.1, 0.001, 10.0)]
+
+
 CLASSIFIERS = _everyone(
     "Classifier",
     [
         Contestant("baseline", "Always the most frequent class", lambda s: [DummyClassifier()], turn=AT_ONCE),
         Contestant("centroid", "Nearest centroid", lambda s: [er.NearestCentroid()], fair=True),
-        Contestant(
-            "logistic",
-            "Logistic regression",
-            lambda s: [er.LogisticRegression(C=C, tol=TOL) for C in (TEXT_C[0] if s.texts else (0.1, 0.01, 1.0, 10.0))],
-            turn=EARLY,
-            growth=1.0,
-        ),
-        Contestant(
-            "svm",
-            "Linear support vector machine",
-            # In steps of ten around the C at which rows of variance one begin to be told apart, the usual one first.
-            lambda s: [er.SVM(C=C, tol=TOL) for C in (TEXT_C[1] if s.texts else (0.1, 0.001, 0.01, 1.0))],
-            _many_classes,
-            _approximated,
-        ),
+        Contestant("logistic", "Logistic regression", _logistic, turn=EARLY),
+        Contestant("svm", "Linear support vector machine", _linear_svms, _many_classes, _approximated),
     ],
     Contestant(
         "kernel_svm",
@@ -348,37 +334,12 @@ REGRESSORS = _everyone(
     "Regressor",
     [
         Contestant("baseline", "Always the mean", lambda s: [DummyRegressor()], turn=AT_ONCE),
-        Contestant(
-            "ridge",
-            "Ridge regression",
-            lambda s: [_ridge(s, s.columns)],
-            turn=EARLY,
-            growth=1.0,
-        ),
-        Contestant(
-            "quadratic",
-            "Quadratic ridge regression",
-            lambda s: [_ridge(s, _products(s), features=er.maps.Polynomial(2))],
-            _too_many_products,
-            turn=EARLY,
-            growth=1.0,
-        ),
+        Contestant("ridge", "Ridge regression", lambda s: [_ridge(s, s.columns)], turn=EARLY),
+        Contestant("quadratic", "Quadratic ridge regression", _quadratic, _too_many_products, turn=EARLY),
         Contestant("lasso", "Lasso", lambda s: [er.Lasso(C="cv", tol=TOL)], _too_long),
-        Contestant(
-            "robust",
-            "Least absolute deviations",
-            # Of R(w) and the loss, one is in squares of the target's unit and the other in units: C makes up for it.
-            lambda s: [er.LeastAbsolute(penalty="l2", C=factor * s.unit) for factor in (0.1, 0.001, 10.0)],
-        ),
+        Contestant("robust", "Least absolute deviations", _robust),
     ],
-    Contestant(
-        "kernel_ridge",
-        "Gaussian ridge regression",
-        lambda s: [er.Ridge(C=C, features=_gaussian(s, factor, EXACT_ROWS)) for factor, C in _smoothness(s)],
-        _few_rows,
-        _approximated,
-        turn=SOON,
-    ),
+    Contestant("kernel_ridge", "Gaussian ridge regression", _gaussian_ridges, _few_rows, _approximated, turn=SOON),
     # In units of the target the sum of squares is as large as the penalties on the weights allow.
     lambda s, network: er.Ridge(C=1.0 / s.unit**2, features=network, tol=TOL),
 )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import mean_squared_error
 from sklearn.pipeline import Pipeline
 
 from empirisk.errors import EmpiriskError
@@ -42,34 +43,16 @@ SCORING = 3e-7, 2.5e-6
 DEALS, DEALT_ROWS = 99, 2000
 
 
-#: What people call scores; the second name is for more than two classes, where it differs.
+#: What people call scores.
 ALIASES = {
-    "acc": ("accuracy", "accuracy"),
-    "bacc": ("balanced_accuracy", "balanced_accuracy"),
-    "auc": ("roc_auc", "roc_auc_ovr"),
-    "roc_auc": ("roc_auc", "roc_auc_ovr"),
-    "ap": ("average_precision", "average_precision_macro"),
-    "average_precision": ("average_precision", "average_precision_macro"),
-    "f1": ("f1", "f1_macro"),
-    "precision": ("precision", "precision_macro"),
-    "recall": ("recall", "recall_macro"),
-    "logloss": ("log_loss", "log_loss"),
+    "acc": "accuracy",
+    "bacc": "balanced_accuracy",
+    "auc": "roc_auc",
+    "ap": "average_precision",
+    "logloss": "log_loss",
 }
-#: How the names of scores of numbers begin; all others score classes.
-OF_NUMBERS = (
-    "rmse",
-    "mse",
-    "mae",
-    "mape",
-    "r2",
-    "neg_mean_",
-    "neg_median_",
-    "neg_root_",
-    "neg_max_",
-    "explained_",
-    "d2_",
-)
-OF_CLASSES = ("d2_brier_score", "d2_log_loss_score")
+#: Scores of two classes that have another name for several: how it ends.
+OF_SEVERAL = {"roc_auc": "_ovr", **dict.fromkeys(("average_precision", "f1", "precision", "recall"), "_macro")}
 
 
 def metric_for(name: str | None, classes: NDArray | None, balance: bool, y: NDArray | None = None) -> Metric:
@@ -78,19 +61,21 @@ def metric_for(name: str | None, classes: NDArray | None, balance: bool, y: NDAr
     Where a class is rare in ``y``, accuracy would hide it: average precision decides, of the rare one of two classes,
     or its mean over several.
     """
-    if name is None and classes is not None and y is not None and not balance:
-        rare = rare_class(y)
-        if rare is not None:
-            order = classes if len(classes) > 2 else np.array([*classes[classes != rare], rare])
-            return find_metrics("average_precision" if len(classes) == 2 else "average_precision_macro", order, None)[0]
     if name is None:
         name = "rmse" if classes is None else "balanced_accuracy" if balance else "accuracy"
-    meant = ALIASES.get(name, (name, name))[classes is not None and len(classes) > 2]
+        rare = rare_class(y) if name == "accuracy" and y is not None else None
+        if classes is not None and rare is not None:
+            # The second of two classes is the one that is to be found.
+            name, classes = "average_precision", classes if len(classes) > 2 else classes[np.argsort(classes == rare)]
+    meant = ALIASES.get(name, name)
+    if classes is not None and len(classes) > 2:
+        meant += OF_SEVERAL.get(meant, "")
     try:
         found = find_metrics(meant, classes, None)[0]
     except EmpiriskError as error:
         raise EmpiriskError(str(error).replace(f"scoring={meant!r}", f"metric={name!r}")) from error
-    if (meant.startswith(OF_NUMBERS) and meant not in OF_CLASSES) != (classes is None):
+    of_numbers = found.scorer._score_func.__module__ == mean_squared_error.__module__
+    if of_numbers != (classes is None):
         holds, better = ("numbers", "rmse, mae or r2") if classes is None else ("classes", "accuracy, f1 or log_loss")
         raise EmpiriskError(f"metric={name!r} does not suit a target that holds {holds}; use {better}.")
     return found
@@ -182,11 +167,14 @@ def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, f
 def differences(standings: Sequence[Standing], winner: Standing, share: float) -> dict[str, str]:
     """How each contestant compares with the winner, in words; a difference is real beyond chance of the folds.
 
-    The test is Nadeau and Bengio's, with Holm's correction for the number of rivals.
+    The test is Nadeau and Bengio's, with Holm's correction for the number of rivals, on the folds that the winner had
+    the time for.
     """
     rivals = [s for s in standings if s.state == "done" and s.name != winner.name]
-    gaps = [rival.scores - winner.scores for rival in rivals]
-    words = {winner.name: "chosen"}
+    folds, words = len(winner.scores), {winner.name: "chosen"}
+    if folds == 1:
+        return words | {rival.name: "compared on one fold only" for rival in rivals}
+    gaps = [rival.scores[:folds] - winner.scores for rival in rivals]
     for rival, gap, (_, _, real) in zip(rivals, gaps, judge_gaps(gaps, share, CONFIDENCE), strict=True):
         words[rival.name] = "no real difference" if not real else "really worse" if gap.mean() < 0 else "really better"
     return words
@@ -246,6 +234,5 @@ def curve(
         return None
     pipeline = plan.pipeline(winner.machine)
     rows, y = plan.frame[plan.train], plan.y[plan.train]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return learning_curve(pipeline, rows, y, sizes=CURVE_SHARES, cv=folds, scoring=metric, random_state=seed)

@@ -27,7 +27,6 @@ from empirisk.league.contestants import contestants
 from empirisk.league.effects import SECONDS as EFFECT_SECONDS
 from empirisk.league.effects import effects
 from empirisk.league.origin import Origin
-from empirisk.league.presses import Presses
 from empirisk.league.refit import fit_winner, refit_on_all
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
@@ -170,8 +169,8 @@ def learn(
     limit = np.inf if time is None else check_number("time", time, 0, above=True)
     wishes = Wishes(target, test, folds, groups, time_order, _names(drop), seed, tuple((types or {}).items()))
     paths = None if out is None else file_paths(Path(out), force)
-    with config(threads=jobs), nullcontext() if out is None else alone(Path(out)), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what is to be said of fits is in the table
+    quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)  # all that is to be said is told
+    with config(threads=jobs), nullcontext() if out is None else alone(Path(out)), quiet:
         listener.doing(f"reading {data}" if isinstance(data, (str, Path)) else "reading the table")
         found = plan(data, wishes, test_file, header)
         players = contestants(found.classes is not None, _names(machines) if machines is not None else None)
@@ -205,7 +204,12 @@ def learn(
             listener.doing("drawing and writing")
             learned = replace(learned, seconds=perf_counter() - begin, origin=Origin.of(learn, given))
             if paths is not None:
-                _write(learned, paths, presses, contest.clock)
+                from empirisk.report.page import page  # what draws takes a while to import, and is needed at the end
+
+                with threads.stopping(lambda: contest.clock.over):  # pictures for which there is no time are left out
+                    report = page(learned, paths["model"].name)
+                presses.last_word()
+                write(learned.model, report, paths)
     listener.done(learned)
     return learned
 
@@ -214,8 +218,7 @@ def _contest(contest: Contest, players: Sequence[Any], listener: Listener) -> li
     """The final standing of everyone who got to play, best first."""
     standings: dict[str, Standing] = {}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is to be said of a fit is in the table
+        with warnings.catch_warnings(action="ignore"):  # what is to be said of a fit is in the table
             for standing in contest.play(players):
                 standings[standing.name] = standing
                 listener.played(standing)
@@ -236,7 +239,6 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
     contest.tell("the test")
     tested = judge.test(found, pipeline, metric)
     once = perf_counter() - begin
-    finished = [standing for standing in standings if standing.state == "done"]
     extras = Extras(contest)
     final = extras.get("the refit on all rows", lambda: refit_on_all(found, best)) if on_all else None
     importances = extras.get(
@@ -271,8 +273,8 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
         twins=found.twins,
         sign=metric.sign,
         warnings=remarks,
-        differences=_differences(standings, best, share),
-        intervals={one.name: judge.interval(one, metric, share) for one in finished},
+        differences=judge.differences(standings, best, share),
+        intervals={one.name: judge.interval(one, metric, share) for one in standings if one.state == "done"},
         importances=importances or [],
         effects=seen or [],
         curve=curve,
@@ -332,23 +334,13 @@ def _leading(importances: list | None, found: Plan) -> list[str]:
     return [name for name in names if name not in texts]
 
 
-def _differences(standings: Sequence[Standing], best: Standing, share: float) -> dict[str, str]:
-    """How others compare with the winner, on the folds that it had the time for."""
-    count = len(best.scores)
-    rivals = [replace(standing, scores=standing.scores[:count]) for standing in standings if standing.state == "done"]
-    if count > 1:
-        return judge.differences(rivals, best, share)
-    return {rival.name: "compared on one fold only" for rival in rivals} | {best.name: "chosen"}
-
-
 class Extras:
     """Parts of the report that a result can do without: what fails, or what nobody waits for, is named."""
 
     def __init__(self, contest: Contest):
         self._presses, self._clock, self._tell = contest.presses, contest.clock, contest.tell
         self._failed: list[str] = []
-        self._unfinished: list[str] = []
-        self._empty: list[str] = []
+        self._lacking: dict[str, list[str]] = {}
 
     def get(self, name: str, work: Callable[[], Any]) -> Any:
         """What ``work`` gives, or None."""
@@ -361,8 +353,9 @@ class Extras:
         try:
             if not over():
                 self._tell(name)
-                with listening_to(over), threads.stopping(over), warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)  # what was cut is not used
+                # What was cut is not used, so that nobody need be warned of it.
+                quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)
+                with listening_to(over), threads.stopping(over), quiet:
                     found = threads.until(lambda: self._clock.end - self._clock.writing + GRACE, work)
         except (threads.Stopped, KeyboardInterrupt):
             if self._presses.second.is_set() or not over():
@@ -372,18 +365,14 @@ class Extras:
             return None
         if over():  # what a cut fit says is worth nothing
             found = None
-        if not found:
-            (self._unfinished if pressed() else self._empty).append(name)
+        if not found and (pressed() or self._clock.limited):
+            self._lacking.setdefault("Ctrl-C" if pressed() else "The time given", []).append(name)
         return found
 
     def sentences(self) -> list[str]:
         """What is lacking, and why."""
-        found = list(self._failed)
-        if self._unfinished:
-            found.append(f"Ctrl-C left no room for {_listed(self._unfinished)}.")
-        if self._empty and self._clock.limited:
-            found.append(f"The time given left no room for {_listed(self._empty)}.")
-        return found
+        left_out = [f"{reason} left no room for {_listed(names)}." for reason, names in self._lacking.items()]
+        return self._failed + left_out
 
 
 def _listed(names: list[str]) -> str:
@@ -427,16 +416,11 @@ def _journal(paths: dict[str, Path] | None, found: Plan, *job: Any) -> Journal:
     return Journal(paths["model"].with_suffix(f".{mark[:12]}.journal"), lambda: mark)
 
 
-def _write(learned: Learned, paths: dict[str, Path], presses: Presses, clock: Clock) -> None:
+def write(model: tables.TableModel, report: str, paths: dict[str, Path]) -> None:
     """The report first: where it fails, no model is left without one."""
-    from empirisk.report.page import page  # what draws takes a while to import, and is needed at the end
-
-    with threads.stopping(lambda: clock.over):  # pictures for which there is no time are left out
-        text = page(learned, paths["model"].name)
-    presses.last_word()
     with whole_file(paths["report.html"]) as file:
-        file.write(text.encode())
-    save(learned.model, paths["model"], durations=False)
+        file.write(report.encode())
+    save(model, paths["model"], durations=False)
     begun = [f".{path.name}.{'[0-9a-f]' * 16}.part" for path in paths.values()]  # by runs that were killed
     for pattern in (f"{paths['model'].stem}.{'[0-9a-f]' * 12}.journal", *begun):
         for file in paths["model"].parent.glob(pattern):

@@ -55,23 +55,15 @@ class Origin:
             if name not in SILENT and given[name] is not one.default and _shown(given[name]) != one.default
         }
         named = isinstance(data, (str, Path))
+        words = [repr(str(data)) if named else "table", *(f"{name}={value!r}" for name, value in changed.items())]
         versions = {"empirisk": er.__version__, "Python": platform.python_version()}
         return cls(
             Path(data).name if named else FRAME,
-            typed.get() or call(function.__name__, repr(str(data)) if named else "table", changed),
+            typed.get() or f"er.{function.__name__}({', '.join(words)})",
             given["seed"],
             datetime.now(UTC),
             versions | {name: version(name) for name in PACKAGES},
         )
-
-
-def call(name: str, data: str, changed: Mapping[str, Any]) -> str:
-    """The call in Python.
-
-    >>> call("learn", "table", {"target": "price", "seed": 1})
-    "er.learn(table, target='price', seed=1)"
-    """
-    return f"er.{name}({', '.join([data, *(f'{k}={v!r}' for k, v in changed.items())])})"
 
 
 def _shown(value: Any) -> Any:

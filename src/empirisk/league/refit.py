@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,8 @@ LEAST_TESTED = 200
 LEAST_TESTING = 0.03
 #: Fits that a calibration takes: on the folds, and on all rows.
 CALIBRATION = 6
-
-
-class Refit(NamedTuple):
-    """The pipeline, the number of rows it learned from, and the plan with the rows that there is time to test."""
-
-    pipeline: Pipeline
-    rows: int
-    plan: Plan
+#: The pipeline, the number of rows it learned from, and the plan with the rows that there is time to test.
+Refit = tuple[Pipeline, int, Plan]
 
 
 def fit_winner(plan: Plan, contest: Contest, best: Standing) -> Refit:
@@ -44,15 +38,14 @@ def fit_winner(plan: Plan, contest: Contest, best: Standing) -> Refit:
         if not contest.clock.limited:
             contest.tell(f"{best.title}, on all {len(plan.train):,} rows")
             machine = _with_probabilities(plan, best.machine, plan.train)
-            return Refit(_fitted(plan, machine, plan.train), len(plan.train), plan)
+            return _fitted(plan, machine, plan.train), len(plan.train), plan
         return _in_time(_tested_in_time(plan, contest, best), contest, best)
 
 
 def refit_on_all(plan: Plan, best: Standing) -> Pipeline:
     """The winner on all rows, those of the test too."""
     rows = np.arange(len(plan.y))
-    machine = best.machine if plan.classes is None else calibrated(best.machine, plan.y)
-    return _fitted(plan, machine, rows)
+    return _fitted(plan, _with_probabilities(plan, best.machine, rows), rows)
 
 
 def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
@@ -73,7 +66,7 @@ def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
         pace = pace.on(len(chosen), perf_counter() - begin)
         rows = _affordable(everyone, contest, pace, testing)
     assert ready is not None
-    return Refit(_calibrated_in_time(plan, contest, pace, testing, ready), pace.rows, plan)
+    return _calibrated_in_time(plan, contest, pace, testing, ready), pace.rows, plan
 
 
 def _with_probabilities(plan: Plan, machine: Any, rows: NDArray) -> Any:

@@ -41,10 +41,6 @@ class Test:
     luck: str
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "  ".join(cells).rstrip()
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Learned:
     """The result of `learn`; printed, it is the league and a sentence.
@@ -114,8 +110,9 @@ class Learned:
         return next(standing for standing in self.standings if standing.name == self.winner)
 
     def __repr__(self) -> str:
-        rows = [[cell.ljust(width) for cell, width in zip(row, self._widths, strict=True)] for row in self._league]
-        return "\n".join([f"{self.name}: {self.champion.title} for {self.target}", *map(_line, rows), self.summary()])
+        widths = [max(map(len, column)) for column in zip(*self._league, strict=True)]
+        rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in self._league]
+        return "\n".join([f"{self.name}: {self.champion.title} for {self.target}", *rows, self.summary()])
 
     def _repr_html_(self) -> str:
         head, *rows = self._league
@@ -129,10 +126,6 @@ class Learned:
             score = number(self.sign * one.mean, 4) if len(one.scores) else "-"
             table.append((one.title, score, self.differences.get(one.name, one.remark or one.state)))
         return table
-
-    @property
-    def _widths(self) -> list[int]:
-        return [max(map(len, column)) for column in zip(*self._league, strict=True)]
 
     def _found(self, rare: Any) -> str:
         """How a class was found."""

@@ -1,5 +1,6 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,29 +139,32 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     table, target, numbers = _without_rare_classes(table, target, numbers, warnings)
     if table.height < LEAST_ROWS:
         raise EmpiriskError(f"The table has {table.height} rows with a target; at least {LEAST_ROWS} are needed.")
-    groups, moments = _column(table, wishes.groups, "groups"), _column(table, wishes.time_order, "time_order")
-    special = [column.name for column in (groups, moments) if column is not None]
+    asked = (("groups", "groups", wishes.groups), ("time", "time_order", wishes.time_order))
+    ruling = {rule: find_column(name, table.columns, word) for rule, word, name in asked if name is not None}
+    # The rank of every value; missing ones come first.
+    rules = {rule: table[name].rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
-    special += [HELD_OUT] if test_file is not None else []
-    schema = tables.understand(table, list(dict.fromkeys([target.name, *special, *dropped])), types)
+    unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (test_file is not None)]
+    schema = tables.understand(table, list(dict.fromkeys(unread)), types)
     warnings += filter(None, (_odd_values(table[name], numbers) for name in schema.of_kind("identifier", "category")))
     y = _sized(target.values(table), target)
     frame = schema.features(table)
-    equal = equal_rows(frame, y, bool(target.classes)) if groups is None and moments is None else np.arange(len(y))
+    equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))
     copies = len(equal) - _sets(equal)
     if copies:
         warnings.append(
             f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
         )
     if test_file is None:
-        train, test = _held_out(y, target, groups, moments, equal, wishes)
+        train, test = _held_out(y, target, equal, wishes, rules)
     else:
         train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
         if not len(test):
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
-    folds = _folds(y[train], target, groups, moments, equal[train], train, wishes, warnings)
+    within = {rule: ranks[train] for rule, ranks in rules.items()}
+    folds = _folds(y[train], target, equal[train], wishes, within, warnings)
     found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
-    _look_twice(found)
+    warnings += _look_twice(found)
     return found
 
 
@@ -227,10 +231,6 @@ def _sized(y: NDArray, target: Any) -> NDArray:
     return y
 
 
-def _column(table: pl.DataFrame, name: str | None, argument: str) -> pl.Series | None:
-    return None if name is None else table[find_column(name, table.columns, argument)]
-
-
 def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, warnings: list[str]) -> tuple:
     """Rows of classes that are too small to be both learned and tested are left out."""
     if not target.classes:
@@ -239,9 +239,9 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, wa
     rare = labels[counts < LEAST_OF_CLASS]
     if len(rare) == 0:
         return table, target, numbers
-    shown = listed([str(label) for label in rare])
     warnings.append(
-        f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {shown} ({len(rare)} in all)."
+        f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {listed(rare)} "
+        f"({len(rare)} in all)."
     )
     kept = counts[codes] >= LEAST_OF_CLASS
     table = table.filter(pl.Series(kept))
@@ -285,91 +285,68 @@ def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple
     return [(rows(train), rows(test)) for train, test in make_splits(cv, y[first], **rules)]
 
 
-def _held_out(y: NDArray, target: Any, groups: Any, moments: Any, equal: NDArray, wishes: Wishes) -> tuple:
+def _held_out(y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: dict[str, NDArray]) -> tuple:
     if not 0 < wishes.test < 1:
         raise EmpiriskError(f"test={wishes.test!r} must be a share between 0 and 1.")
-    [(train, test)] = _split_sets(
-        equal,
-        "holdout",
-        y,
-        classes=bool(target.classes),
-        groups=None if groups is None else _codes(groups),
-        # Every class is to be tested.
-        test_size=max(wishes.test, len(target.classes) / _sets(equal) if moments is None and groups is None else 0.0),
-        time=False if moments is None else _codes(moments),
-        random_state=wishes.seed,
-    )
+    # Every class is to be tested.
+    share = wishes.test if rules else max(wishes.test, len(target.classes) / _sets(equal))
+    kept = {"classes": bool(target.classes), "test_size": share, "random_state": wishes.seed}
+    [(train, test)] = _split_sets(equal, "holdout", y, **kept, **rules)
     if target.classes and len(np.unique(y[train])) < 2:
         raise EmpiriskError("The training part holds one class only; give another time_order or groups column.")
     return np.sort(train), np.sort(test)
 
 
 def _folds(
-    y, target, groups, moments, equal, train, wishes: Wishes, warnings: list[str]
+    y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: dict[str, NDArray], warnings: list[str]
 ) -> list[tuple[NDArray, NDArray]]:
     """Folds of the training rows: as many as asked for, but no more than the smallest class has rows."""
     count = wishes.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
-    if target.classes and groups is None and moments is None:
+    if target.classes and not rules:
         smallest = int(np.unique(y[np.unique(equal, return_index=True)[1]], return_counts=True)[1].min())
         if smallest < count:
             count = max(2, smallest)
             warnings.append(f"The smallest class has {smallest} training rows: {count} folds were used.")
-    return _split_sets(
-        equal,
-        count,
-        y,
-        classes=bool(target.classes) and moments is None,
-        groups=None if groups is None else _codes(groups)[train],
-        time=False if moments is None else _codes(moments)[train],
-        random_state=wishes.seed,
-    )
+    return _split_sets(equal, count, y, classes=bool(target.classes), random_state=wishes.seed, **rules)
 
 
-def _codes(column: pl.Series) -> NDArray:
-    """The rank of every value; missing ones come first."""
-    return column.rank("dense").fill_null(0).to_numpy()
-
-
-def _look_twice(found: Plan) -> None:
-    """Warn of leaks, imbalance, rows on both sides of the split, and a test that says little."""
+def _look_twice(found: Plan) -> Iterator[str]:
+    """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little."""
     training = found.frame[found.train].with_columns(pl.Series(found.target.name, found.y[found.train]))
     for name, reason in tables.look_for_leaks(training, found.schema, found.target).items():
-        found.warnings.append(f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so.")
+        yield f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so."
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
-        shown = listed([str(column) for column in unused])
-        found.warnings.append(f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({shown}).")
+        yield f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({listed(unused)})."
     if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
-        found.warnings.append(
+        yield (
             f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
             f"they are quantities, say so with --types {found.target.name}=number."
         )
     for column in found.schema.used:
         order = next((words for start, words in DAY_ORDERS.items() if column.form.startswith(start)), "")
         if column.kind == "date" and order:
-            found.warnings.append(f"Dates of {column.name!r} were read as {order}, as in {column.examples[0]!r}.")
+            yield f"Dates of {column.name!r} were read as {order}, as in {column.examples[0]!r}."
         if column.kind == "number" and column.form.startswith("unit "):
-            found.warnings.append(f"Numbers of {column.name!r} were read in {column.form.removeprefix('unit ')}.")
+            yield f"Numbers of {column.name!r} were read in {column.form.removeprefix('unit ')}."
     perhaps = _perhaps_codes(found)
     if perhaps:
-        found.warnings.append(
+        yield (
             f"{listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
             f"--types {perhaps[0]}=category."
         )
     rare = rare_class(found.y[found.train]) if found.target.classes else None
     if rare is not None:
         share = float(np.mean(found.y[found.train] == rare))
-        found.warnings.append(
+        yield (
             f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
             "unless you say otherwise; --balance lets all classes count alike."
         )
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"
-        found.warnings.append(
-            f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
-        )
+        yield f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
     if len(found.test) < FEW_TESTS:
-        found.warnings.append(f"The test part has {len(found.test)} rows only: its scores are uncertain.")
+        yield f"The test part has {len(found.test)} rows only: its scores are uncertain."
 
 
 def rare_class(y: NDArray) -> Any:

@@ -21,10 +21,8 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.contract.arguments import check_number
 from empirisk.contract.clock import NO_TIME, Clock
 from empirisk.errors import EmpiriskError
-from empirisk.files.atomic import whole_file
-from empirisk.files.models import save
 from empirisk.fits.fit import interruptible
-from empirisk.league.learn import file_paths
+from empirisk.league.learn import file_paths, write
 from empirisk.league.origin import Origin
 from empirisk.linalg.threads import Stopped
 from empirisk.projections.pca import PCA
@@ -195,10 +193,7 @@ def describe(
     if files is not None:
         from empirisk.report.unsupervised import page  # what draws takes a while to import
 
-        text = page(described, files["model"].name)
-        with whole_file(files["report.html"]) as file:
-            file.write(text.encode())
-        save(described.model, files["model"])
+        write(described.model, page(described, files["model"].name), files)
     return described
 
 
@@ -217,8 +212,8 @@ def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
         limit = None if left is None else left / (len(counts) - len(found) + 1)
         machine = KMeans(count, max_time=limit, random_state=seed)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # the summary says it
+            # The summary says what did not converge.
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 machine.fit(X)
         except Stopped:  # by Ctrl-C, while a loop was being compiled
             if not found:
