@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.dual import feasible
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks
 from empirisk.notebook import html
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 EPSILON = np.finfo(float).eps
 #: Entries of a penalised problem up to which the cancelling of columns is looked for.
 CANCELLING = 1_000_000

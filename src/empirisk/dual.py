@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
 from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, normal_equations
 from empirisk.linalg.gradients import JointGradients
-from empirisk.problem import CHEAP, Problem
+from empirisk.problem import CHEAP, Array, Problem
 
-Array = NDArray[np.float64]
 EPSILON = np.finfo(float).eps
 #: How much of [A, 1]'u, in units of |A| |u|, is paid for as rounding: more would let large weights below the bound.
 ROUNDING = 1e-14

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.losses.base import Loss
 from empirisk.penalties.base import Penalty
 
-Array = NDArray[np.float64]
 #: A perfect fit has the objective zero: gaps are then compared with this share of that of the best constant.
 FLOOR = 1e-6
 #: The square of a smaller number is none.

@@ -23,8 +23,9 @@ def hard_problem(n=4000, d=300):
 
 def test_iteration_limit_warns_with_the_gap_and_a_remedy():
     X, y = hard_problem(500, 20)
-    with pytest.warns(ConvergenceWarning, match=r"iteration limit after 2 .*gap of .*raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"iteration limit after 2 .*gap of .*raise max_iter") as told:
         machine = er.SVM(max_iter=2).fit(X, y)
+    assert told[0].filename == __file__
     assert not machine.certificate_.converged
     assert machine.certificate_.status == "iteration limit"
     assert machine.predict(X).shape == y.shape
@@ -158,6 +159,7 @@ def test_the_time_limit_is_for_the_choice_of_C_and_the_fit_together():
         er.SVM(C="cv", solver="gradient_descent", max_iter=10**9, max_time=0.3, Cs=10).fit(X, y)
     assert time.perf_counter() - begin < 0.5 * 50 * 0.3
     assert "of 10 values by 1 of 5 folds" in str(told[0].message)
+    assert told[0].filename == __file__
 
 
 def test_an_interrupted_choice_of_C_raises(monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 
@@ -73,3 +74,12 @@ def test_it_stops_before_the_optimum_where_that_overfits():
 def test_bad_parameters_are_named(parameters, words):
     with pytest.raises(er.errors.EmpiriskError, match=words):
         er.LogisticRegression(solver=er.solvers.EarlyStopping(**parameters)).fit(*noise())
+
+
+def test_it_allows_as_many_iterations_as_the_solver_inside():
+    X, y = noise()
+    inner = er.solvers.SGD(rate=1e-3)
+    stopping = er.solvers.EarlyStopping(inner, patience=10**6)
+    with pytest.warns(ConvergenceWarning, match="all passes done"):  # at so small a rate
+        machines = [er.LogisticRegression(C=1.0, solver=solver).fit(X, y) for solver in (inner, stopping)]
+    assert machines[0].n_iter_ == machines[1].n_iter_ > inner.iteration_limit

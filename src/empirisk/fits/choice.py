@@ -166,7 +166,8 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 
 
 def _cross_validate(machine: Any, problems: list[Problem], y: NDArray, judged: Callable[..., Judged]) -> Choice:
-    splits = _folds(machine, y, _counting(problems, len(y)))
+    counting = np.unique(np.concatenate([problem.places for problem in problems]))
+    splits = _folds(machine, y, counting)
     values = grid(machine.Cs, *natural_range(problems))
     table = np.full((len(splits), len(values)), np.nan)
     sizes = np.zeros(len(splits))
@@ -212,7 +213,7 @@ def _learning_again(
         phi, lost = design_of(features.transform(X)), 0.0
         for problem, found, fit in zip(problems, learned, fits, strict=True):
             kept = _standing_in(problem, test)
-            rows = kept if problem.rows is None else problem.rows[kept]
+            rows = problem.places[kept]
             judged = replace(problem, design=phi.rows(rows), y=problem.y[kept], weights=problem.weights[kept], C=1.0)
             lost += judged.loss_sum(judged.predict(Point(fit.point.w, found.constants(fit.point))))
         yield fits, lost
@@ -235,23 +236,17 @@ def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choic
         f"C='cv' was chosen from {tried.sum()} of {len(Cs)} values by {len(folds)} of {len(table)} folds: "
         f"max_time={machine.max_time!r} s were over; raise max_time, or give fewer Cs or folds.",
         ConvergenceWarning,
-        stacklevel=6,  # the line that called `fit`
+        stacklevel=9,  # the line that called `fit`
     )
     found = choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
     return replace(found, cut=True)
 
 
-def _counting(problems: list[Problem], rows: int) -> NDArray[np.intp]:
-    """The rows of the user's data that some problem has a sample of."""
-    every = np.arange(rows)
-    return np.unique(np.concatenate([every if problem.rows is None else problem.rows for problem in problems]))
-
-
 def _folds(machine: Any, y: NDArray, counting: NDArray[np.intp]) -> list[tuple[NDArray, NDArray]]:
     """The rows to learn from and those to judge by, of every fold; a number of folds is shuffled by ``random_state``.
 
-    It divides the rows that count: a row of weight zero could as well be absent. Without a seed the folds are those of
-    seed 0, as in `evaluate`: the same data gives the same C.
+    It divides the rows that count, of which some problem has a sample: a row of weight zero could as well be absent.
+    Without a seed the folds are those of seed 0, as in `evaluate`: the same data gives the same C.
     """
     stratified, cv = is_classifier(machine) and np.ndim(y) == 1, machine.cv
     if stratified:
@@ -288,7 +283,7 @@ def _part(problem: Problem, rows: NDArray, trained: NDArray | None = None) -> Pr
 
 def _standing_in(problem: Problem, rows: NDArray) -> NDArray[np.intp]:
     """The samples of a problem that stand in the given rows of the user's data."""
-    return np.flatnonzero(np.isin(np.arange(len(problem.y)) if problem.rows is None else problem.rows, rows))
+    return np.flatnonzero(np.isin(problem.places, rows))
 
 
 def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, float]:

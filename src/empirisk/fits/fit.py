@@ -434,5 +434,5 @@ def warn_unless_converged(certificate: Certificate, machine: str) -> None:
         f"{machine} did not reach tol: {certificate.status} after {certificate.iterations} iterations with a "
         f"relative duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=6,  # the line that called `fit`
     )

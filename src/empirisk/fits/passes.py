@@ -86,7 +86,7 @@ def _not_separable(problem: Problem, shares: NDArray, losses_of_all: str) -> Not
     """The error, with the rows on which the evidence rests."""
     # Smaller shares are what a solver leaves of zero.
     evidence = np.flatnonzero(np.abs(shares) > 1e-6)
-    rows = evidence if problem.rows is None else problem.rows[evidence]
+    rows = problem.places[evidence]
     if problem.intercept:
         which, why, remedy = "hyperplane", "the convex hulls of the classes meet among", "use a finite C"
     else:
@@ -119,7 +119,7 @@ def merged(problems: list[Problem]) -> list[Problem]:
         if found[key] is not None:
             first, inverse, design = found[key]
             weights = np.bincount(inverse, problem.weights)
-            rows = first if problem.rows is None else problem.rows[first]
+            rows = problem.places[first]
             remark = f"{len(problem.y)} rows as {len(first)} different ones"
             out[number] = replace(problem, design=design, y=problem.y[first], weights=weights, rows=rows, remark=remark)
     return out

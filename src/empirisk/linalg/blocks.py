@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from empirisk.linalg.threads import in_threads, look
 
+Array = NDArray[np.float64]
 Result = TypeVar("Result")
 
 #: A block stays in the cache between the products with it. Of large data blocks are larger, within limits: each costs

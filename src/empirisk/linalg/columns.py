@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import loop_with
-from empirisk.linalg.design import DenseDesign, Design, SparseDesign, sparse_gram
+from empirisk.linalg.design import Array, DenseDesign, Design, SparseDesign, sparse_gram
 from empirisk.linalg.threads import in_threads
 
-Array = NDArray[np.float64]
 Chosen = NDArray[np.intp]
 #: Columns that a thread takes at a time.
 CHUNK = 128

@@ -5,13 +5,12 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram_factor import inverse
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
-Array = NDArray[np.float64]
 #: Rows whose products fit into the processor's memory.
 PANEL = 512
 #: A column this small beside its shift is rounding.

@@ -9,10 +9,10 @@ from scipy import sparse
 
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks, tiled
+from empirisk.linalg.blocks import Array
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.threads import in_threads
 
-Array = NDArray[np.float64]
 Slopes = Callable[[slice, Array], Array]
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4

@@ -2,16 +2,14 @@
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.linalg import tiled
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.linalg.threads import LONG
 from empirisk.settings import require
 
-Array = NDArray[np.float64]
 #: A pivot below this is rounding, and the columns are dependent.
 PIVOT = 1e-7
 #: The first ridge that is tried: the rounding of a factor of some hundred columns.

@@ -3,15 +3,13 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, curve_rows, negligible_columns
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.threads import in_threads
 
-Array = NDArray[np.float64]
 Good = Callable[[Array, float, float], bool]
 #: Columns for which a preconditioner from a factor pays; beyond, the diagonal serves.
 WIDE = 1000

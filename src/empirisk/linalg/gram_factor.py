@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.threads import in_threads, patiently
 
-Array = NDArray[np.float64]
 #: Rows that are written at once, by a thread.
 ROWS = 256
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from empirisk.linalg.blocks import Array
 from empirisk.linalg.threads import Stopped
 
-Array = NDArray[np.float64]
 #: Columns that are multiplied at a time: one pass over the data serves all of them, and equal eigenvalues are told
 #: apart up to this number.
 BLOCK = 16

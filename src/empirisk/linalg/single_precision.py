@@ -1,13 +1,11 @@
 """Factors and normal matrices in float32 of data in float64: half the time, for solutions that are refined."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
-from empirisk.linalg.design import DenseDesign, Design
+from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.gram_factor import ScaledGram
 
-Array = NDArray[np.float64]
 #: Below this size a factor in float64 takes no time either.
 LEAST = 1000
 #: The largest rounding error of the factor, in units of the ridge, that a few rounds of refinement make up for.

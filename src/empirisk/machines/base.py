@@ -155,7 +155,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """The weights and intercept_ in the coordinates of the mapped data."""
         constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
-        rows = [np.arange(len(problem.y)) if problem.rows is None else problem.rows for problem in problems]
+        rows = [problem.places for problem in problems]
         found = expansion(problems[0].design, rows, [point.w for point in points])
         if self.features is None and problems[0].loss.supported and problems[0].penalty.ridge:
             found |= support(problems, rows, points)

@@ -13,12 +13,11 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size
 from empirisk.lazy import lazy
 from empirisk.linalg.blocks import slices
-from empirisk.linalg.design import DenseDesign, Design
+from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.threads import in_threads
 from empirisk.penalties.norms import HilbertNorm
 from empirisk.settings import require, settings
 
-Array = NDArray[np.float64]
 #: Blocks that were made before, by their shape: in the kernel's precision and in float64.
 Memory = dict[tuple[int, int], tuple[NDArray, Array]]
 #: A block of entries: few enough for the cache, many enough for a matrix product.

@@ -16,14 +16,13 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.algebra import kind_of, require_one_kind
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Parts, size
-from empirisk.maps.implicit import GramDesign
+from empirisk.maps.implicit import Array, GramDesign
 from empirisk.settings import settings
 
 if TYPE_CHECKING:
     from empirisk.fits.fit import Fit, Run
     from empirisk.problem import Problem
 
-Array = NDArray[np.float64]
 #: Rounds of quadratic programming, and how often they start again from the best weights.
 ROUNDS, RESTARTS = 50, 3
 #: Fits after which the search ends: inner fits that miss their tolerance would lead it about for ever.

@@ -19,12 +19,11 @@ from empirisk.kernels.items import size, validated
 from empirisk.lazy import lazy
 from empirisk.linalg import tiled
 from empirisk.linalg.blocks import slices
-from empirisk.linalg.design import DenseDesign, Design
+from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.threads import in_threads, single_threaded_blas
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.settings import require, settings
 
-Array = NDArray[np.float64]
 BLOCK_BYTES = 1 << 25  # features made at a time: they stay in the cache of the last level
 FORMATS = ("csr", "csc")
 SAMPLE = 500  # rows whose Gram matrix is compared with the exact one, in a fraction of a second

@@ -5,7 +5,6 @@ from typing import TypeVar, cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy import linalg
 
 from empirisk.certificate import Status
@@ -13,12 +12,11 @@ from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
 from empirisk.maps.implicit import GramDesign
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.settings import require, settings
 from empirisk.solvers.base import RIDGE, SQUARED, SQUARED_NORM, Solver, Watch, behind_kernel
 from empirisk.solvers.newton.kernel import kept_for
 
-Array = NDArray[np.float64]
 Made = TypeVar("Made")
 Gram = SingleGram | FactoredGram
 METHODS = ("auto", "cholesky", "svd")

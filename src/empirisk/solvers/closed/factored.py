@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.linalg.design import DenseDesign
+from empirisk.linalg.design import Array, DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import CONVEX, KERNEL, Solver
 
-Array = NDArray[np.float64]
 #: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
 #: Shares of tol to try: the gap behind the kernel is a little larger than that on the factor.

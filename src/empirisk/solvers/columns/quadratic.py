@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.factor import Array, Cholesky
 
-Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 #: Rounds of sweeps and solutions; two or three are usual.
 ROUNDS = 30

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 #: Unknowns whose least squares take about a second.
 LARGEST = 2000
 

@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
 from empirisk.solvers.corners.kinks import weight_spread
 from empirisk.solvers.corners.rounded_corners import SHARPER, STEPS_A_ROUND, Rounded, RoundedCorners, rounded_start
 from empirisk.solvers.newton.course import line_search
 
-Array = NDArray[np.float64]
 #: Columns whose normal matrix is factored in no time.
 COLUMNS = 1000
 #: A step of less than this share of Newton's calls for another direction.

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 
 from empirisk.certificate import Proof, Status
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import (
     CONVEX,
     CORNERS,
@@ -34,7 +33,6 @@ from empirisk.solvers.corners.crossover import Held, crossover
 from empirisk.solvers.corners.kinks import TINY, Kinks, weight_spread
 from empirisk.solvers.corners.scores import fits, scores_of
 
-Array = NDArray[np.float64]
 #: Entries of a design whose products cost less than the matrix of an iteration.
 SMALL = 1 << 20
 #: A relative gap that no further step will lower.

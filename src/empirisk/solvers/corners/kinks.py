@@ -4,9 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.losses.base import Loss
-from empirisk.problem import Problem
+from empirisk.problem import Array, Problem
 
-Array = NDArray[np.float64]
 TINY = np.finfo(float).tiny
 
 

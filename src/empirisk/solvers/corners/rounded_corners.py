@@ -19,7 +19,7 @@ from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.single_precision import coarse
 from empirisk.linalg.threads import in_threads
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import Watch, thinned
 from empirisk.solvers.corners.crossover import Held, crossover
 from empirisk.solvers.corners.kinks import corners_of, spread_of
@@ -33,7 +33,6 @@ STEPS_A_ROUND = 30
 ROUNDS_ON_THIN_DATA = 5
 #: With fewer rows for each column, part of them says too little.
 ROWS_PER_COLUMN = 4
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 #: A sweep takes about a nanosecond per row: threads pay for many rows only.
 ENTRY_BYTES = 8

@@ -1,16 +1,14 @@
 """What an interior-point method keeps of a loss: kinks of one output, or the scores of all classes of a sample."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.dual import with_balanced_rows
 from empirisk.linalg.coupled import Coupling, JointColumns, JointRows, joint_equations
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
-from empirisk.problem import Problem
+from empirisk.problem import Array, Problem
 from empirisk.settings import settings
 from empirisk.solvers.corners.kinks import Kinks, Pairs, corners_of
 
-Array = NDArray[np.float64]
 #: Rows from which it pays to leave those out of the matrix that have less than this share of the mean curvature.
 MANY, NEGLIGIBLE = 1 << 16, 1e-8
 #: The least slack of kinks whose positions are all zero.

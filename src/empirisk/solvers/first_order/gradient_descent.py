@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from empirisk.certificate import Status
@@ -17,7 +16,6 @@ FIRST_LOOK = 5
 #: The power method finds an eigenvalue from below: so much is added to be safe.
 SAFETY = 1.05
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
-Array = NDArray[np.float64]
 
 
 NO_CORNERS = SMOOTH._replace(words=f"{SMOOTH.words} for this step, or step='decreasing'")

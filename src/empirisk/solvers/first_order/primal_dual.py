@@ -7,12 +7,10 @@ adapt, averages, and restarts that also balance primal and dual, as in Google's 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from empirisk.problem import Point
+from empirisk.problem import Array, Point
 from empirisk.solvers.first_order.scaling import Scaling, typical_step
 
-Array = NDArray[np.float64]
 #: Steps between two looks at the residuals, which cost as much as a step.
 LOOK = 5
 #: A residual below this share of the place is rounding.

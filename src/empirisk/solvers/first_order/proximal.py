@@ -3,17 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.certificate import Status
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, Solver, Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.scaling import Scaling
 
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000
-Array = NDArray[np.float64]
 #: Steps before the first look at the gap.
 FIRST_LOOK = 5
 #: A change of the objective below this share of it is rounding.

@@ -1,12 +1,9 @@
 """The design as first-order methods see it: columns centred and measured, the intercept one more unknown."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from empirisk.linalg.design import Design
+from empirisk.linalg.design import Array, Design
 from empirisk.problem import Point, Problem
-
-Array = NDArray[np.float64]
 
 
 class Scaling:

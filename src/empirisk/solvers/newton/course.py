@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import Watch
 
 
@@ -63,9 +62,6 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
         else:
             high, high_slope = t, steep
     return best
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,16 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
 from empirisk.linalg.coupled import Coupling
 from empirisk.linalg.gradients import Good, JointGradients, conjugate_gradients
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
 from empirisk.solvers.newton.kernel import FactoredSystem
 
-Array = NDArray[np.float64]
 #: Where tol is about that of rounding, steps are found to so many times its square: equal problems have equal weights.
 EXACT = 1e5
 #: The least curvature of a row in the preconditioner, as a share of the largest.

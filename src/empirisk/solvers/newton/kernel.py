@@ -4,19 +4,17 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram_factor import ScaledGram
 from empirisk.linalg.single_precision import single_suffices
 from empirisk.maps.implicit import GramDesign
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.course import Direction, KernelNorm, Place
 
-Array = NDArray[np.float64]
 SLOT = "systems behind a kernel"
 #: Samples of the preconditioner: their matrix is factored in no time.
 LANDMARKS = 1000

@@ -5,12 +5,11 @@ from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 
 from empirisk.certificate import Status
 from empirisk.linalg import blocks
 from empirisk.linalg.factor import ColumnForm, ConjugateGradients, RowForm, normal_equations
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import (
     CURVED_PENALTY,
     RIDGE,
@@ -27,7 +26,6 @@ from empirisk.solvers.newton.course import Course, Direction, Place
 from empirisk.solvers.newton.joint import Classes, KernelClasses
 from empirisk.solvers.newton.kernel import KEEP, STEEPEST, NoProgress, Samples
 
-Array = NDArray[np.float64]
 System = ColumnForm | RowForm | ConjugateGradients
 #: A normal matrix of so many rows is factored in about two seconds.
 DIRECT = 4096

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from empirisk.certificate import Status
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import DUAL_QUADRATIC, KERNEL, ONE_OUTPUT, RIDGE, Proofs, Solver, Watch
 from empirisk.solvers.closed.factored import Factor
@@ -16,7 +16,6 @@ from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.rows.pairs import DualIterate
 from empirisk.solvers.rows.row_cache import gram, row_source
 
-Array = NDArray[np.float64]
 #: Free variables for which a factorisation is cheap.
 SIZE = 1500
 #: Those for which all eigenvectors are, which tell flat directions from steep ones.

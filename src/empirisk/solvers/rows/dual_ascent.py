@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.linalg.compiled import draw, plain, plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, RIDGE, Solver, Watch, behind_kernel
 from empirisk.solvers.rows.dual_start import dual_terms
 
-Array = NDArray[np.float64]
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
 SLICE = 1 << 22
 # Iterations over which the pace is measured.

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from struct import pack, unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.rows.row_cache import gram
 
-Array = NDArray[np.float64]
 #: Entries that take the rounding of a sum: the first nearly always takes all of it.
 SETTLING = 8
 LOWEST = -(1 << 63)  # the bits of minus zero, as a whole number

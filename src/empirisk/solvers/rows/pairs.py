@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import inner_with, plain, plain_loop
 from empirisk.linalg.threads import in_threads
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept, dual_terms
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
 
-Array = NDArray[np.float64]
 #: Beyond every gradient, and still finite.
 FAR = 1e300
 #: Beyond FAR, to begin a search for the least or the largest.

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from empirisk.linalg.compiled import loop_with, plain_loop
 from empirisk.linalg.threads import in_threads, workers
 from empirisk.maps.implicit import GramDesign
-from empirisk.problem import Problem
+from empirisk.problem import Array, Problem
 from empirisk.settings import settings
 
-Array = NDArray[np.float64]
 #: The share of the memory budget that kept rows may take, and the most: beyond, fresh memory costs more than new rows.
 SHARE, MOST_BYTES = 0.4, 1 << 28
 # Rows computed at once: more need more memory for a while, fewer waste the processor.

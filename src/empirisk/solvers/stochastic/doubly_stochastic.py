@@ -10,7 +10,6 @@ from empirisk.solvers.base import CONVEX, COUNT, KERNEL, ONE_OUTPUT, SQUARED_NOR
 from empirisk.solvers.rows.row_cache import gram
 from empirisk.solvers.stochastic.sgd import Batches
 
-Array = NDArray[np.float64]
 #: Samples that tell how stiff the kernel is: their eigenvalues take no time.
 SAMPLE = 300
 #: Slopes at corners, and what columns left out add, do not fall on the way to the minimum: after so many steps the rate

@@ -48,10 +48,9 @@ class EarlyStopping(Solver):
     def refusal(self, problem: Problem) -> str:
         return self._inner().refusal(problem)
 
-    @property
-    def iteration_limit(self) -> int:
+    def limit(self, problem: Problem) -> int:
         """That of the solver inside."""
-        return self._inner().iteration_limit
+        return self._inner().limit(problem)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         held_out, rows = self._split(len(problem.y))

@@ -9,11 +9,10 @@ from empirisk.certificate import Status
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.losses.base import Ramp
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import NO_PENALTY, Need, Solver, Watch
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, gram
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
 SLICE = 1 << 22

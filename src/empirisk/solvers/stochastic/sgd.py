@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from empirisk.certificate import Status
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, COUNT, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 #: First steps of weights whose gradients are divided by their size; "adagrad" makes them smaller by itself.
 ADAPTIVE_RATE, ADAGRAD_RATE = 0.05, 0.3
