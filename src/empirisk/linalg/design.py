@@ -456,8 +456,8 @@ def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.in
     def run(share: int) -> Array:
         total = np.zeros((size, size))
         first, last = (part * rows // shares for part in (share, share + 1))
-        kept, values = np.empty(size + 1, np.int32), np.empty(size + 1)
-        add_gram(matrix.data, matrix.indices, matrix.indptr, weights, places, first, last, kept, values, total)
+        starts, memory = matrix.indptr[first : last + 1], (np.empty(size + 1, np.int32), np.empty(size + 1))
+        add_gram(matrix.data, matrix.indices, starts, weights[first:last], places, *memory, total)
         return total
 
     work = np.count_nonzero(weights) * (matrix.nnz / max(rows, 1)) ** 2
@@ -469,13 +469,12 @@ def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.in
 
 
 @plain_loop
-def add_gram(data, indices, indptr, weights, places, first, last, kept, values, total):
-    """Add sum_i weights_i a_i a_i' over CSR rows first..last to ``total``, for columns with a place >= 0.
+def add_gram(data, indices, indptr, weights, places, kept, values, total):
+    """Add sum_i weights_i a_i a_i' over the CSR rows of ``indptr`` to ``total``, for columns with a place >= 0.
 
     Each pair of columns is added once, above or below the diagonal. ``kept`` and ``values`` are memory for a row.
     """
-    for i in range(first, last):
-        weight = weights[i]
+    for i, weight in enumerate(weights):
         if weight == 0.0:
             continue
         count = 0
