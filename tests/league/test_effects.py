@@ -69,3 +69,9 @@ def test_it_stops_when_the_time_is_over(learned, monkeypatch):
     assert len(effects(learned.plan, learned.model.pipeline, names, 0, seconds=0.0)) == 1
     monkeypatch.setattr(effects_room, "COLUMNS", 1)
     assert len(effects(learned.plan, learned.model.pipeline, names, 0)) == 1
+
+
+@pytest.mark.parametrize("name", ["rows", "count", "value", "town"])
+def test_a_column_may_have_any_name(name):
+    words = pl.Series(name, ["b", "a", "b", None, "c", "a"])
+    assert effects_room._values(words, "category") == ["a", "b", "c"]

@@ -71,8 +71,8 @@ def _values(series: pl.Series, kind: str) -> list[Any]:
     """The values to try, in order: of words the most frequent."""
     present = series.drop_nulls()
     if kind == "category":
-        counts = present.value_counts(name="rows").sort(["rows", series.name], descending=[True, False])
-        return counts.head(WORDS)[series.name].to_list()
+        counts = present.alias("word").value_counts(name="rows").sort(["rows", "word"], descending=[True, False])
+        return counts.head(WORDS)["word"].to_list()
     if not len(present):
         return []
     # Values that as many rows have, and values as far apart: either leaves gaps where the other has none.

@@ -27,7 +27,7 @@ from empirisk.report.words import number
 from empirisk.report.words import plain as plain_name
 from empirisk.settings import settings
 from empirisk.theory.bound import chance
-from empirisk.theory.luck import SURPRISE, luck
+from empirisk.theory.luck import luck, verdict
 
 CONFIDENCE = 0.95  # of intervals and of differences: the usual one
 #: Test rows on which columns are shuffled, so many times each: enough for two digits; on fewer rows nothing is told.
@@ -129,11 +129,10 @@ def dealt_luck(part: Part, metric: Metric, value: float) -> str:
     found = metric.sign * np.array([grade(metric, one) for one in dealt])
     probability = (1 + np.sum(found >= metric.sign * value)) / (DEALS + 1)
     average, best = (number(metric.sign * float(of(found))) for of in (np.mean, np.max))
-    verdict = "hardly luck" if probability <= SURPRISE else "it could be luck"
     return (
         f"Dealt to other rows at random, {DEALS} times, the same answers' {plain_name(metric.name)} is {average} on "
         f"average and {best} at best; on their own rows it is {number(value)}. Chance alone does as well with "
-        f"probability {chance(float(probability))}: {verdict}."
+        f"probability {chance(float(probability))}: {verdict(probability)}."
     )
 
 
@@ -154,8 +153,7 @@ def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:
         return f"{sentence} That is no less, so it shows nothing."
     error = gains.std(ddof=1) / np.sqrt(rows) if rows > 1 else np.inf
     probability = float(student.sf(gains.mean() / max(error, 1e-300), max(rows - 1, 1)))
-    verdict = "hardly luck" if probability <= SURPRISE else "it could be luck"
-    return f"{sentence} Chance alone does that with probability {chance(probability)}: {verdict}."
+    return f"{sentence} Chance alone does that with probability {chance(probability)}: {verdict(probability)}."
 
 
 def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The last contestant: a vote of the best, with a few ways to share the say."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -23,11 +24,8 @@ def votes(machines: Sequence[Any], classes: int) -> list[Any]:
     >>> [len(vote.estimators) for vote in votes([er.Ridge(), er.TreeRegressor()], 0)]
     [2, 2]
     """
-    says = [say for say in SAYS if len(say) <= len(machines)]
-    pairs = [(list(machines[: len(say)]), say) for say in says]
-    if classes:
-        return [er.VoteClassifier(members, vote="soft", weights=say) for members, say in pairs]
-    return [er.VoteRegressor(members, weights=say) for members, say in pairs]
+    vote = partial(er.VoteClassifier, vote="soft") if classes else er.VoteRegressor
+    return [vote(list(machines[: len(say)]), weights=say) for say in SAYS if len(say) <= len(machines)]
 
 
 def members(machine: Any) -> list[Any]:

@@ -42,21 +42,19 @@ class Bound:
         return float(self.value)
 
 
-def error_bound_of(value: float, sentence: str) -> Bound:
-    """A bound on an error rate, with the warning where it is not below one."""
+def error_bound_of(value: float, what: str, delta: float = 0.0, more: str = "") -> Bound:
+    """A bound on an error rate that may fail with probability delta, with the warning where it is not below one."""
     vacuous = not value < 1
+    failing = f", except with probability {percent(delta)}" if delta else ""
     note = "; the bound is vacuous: more rows or a simpler machine would make it speak" if vacuous else ""
-    return Bound(float(value), vacuous, f"{sentence}{note}.")
+    return Bound(float(value), vacuous, f"{what} at most {percent(value)}{more}{failing}{note}.")
 
 
 def complexity_bound(what: str, complexity: float, n: int, training_error: float, delta: float) -> Bound:
     """training error + sqrt(complexity / n), in which the complexity pays for the choice made and for delta."""
     value = training_error + math.sqrt(complexity / n)
-    return error_bound_of(
-        value,
-        f"With {what} and a training error of {percent(training_error)} on {n} rows, the true error is at most "
-        f"{percent(value)}, except with probability {percent(delta)}",
-    )
+    what = f"With {what} and a training error of {percent(training_error)} on {n} rows, the true error is"
+    return error_bound_of(value, what, delta)
 
 
 def percent(rate: float) -> str:

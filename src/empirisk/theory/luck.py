@@ -42,10 +42,14 @@ def luck(errors: int, n: int, rate: float = 0.5) -> Bound:
     rate = check_rate("rate", rate)
     value = float(binom.cdf(errors, n, rate))
     vacuous = errors >= rate * n
-    verdict = "it could be luck" if value > SURPRISE else "hardly luck"
-    verdict = "that is no fewer than expected, so it shows nothing" if vacuous else verdict
+    said = "that is no fewer than expected, so it shows nothing" if vacuous else verdict(value)
     sentence = f"With a true error rate of {percent(rate)}, at most {errors} errors in {n} happen with probability "
-    return Bound(value, vacuous, f"{sentence}{chance(value)}: {verdict}.")
+    return Bound(value, vacuous, f"{sentence}{chance(value)}: {said}.")
+
+
+def verdict(probability: float) -> str:
+    """What people call an event of such a probability."""
+    return "it could be luck" if probability > SURPRISE else "hardly luck"
 
 
 def error_bound(errors: int, n: int, confidence: float = 0.95) -> Bound:

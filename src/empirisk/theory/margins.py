@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,8 @@ def margin_bound(machine: Any, X: ArrayLike, y: ArrayLike, delta: float = 0.05) 
     return error_bound_of(
         found.value,
         f"A margin of {1 / length:.4g} among rows within {radius:.4g} of one point stands for a VC dimension of "
-        f"at most {dimension:.4g}, and {percent(missed)} of {len(signs)} rows miss the margin: the true error is "
-        f"at most {percent(found.value)}, except with probability {percent(delta)}",
+        f"at most {dimension:.4g}, and {percent(missed)} of {len(signs)} rows miss the margin: the true error is",
+        delta,
     )
 
 
@@ -153,11 +154,8 @@ def adaboost_bound(edges: Any) -> Bound:
             raise EmpiriskError("edges must be numbers from -1/2 to 1/2, one for each round: 1/2 minus its error.")
         value = float(np.prod(np.sqrt(1 - 4 * gammas**2)))
     loose = percent(math.exp(-2 * float(np.sum(gammas**2))))
-    return error_bound_of(
-        value,
-        f"After {len(gammas)} rounds the training error is at most {percent(value)}, and by the sum of squared edges "
-        f"at most {loose}",
-    )
+    more = f", and by the sum of squared edges at most {loose}"
+    return error_bound_of(value, f"After {len(gammas)} rounds the training error is", more=more)
 
 
 def adaboost_margin_bound(
@@ -212,11 +210,8 @@ def adaboost_margin_bound(
     small = float(np.mean(margins <= margin))
     rich = 2 / margin * math.sqrt(2 * h * math.log(math.e * max(n / h, 1)) / n)
     value = small + rich + math.sqrt(math.log(1 / delta) / (2 * n))
-    return error_bound_of(
-        value,
-        f"{percent(small)} of {n} rows have a margin of at most {margin:.3g} in the vote: its true error is at most "
-        f"{percent(value)}, except with probability {percent(delta)}",
-    )
+    what = f"{percent(small)} of {n} rows have a margin of at most {margin:.3g} in the vote: its true error is"
+    return error_bound_of(value, what, delta)
 
 
 def majority_vote(error: float | Sequence[float], voters: int | None = None) -> Bound:
@@ -250,14 +245,11 @@ def majority_vote(error: float | Sequence[float], voters: int | None = None) -> 
         if len(rates) != 1:
             raise EmpiriskError("voters is for one error rate shared by all; leave it out with a rate for each voter.")
         rates = np.full(check_whole("voters", voters), rates[0])
-    count = len(rates)
+    count, wrong = len(rates), np.arange(len(rates) + 1)
     if np.all(rates == rates[0]):
-        chances = binom.pmf(np.arange(count + 1), count, rates[0])
+        chances = binom.pmf(wrong, count, rates[0])
     else:
-        chances = np.ones(1)
-        for rate in rates:
-            chances = np.convolve(chances, [1 - rate, rate])
-    wrong = np.arange(count + 1)
+        chances = reduce(np.convolve, np.column_stack([1 - rates, rates]))
     value = float(chances[2 * wrong > count].sum() + chances[2 * wrong == count].sum() / 2)
     vacuous = count > 1 and value >= rates.mean()
     note = "; no better than one voter, since they are wrong too often" if vacuous else ""
@@ -295,11 +287,8 @@ def majority_vote_bound(error: float, voters: int) -> Bound:
     """
     error, voters = check_rate("error", error), check_whole("voters", voters)
     value = math.exp(-voters * max(0.5 - error, 0.0) ** 2)
-    return error_bound_of(
-        value,
-        f"A majority of {voters} independent voters with an error of {percent(error)} is wrong with probability at "
-        f"most {percent(value)}",
-    )
+    what = f"A majority of {voters} independent voters with an error of {percent(error)} is wrong with probability"
+    return error_bound_of(value, what)
 
 
 def cover_hart(bayes: float | None = None, neighbour: float | None = None, classes: int = 2) -> Bound:
@@ -332,10 +321,10 @@ def cover_hart(bayes: float | None = None, neighbour: float | None = None, class
     if (bayes is None) == (neighbour is None):
         raise EmpiriskError("cover_hart takes one of bayes= and neighbour=, and bounds the other.")
     worst = (K - 1) / K
-    rate = check_rate("bayes", bayes) if neighbour is None else check_rate("neighbour", neighbour)
+    name, given = ("bayes", bayes) if neighbour is None else ("neighbour", neighbour)
+    rate = check_rate(name, given)
     # A rate that is the worst one but for rounding is allowed.
     if rate > worst + 1e-12:
-        name = "bayes" if neighbour is None else "neighbour"
         raise EmpiriskError(f"{name}={rate!r} exceeds {worst:.4g}, the error of guessing among {K} classes.")
     if neighbour is None:
         value = rate * (2 - rate / worst)

@@ -87,11 +87,8 @@ def finite_class_bound(hypotheses: float, n: int, delta: float = 0.05, training_
     training_error = check_rate("training_error", training_error)
     size = (log_count - math.log(delta)) / n
     value = size if training_error == 0 else training_error + math.sqrt(size / 2)
-    return error_bound_of(
-        value,
-        f"The best of {shown} hypotheses on {n} rows, with a training error of {percent(training_error)}, has "
-        f"a true error of at most {percent(value)}, except with probability {percent(delta)}",
-    )
+    what = f"The best of {shown} hypotheses on {n} rows, with a training error of {percent(training_error)},"
+    return error_bound_of(value, f"{what} has a true error of", delta)
 
 
 def description_bound(bits: float, n: int, delta: float = 0.05, training_error: float = 0.0) -> Bound:
