@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.plots.style import some
-from empirisk.report.blocks import Cell, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.blocks import Cell, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import MOST_LINES, bins, by_class, by_number, frequent, histogram, picture, spark, together
 from empirisk.report.verdict import leading
 from empirisk.report.words import count, shown
@@ -46,14 +46,17 @@ def classes(learned: Any) -> Table:
     """How many rows each class has."""
     labels, counts = np.unique(learned.plan.y, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_CLASSES]
-    top = counts.max()
+    top, shares = counts.max(), counts / counts.sum()
     rows = [
-        [str(labels[k]), Cell(f"{counts[k]:,}", int(counts[k]), bar=counts[k] / top), f"{counts[k] / counts.sum():.1%}"]
+        [
+            str(labels[k]),
+            Cell(f"{counts[k]:,}", int(counts[k]), bar=counts[k] / top),
+            Cell(f"{shares[k]:.1%}", shares[k]),
+        ]
         for k in order
     ]
-    head = [Head(learned.target), Head("Rows", number=True), Head("Share", number=True)]
     more = f", the {MOST_CLASSES} largest of {len(labels)} classes" if len(labels) > MOST_CLASSES else ""
-    return Table(f"The target{more}", head, rows)
+    return Table(f"The target{more}", [learned.target, "Rows", "Share"], rows)
 
 
 def pairs(learned: Any) -> Iterator[Figure]:
@@ -115,19 +118,12 @@ def correlations(learned: Any) -> Table:
     found = [(r, pair) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= CORRELATED]
     found.sort(key=lambda entry: -abs(entry[0]))
     rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=abs(r))] for r, pair in found[:RELATED]]
-    return Table("Columns that go together (rank correlation)", [Head("Pair"), Head("Correlation", number=True)], rows)
+    return Table("Columns that go together (rank correlation)", ["Pair", "Correlation"], rows)
 
 
 def columns_table(learned: Any) -> Table:
     """Every column: its kind, its values, what is missing."""
-    head = [
-        Head("Column"),
-        Head("Kind", extra=True),
-        Head("Values"),
-        Head("Range or examples"),
-        Head("Distinct", number=True, extra=True),
-    ]
-    head += [Head("Missing", number=True)]
+    head = ["Column", "Kind", "Values", "Range or examples", "Distinct", "Missing"]
     frame = learned.plan.frame
     rows = []
     for column in learned.model.schema.columns[:MOST_COLUMNS]:
@@ -137,7 +133,7 @@ def columns_table(learned: Any) -> Table:
         kind = column.kind if column.used else f"{column.kind}, not used"
         distinct = Cell(f"{column.distinct:,}", column.distinct)
         rows.append([column.name, kind, drawing, _typical(column), distinct, missing])
-    return Table("The columns", head, rows)
+    return Table("The columns", head, rows, extra=[1, 4])
 
 
 def _spark(series: pl.Series, kind: str) -> str:

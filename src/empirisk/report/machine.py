@@ -7,7 +7,7 @@ import numpy as np
 
 from empirisk import plots
 from empirisk.plots import style
-from empirisk.report.blocks import Cell, Code, Figures, Head, Section, Table, Text
+from empirisk.report.blocks import Cell, Code, Figures, Section, Table, Text
 from empirisk.report.figures import effect, guarded, picture, tree
 from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, number, plain
@@ -44,9 +44,9 @@ def importances(learned: Any) -> Table:
         [name, Cell(number(fall), fall, bar=float(np.clip(fall / top, 0, 1))), Cell(number(spread), spread)]
         for name, fall, spread in learned.importances[:IMPORTANT]
     ]
-    head = [Head("Column"), Head("Worse by", number=True), Head("give or take", number=True, extra=True)]
     more = f", {IMPORTANT} of {len(learned.importances)} columns" if len(learned.importances) > IMPORTANT else ""
-    return Table(f"How much the {plain(learned.metric)} suffers when a column is shuffled{more}", head, rows)
+    caption = f"How much the {plain(learned.metric)} suffers when a column is shuffled{more}"
+    return Table(caption, ["Column", "Worse by", "give or take"], rows, extra=[2])
 
 
 def effects(learned: Any) -> list[Any]:
@@ -90,12 +90,7 @@ def words_of_texts(learned: Any) -> list[Any]:
         [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
         for word, count, mine, theirs in found[:IMPORTANT]
     ]
-    head = [
-        Head("Word, or letters"),
-        Head("Test rows", number=True),
-        Head("With it", number=True),
-        Head("Without", number=True),
-    ]
+    head = ["Word, or letters", "Test rows", "With it", "Without"]
     what = learned.target if classes is None else f"probability of {named(learned, classes[1])}"
     return [Table(f"Words that go with the prediction (average {what})", head, rows)]
 
@@ -110,7 +105,7 @@ def coefficients(learned: Any, terms: Terms) -> list[Any]:
         up = [terms.names[j] for j in order[::-1][:SIDES] if terms.weights[k, j] > 0]
         down = [terms.names[j] for j in order[:SIDES] if terms.weights[k, j] < 0]
         rows.append([str(label), ", ".join(up), ", ".join(down)])
-    return [Table("What speaks for each class, loudest first", [Head("Class"), Head("For"), Head("Against")], rows)]
+    return [Table("What speaks for each class, loudest first", ["Class", "For", "Against"], rows)]
 
 
 def _one_output(learned: Any, terms: Terms) -> Table:
@@ -128,7 +123,7 @@ def _one_output(learned: Any, terms: Terms) -> Table:
     more = f", the {WEIGHTS} largest of {used:,}" if used > WEIGHTS else ""
     what = "predicts" if positive is None else f"says {positive}"
     caption = f"How it {what}: a weighted sum of the columns{more}; it starts at {number(float(terms.constant[0]))}"
-    return Table(caption, [Head("Column"), Head("Weight", number=True), Head("In words")], rows)
+    return Table(caption, ["Column", "Weight", "In words"], rows)
 
 
 def machine(learned: Any) -> Section:
@@ -170,24 +165,20 @@ def league(learned: Any) -> Section:
         f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "
         "that is not worse than the best by more than one standard error of their difference."
     )
-    head = [Head("Machine"), Head(plain(learned.metric).capitalize(), number=True), Head("95 % interval", number=True)]
-    head += [
-        Head("Against the winner"),
-        Head("Seconds a fit", number=True, extra=True),
-        Head("Certificate", extra=True),
-    ]
-    rows, marked = [], []
-    for place, one in enumerate(learned.standings):
+    head = ["Machine", plain(learned.metric).capitalize(), "95 % interval", "Against the winner"]
+    head += ["Seconds a fit", "Certificate"]
+    rows = []
+    for one in learned.standings:
         interval = learned.intervals.get(one.name)
         rows.append(
             [
                 one.title,
                 Cell(number(learned.sign * one.mean, 4), learned.sign * one.mean) if len(one.scores) else "-",
-                "-" if interval is None else f"{number(interval[0])} to {number(interval[1])}",
+                "-" if interval is None else Cell(" to ".join(map(number, interval)), interval[0]),
                 learned.differences.get(one.name, one.remark or one.state),
                 Cell(f"{one.seconds:.2g}", one.seconds) if len(one.scores) else "-",
                 one.certificate,
             ]
         )
-        marked += [place] if one.name == learned.winner else []
-    return Section("leaderboard", "The league", [Text(how), Table("The league", head, rows, marked)])
+    marked = [place for place, one in enumerate(learned.standings) if one.name == learned.winner]
+    return Section("leaderboard", "The league", [Text(how), Table("The league", head, rows, marked, extra=[4, 5])])
