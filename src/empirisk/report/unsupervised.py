@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from empirisk.plots import style
+from empirisk.plots.planes import points
 from empirisk.report.blocks import Cell, Figures, Section, Table, Text, render
 from empirisk.report.figures import picture
 from empirisk.report.page import byline, use
@@ -88,8 +89,7 @@ def _rows(axes: Axes, described: Any) -> None:
     some = style.some(len(described.labels))
     for place, cluster in enumerate(described.clusters):
         rows = some[described.labels[some] == cluster.number]
-        look = {"color": style.colour(place), "marker": style.marker(place), "label": f"cluster {cluster.number}"}
-        axes.scatter(*described.places[rows].T, s=14, alpha=0.7, linewidths=0, **look)
+        points(axes, described.places[rows].T, place, f"cluster {cluster.number}", s=14, alpha=0.7, linewidths=0)
     odd = np.array([row for row, _ in described.strange], dtype=int)
     if len(odd):
         ring = {"facecolors": "none", "edgecolors": style.INK, "label": "fits nowhere"}

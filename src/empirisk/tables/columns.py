@@ -130,13 +130,8 @@ class Column:
         """The values in the form that machines learn from; a value of another kind is an error that names it."""
         if series.dtype == CANONICAL[self.kind] and series.dtype != pl.String:
             return series  # words are cleaned each time: they may be raw
-        return {
-            "number": self._number,
-            "boolean": self._boolean,
-            "date": self._date,
-            "category": self._words,
-            "text": self._words,
-        }[self.kind](series)
+        readers = {"number": self._number, "boolean": self._boolean, "date": self._date}
+        return readers.get(self.kind, self._words)(series)
 
     def _number(self, series: pl.Series) -> pl.Series:
         if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):

@@ -1,6 +1,7 @@
 """How the columns of training rows were spread: whether new rows look like them, row by row and column by column."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,14 +133,11 @@ def _most_moved(name: str, kept: Mapping[str, Any], before: NDArray, now: NDArra
     """The part of a column that has changed most, in words."""
     part = int(np.abs(before - now).argmax())
     if "cuts" in kept:
-        cuts = kept["cuts"]
         # The first ten letters of a time are its day.
-        shown = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else written(cut) for cut in cuts]
-        low = shown[part - 1] if 0 < part <= len(cuts) else ""
-        high = shown[part] if part < len(cuts) else ""
-        what = "missing" if part == len(before) - 1 else f"from {low} to {high}" if low and high else ""
-        what = what or (f"below {high}" if high else f"{low} and above")
+        cuts = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else written(cut) for cut in kept["cuts"]]
+        between = [f"from {low} to {high}" for low, high in pairwise(cuts)]
+        parts = [f"below {cuts[0]}", *between, f"{cuts[-1]} and above"] if cuts else ["known"]
+        parts.append("missing")
     else:
-        words = [*map(repr, kept["words"]), "missing", "another word"]
-        what = words[part]
-    return f"{name} {what}: {before[part]:.0%} of the training rows, {now[part]:.0%} of these"
+        parts = [*map(repr, kept["words"]), "missing", "another word"]
+    return f"{name} {parts[part]}: {before[part]:.0%} of the training rows, {now[part]:.0%} of these"
