@@ -1,6 +1,7 @@
 """The data in pictures: the target, every column, what is missing, and the pairs that matter."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,7 @@ from empirisk.report.blocks import Cell, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import MOST_LINES, bins, by_class, by_number, frequent, histogram, picture, spark, together
 from empirisk.report.verdict import leading
 from empirisk.report.words import count, shown
+from empirisk.tables.columns import counted
 
 MOST_COLUMNS = 400  # that are listed
 MOST_CLASSES = 40  # bars that still have their names beside them
@@ -62,22 +64,17 @@ def classes(learned: Any) -> Table:
 def pairs(learned: Any) -> Iterator[Figure]:
     """The leading columns beside the target, and the first two numbers among them together."""
     plan, kinds = learned.plan, {column.name: column.kind for column in learned.model.schema.used}
-    shown_classes = [] if learned.classes is None else frequent(plan.y, MOST_LINES)
-    if learned.classes is not None and len(learned.classes) <= MOST_LINES:
-        shown_classes = learned.classes.tolist()
+    shown_classes = [] if learned.classes is None else sorted(frequent(plan.y, MOST_LINES))
     drawable = [name for name in leading(learned) if kinds[name] != "text"]
     for name in drawable[:PAIRS]:
         present = plan.frame[name].is_not_null().to_numpy()
         values, y = values_of(plan.frame[name].filter(pl.Series(present))), plan.y[present]
         if not len(values):
             continue
-
-        def draw(axes: Any, name: str = name, values: NDArray = values, y: NDArray = y) -> None:
-            if learned.classes is None:
-                by_number(axes, values, kinds[name], y, name, learned.target)
-            else:
-                by_class(axes, values, kinds[name], y, shown_classes, name)
-
+        draw = partial(by_class, classes=shown_classes)
+        if learned.classes is None:
+            draw = partial(by_number, target=learned.target)
+        draw = partial(draw, values=values, kind=kinds[name], y=y, name=name)
         yield picture(f"{name} and {learned.target}", _caption(learned, kinds[name]), draw)
     numbers = [name for name in drawable if kinds[name] == "number"][:2]
     if len(numbers) == 2:
@@ -143,7 +140,7 @@ def _spark(series: pl.Series, kind: str) -> str:
     if not len(present):
         return ""
     if kind in ("category", "boolean"):
-        return spark(present.value_counts(name="rows")["rows"].sort(descending=True).head(SPARKS).to_numpy())
+        return spark(counted(present)["rows"].head(SPARKS).to_numpy())
     present = present.str.len_chars() if kind == "text" else present.cast(pl.Int64) if kind == "date" else present
     numbers = present.to_numpy()
     numbers = numbers[np.isfinite(numbers)].astype(np.float64)

@@ -198,8 +198,7 @@ def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequen
         for k, label in enumerate(classes):
             part = values[y == label]
             shares = np.histogram(part, edges)[0] / max(len(part), 1)
-            look: dict[str, Any] = {"color": style.colour(k), "linestyle": style.dashes(k), "lw": 1.7}
-            axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **look)
+            axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **style.look(k))
             if len(edges) <= FEW + 1 and kind != "date":
                 style.whole_numbers(axes)
         style.dress(axes, "", style.plain(name, style.ACROSS), "share of the class")

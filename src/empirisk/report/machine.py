@@ -51,18 +51,15 @@ def importances(learned: Any) -> Table:
 
 def effects(learned: Any) -> list[Any]:
     """What the model makes of the leading columns, all on one scale."""
-    classes = learned.classes
-    what = (
-        learned.target
-        if classes is None
-        else "probability" + (f" of {named(learned, classes[1])}" if len(classes) == 2 else "")
-    )
     limits = style.padded(np.concatenate([np.ravel([one.low, one.high]) for one in learned.effects]))
     text = (
         "What the model makes of a column: its average prediction if every row had this value. "
         "Bands and bars are 95 % intervals of the change."
     )
-    drawn = [picture(one.column, "", partial(effect, found=one, what=what, limits=limits)) for one in learned.effects]
+    drawn = [
+        picture(one.column, "", partial(effect, found=one, what=_what(learned), limits=limits))
+        for one in learned.effects
+    ]
     return [Text(text), Figures(drawn)]
 
 
@@ -91,8 +88,14 @@ def words_of_texts(learned: Any) -> list[Any]:
         for word, count, mine, theirs in found[:IMPORTANT]
     ]
     head = ["Word, or letters", "Test rows", "With it", "Without"]
-    what = learned.target if classes is None else f"probability of {named(learned, classes[1])}"
-    return [Table(f"Words that go with the prediction (average {what})", head, rows)]
+    return [Table(f"Words that go with the prediction (average {_what(learned)})", head, rows)]
+
+
+def _what(learned: Any) -> str:
+    """What is predicted."""
+    if learned.classes is None:
+        return learned.target
+    return f"probability of {named(learned, learned.classes[1])}" if len(learned.classes) == 2 else "probability"
 
 
 def coefficients(learned: Any, terms: Terms) -> list[Any]:

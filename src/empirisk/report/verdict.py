@@ -196,12 +196,9 @@ def worst(learned: Any) -> Table:
             head.append("How sure")
             cells = [[*row, Cell(f"{sure[k]:.0%}", float(sure[k]))] for row, k in zip(cells, order, strict=True)]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
+    frame = learned.plan.frame[rows]
     table = [
-        [
-            Cell(f"{numbers[k] + 1:,}", int(numbers[k])),
-            *row,
-            *(shown(learned.plan.frame[name][int(rows[k])]) for name in beside),
-        ]
+        [Cell(f"{numbers[k] + 1:,}", int(numbers[k])), *row, *(shown(frame[name][int(k)]) for name in beside)]
         for row, k in zip(cells, order, strict=True)
     ]
     return Table(caption, [*head, *beside], table, extra=range(len(head) + 2, len(head) + len(beside)))

@@ -63,6 +63,17 @@ def written(value: float) -> str:
     return f"{value:,.0f}" if whole and 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
+def counted(series: pl.Series) -> pl.DataFrame:
+    """The values of a column and the rows that have each, the most frequent first; a column may have any name.
+
+    >>> import polars as pl
+    >>> counted(pl.Series("rows", ["b", "a", "b", None])).rows()
+    [('b', 2), ('a', 1)]
+    """
+    counts = series.drop_nulls().alias("value").value_counts(name="rows")
+    return counts.sort(["rows", "value"], descending=[True, False])
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: its name, what it holds, and how it was written.

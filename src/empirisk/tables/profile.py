@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from empirisk.tables.columns import written
+from empirisk.tables.columns import counted, written
 from empirisk.tables.schema import Schema
 
 Profile = dict[str, dict[str, Any]]
@@ -41,8 +41,7 @@ def profile(frame: pl.DataFrame, schema: Schema) -> Profile:
             cuts = np.unique(np.quantile(known, np.arange(1, PARTS) / PARTS)) if len(known) else np.zeros(0)
             kept: dict[str, Any] = {"cuts": cuts.tolist(), "dates": column.kind == "date"}
         elif column.kind == "category":
-            counts = series.drop_nulls().value_counts(name="rows").sort(["rows", column.name], descending=[True, False])
-            words = counts[column.name].to_list()
+            words = counted(series)["value"].to_list()
             kept = {"words": words[:MOST_WORDS], "all": len(words) <= MOST_WORDS}
         else:
             continue
@@ -123,7 +122,7 @@ def _shares(series: pl.Series, kept: Mapping[str, Any]) -> NDArray[np.float64]:
         missing = ~np.isfinite(values)
         places = np.searchsorted(kept["cuts"], values[~missing], side="right")
         return np.append(np.bincount(places, minlength=len(kept["cuts"]) + 1), missing.sum()) / rows
-    counts = dict(series.drop_nulls().value_counts().rows())
+    counts = dict(counted(series).rows())
     listed = [counts.get(word, 0) for word in kept["words"]]
     missing = series.null_count()
     return np.array([*listed, missing, len(series) - missing - sum(listed)]) / rows

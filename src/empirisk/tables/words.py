@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk import state
-from empirisk.tables.columns import FEW
+from empirisk.tables.columns import FEW, counted
 
 Array = NDArray[np.float64]
 
@@ -44,12 +44,8 @@ class Words:
         """Keep for each column the ``most`` frequent words that ``least`` rows have."""
         levels, others = [], []
         for column in columns:
-            counts = (
-                column.drop_nulls()
-                .value_counts(sort=False, name="rows")
-                .sort(["rows", column.name], descending=[True, False])
-            )
-            kept = counts.filter(counts["rows"] >= least).head(most)[column.name].to_list()
+            counts = counted(column)
+            kept = counts.filter(counts["rows"] >= least).head(most)["value"].to_list()
             levels.append(tuple(kept))
             others.append(len(kept) < counts.height)
         missing = np.array([column.null_count() > 0 for column in columns], dtype=bool)
