@@ -71,11 +71,17 @@ def pairs(learned: Any) -> Iterator[Figure]:
         values, y = values_of(plan.frame[name].filter(pl.Series(present))), plan.y[present]
         if not len(values):
             continue
-        draw = partial(by_class, classes=shown_classes)
+        words = kinds[name] == "category"
         if learned.classes is None:
+            told = (
+                "Bars hold the middle half of the rows, and a line their median." if words else "Every point is a row."
+            )
             draw = partial(by_number, target=learned.target)
-        draw = partial(draw, values=values, kind=kinds[name], y=y, name=name)
-        yield picture(f"{name} and {learned.target}", _caption(learned, kinds[name]), draw)
+        else:
+            told = "The share of each class." if words else "How often each class has which values."
+            draw = partial(by_class, classes=shown_classes)
+        drawn = partial(draw, values=values, kind=kinds[name], y=y, name=name)
+        yield picture(f"{name} and {learned.target}", told, drawn)
     numbers = [name for name in drawable if kinds[name] == "number"][:2]
     if len(numbers) == 2:
         both = plan.frame.select((pl.col(numbers[0]) + pl.col(numbers[1])).is_finite().fill_null(value=False))
@@ -87,16 +93,6 @@ def pairs(learned: Any) -> Iterator[Figure]:
                 f"Every point is a row, coloured by {learned.target}.",
                 lambda axes: together(axes, across, up, plan.y[rows], shown_classes, [*numbers, learned.target]),
             )
-
-
-def _caption(learned: Any, kind: str) -> str:
-    if learned.classes is None:
-        return (
-            "Bars hold the middle half of the rows, and a line their median."
-            if kind == "category"
-            else "Every point is a row."
-        )
-    return "The share of each class." if kind == "category" else "How often each class has which values."
 
 
 def values_of(series: pl.Series) -> NDArray:

@@ -111,17 +111,11 @@ def figures(learned: Any) -> Iterator[Figure]:
     if len(classes) != 2 or graded is None:
         return
     scores, positive = graded[:, 1] if graded.ndim == 2 else graded, classes[1]
-    name = named(learned, positive)
-    yield picture(
-        "ROC",
-        f"How many of {name} are found (upwards) at the price of how many false alarms (to the right).",
-        lambda axes: plots.roc(truth, scores, positive=positive, axes=axes),
-    )
-    yield picture(
-        "Precision and recall",
-        f"How many of those called {name} are right, over how many are found.",
-        lambda axes: plots.precision_recall(truth, scores, positive=positive, axes=axes),
-    )
+    name, asked = named(learned, positive), {"truth": truth, "scores": scores, "positive": positive}
+    told = f"How many of {name} are found (upwards) at the price of how many false alarms (to the right)."
+    yield picture("ROC", told, lambda axes: plots.roc(**asked, axes=axes))
+    told = f"How many of those called {name} are right, over how many are found."
+    yield picture("Precision and recall", told, lambda axes: plots.precision_recall(**asked, axes=axes))
     if learned.test.probabilities is not None:
         yield picture(
             "Calibration",

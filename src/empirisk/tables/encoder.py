@@ -176,8 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _columns(self, frame: pl.DataFrame, *kinds: str) -> list[pl.Series]:
         """The columns of some kinds."""
-        names = self.schema.of_kind(*kinds)
-        return frame.select(names).get_columns() if names else []
+        return frame.select(self.schema.of_kind(*kinds)).get_columns()
 
     def _numbers(self, frame: pl.DataFrame) -> NDArray[np.float64]:
         """Numbers, truth values and the numbers in dates, NaN where missing."""
