@@ -227,7 +227,7 @@ def test_rows_have_the_numbers_of_the_file(apart):
     tests = table.reverse() if apart else None
     found = er.learn(table, "y", machines=["centroid"], test_file=tests)
     worst = verdict.worst(found)
-    place = [head.title for head in worst.head].index(verdict.leading(found)[0])
+    place = worst.head.index(verdict.leading(found)[0])
     for row in worst.rows:
         there = (tests if apart else table)[verdict.leading(found)[0]][row[0].key]
         assert row[place] == words.shown(there)

@@ -8,6 +8,7 @@ import pytest
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.tables.profile import drift, profile
 
 random = np.random.default_rng(0)
 
@@ -313,3 +314,17 @@ def test_a_rare_class_is_not_given_away_by_guessing():
     y = np.zeros(1000, dtype=int)
     y[:2] = 1
     assert leaks({"x": random.normal(size=1000).tolist(), "y": y.tolist()}, "y") == {}
+
+
+@pytest.mark.parametrize("name", ["rows", "count", "value"])
+def test_columns_may_have_the_names_of_counts(name):
+    words = random.choice(["a", "b", "c"], 200)
+    table = pl.DataFrame({name: words, "y": np.where(words == "a", "p", "q")})
+    schema = er.tables.understand(table, without=["y"])
+    encoded = er.tables.TableEncoder(schema).fit_transform(table)
+    np.testing.assert_array_equal(encoded.sum(axis=0), sorted(np.unique(words, return_counts=True)[1])[::-1])
+    assert list(er.tables.look_for_leaks(table, schema, er.tables.Target.of(table, "y"))) == [name]
+    kept = profile(schema.features(table), schema)
+    assert not drift(kept, schema.features(table))
+    numbers = pl.DataFrame({name: random.permutation(np.repeat(np.arange(30), 6))})
+    assert len(er.tables.Target.of(numbers, name).classes) == 30

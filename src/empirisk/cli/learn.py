@@ -13,6 +13,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from empirisk.cli.models import in_json
 from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
 from empirisk.league.origin import typed
@@ -75,10 +76,12 @@ def command(
     }
     if no_target and target is not None:
         raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
-    with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
-        if no_target:
+    if no_target:
+        with holding(typed, context.obj.command):
             found = describe(table, **common)
-        else:
+        about = _tell(console, found)
+    else:
+        with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
             found = learn(
                 table,
                 target,
@@ -94,28 +97,21 @@ def command(
                 listener=screen,
                 **common,
             )
-    if isinstance(found, Described):
-        about = _found(found)
-        _tell(console, found)
-    else:
-        about = as_dictionary(found)
-        _conclude(console, found)
-    console.print(f"Wrote [bold]{out}.model[/] and [bold]{out}.report.html[/] after {perf_counter() - begin:.0f} s.")
+        about = _conclude(console, found)
+    files = {"model": f"{out}.model", "report": f"{out}.report.html"}
+    written = " and ".join(f"[bold]{name}[/]" for name in files.values())
+    console.print(f"Wrote {written} after {perf_counter() - begin:.0f} s.")
     if as_json:
-        files = {"model": f"{out}.model", "report": f"{out}.report.html"}
-        typer.echo(json.dumps({"table": found.name} | about | files | {"seconds": found.seconds}, indent=1))
+        typer.echo(json.dumps({"table": found.name, **about, "seconds": found.seconds, **files}, indent=1))
 
 
-def _tell(console: Console, found: Described) -> None:
-    """The table without a target, in words."""
+def _tell(console: Console, found: Described) -> dict[str, Any]:
+    """Say what a table without a target holds; the same in the words of JSON."""
     console.print(f"[bold]{found.name}[/]: {found.summary()}")
     for cluster in found.clusters:
         apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
         console.print(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}")
 
-
-def _found(found: Described) -> dict[str, Any]:
-    """The table without a target, as JSON."""
     return {
         "rows": found.frame.height,
         "silhouette": found.silhouette,
@@ -244,24 +240,19 @@ class Screen(Listener):
         return [standing.title, *shown, standing.certificate, remark]
 
 
-def _conclude(console: Console, learned: Learned) -> None:
+def _conclude(console: Console, learned: Learned) -> dict[str, Any]:
+    """Say what was learned; the same in the words of JSON."""
     console.print(f"\n[bold]{learned.champion.title}[/] was chosen. {learned.summary()}")
     if learned.test.luck:
         console.print(f"Was it luck? {learned.test.luck}")
 
-
-def as_dictionary(learned: Learned) -> dict[str, Any]:
-    """The result in the words of JSON."""
     return {
         "target": learned.target,
         "task": learned.model.target.task,
         "winner": learned.winner,
         "settings": learned.model.description["settings"],
         "metric": learned.metric,
-        "test": [
-            {"name": one.name, "value": one.value, "low": one.interval[0], "high": one.interval[1]}
-            for one in learned.test.scores
-        ],
+        "test": in_json(learned.test.scores),
         "league": [
             {
                 "name": standing.name,

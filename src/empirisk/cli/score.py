@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from empirisk.cli.models import load_model
+from empirisk.cli.models import in_json, load_model
 from empirisk.league.score import score
 from empirisk.report.words import number, plain
 
@@ -23,10 +23,7 @@ def command(
     if as_json:
         about = {
             "rows": found.rows,
-            "scores": [
-                {"name": one.name, "value": one.value, "low": one.interval[0], "high": one.interval[1]}
-                for one in found.scores
-            ],
+            "scores": in_json(found.scores),
             "drift": [{"column": one.column, "moved": one.moved, "what": one.sentence} for one in found.drift],
             "warnings": list(found.warnings),
         }

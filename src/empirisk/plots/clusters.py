@@ -121,10 +121,15 @@ def dendrogram(
         p=leaves,
         truncate_mode="lastp" if len(merges) + 1 > leaves else None,
         no_plot=True,
+        color_threshold=height,
+        above_threshold_color=style.SOFT,
         labels=None if names is None else [style.plain(name, style.BELOW) for name in names],
     )
     axes = style.canvas(axes, (7.4, 4.4))  # inches: as wide as a page lets leaves stand apart
-    _branches(axes, shown, height)
+    shades = {style.SOFT: style.SOFT}  # the clusters below the cut have colours of their own, from left to right
+    for across, up, named in zip(shown["icoord"], shown["dcoord"], shown["color_list"], strict=True):
+        shade = shades.setdefault(named, style.colour(len(shades) - 1))
+        axes.plot(across, up, color=shade, linewidth=1.4, zorder=2)
     if count > 1:
         axes.axhline(height, color=style.INK, linestyle="--", linewidth=1.0, label=f"cut into {count} clusters")
         style.inside(axes, "upper right")
@@ -141,28 +146,6 @@ def _between(heights: NDArray, count: int) -> float:
     """A height that cuts into so many clusters: halfway between two merges."""
     padded = np.concatenate([[0.0], heights, [1.1 * heights[-1]]])  # above the last merge all are one
     return float(padded[len(heights) + 1 - count : len(heights) + 3 - count].mean())
-
-
-def _branches(axes: Axes, shown: dict[str, Any], height: float) -> None:
-    """Each merge as a bracket; those below the cut in the colour of their cluster, from left to right."""
-    brackets = sorted(zip(shown["icoord"], shown["dcoord"], strict=True), key=lambda pair: -max(pair[1]))
-    spans: list[tuple[float, float]] = []
-    for across, up in brackets:
-        if max(up) <= height and not any(low <= across[1] <= high for low, high in spans):
-            spans.append(_extent(across, up, brackets))
-    spans.sort()
-    for across, up in brackets:
-        own = [k for k, (low, high) in enumerate(spans) if max(up) <= height and low <= across[1] <= high]
-        axes.plot(across, up, color=style.colour(own[0]) if own else style.SOFT, linewidth=1.4, zorder=2)
-
-
-def _extent(across: Any, up: Any, brackets: list) -> tuple[float, float]:
-    """How far a bracket and all below it reach to the left and to the right."""
-    low, high = min(across), max(across)
-    for other, level in brackets:
-        if max(level) < max(up) and low <= (other[1] + other[2]) / 2 <= high:
-            low, high = min(low, *other), max(high, *other)
-    return low, high
 
 
 #: From where no data are to where they are dense: never so dark that points are lost on it.

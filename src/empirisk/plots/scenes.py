@@ -154,8 +154,7 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], he
         so_far = way[: shown[frame] + 1]
         left.plot(*so_far.T, zorder=2, **style.look(0, marker="o", ms=3))
         left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
-        title = f"{_words(played)}: iteration {min(shown[frame], len(way) - 2)}"
-        style.dress(left, title, *(f"weight {k}" for k in weights), grid=False)
+        style.dress(left, _at(played, shown[frame]), *(f"weight {k}" for k in weights), grid=False)
 
     return scene(paint_frame, shown, {"objective": values}, OVER_ITERATIONS)
 
@@ -180,8 +179,7 @@ def dual_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held:
         f = np.asarray(at.decision_function(flat.rows), dtype=np.float64)
         planes.border(left, flat, f, [-1.0, 1.0], "--", 1.0)
         planes.scatter(left, flat, codes, classes, 10 + 70 * amounts[frame] / largest)
-        title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}\nsize: dual variable"
-        _title(left, flat, title)
+        _title(left, flat, f"{_at(played, shown[frame])}\nsize: dual variable")
 
     return scene(paint_frame, shown, _bounds(played, shown), OVER_ITERATIONS, codes, classes)
 
@@ -199,8 +197,7 @@ def _stems_scene(
     def paint_frame(left: Axes, frame: int) -> None:
         draw_stems(left, (across, functions[frame]), places, sides * amounts[frame], (codes, classes))
         left.set_ylim(*room)
-        title = f"{_words(played)}: iteration {min(shown[frame], len(played.points) - 2)}"
-        style.dress(left, title, "x", "f(x) and dual coefficients", grid=False)
+        style.dress(left, _at(played, shown[frame]), "x", "f(x) and dual coefficients", grid=False)
 
     return scene(paint_frame, shown, _bounds(played, shown), OVER_ITERATIONS, codes, classes)
 
@@ -259,8 +256,10 @@ def _amounts(played: Replay, point: Any, rows: int) -> Array:
     return out
 
 
-def _words(played: Replay) -> str:
-    return find(played.solver).name().replace("_", " ").capitalize()
+def _at(played: Replay, state: int) -> str:
+    """The solver in words, and its iteration in a state; the last state is the solution that the last one led to."""
+    solver = find(played.solver).name().replace("_", " ").capitalize()
+    return f"{solver}: iteration {min(state, len(played.points) - 2)}"
 
 
 DEVIATIONS = (1.0, 2.0)  # ellipses around a mean

@@ -211,6 +211,8 @@ def scale(axes: Axes, picture: Any, label: str) -> None:
     bar = axes.figure.colorbar(picture, ax=axes, shrink=0.85)
     bar.set_label(label, fontsize=LABEL)
     bar.ax.tick_params(labelsize=SMALL)
+    if bar.solids is not None:
+        bar.solids.set_edgecolor("face")  # no seams between its shades
 
 
 def padded(values: np.ndarray, share: float = 0.06) -> tuple[float, float]:

@@ -10,22 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 LONG = 12
 
 
-class Head(NamedTuple):
-    """The head of a column of a table.
-
-    ``number`` puts its cells to the right, ``extra`` leaves it out on a phone.
-    """
-
-    title: str
-    number: bool = False
-    extra: bool = False
-
-
 class Cell(NamedTuple):
-    """A cell that is more than text: what it is sorted by, a bar, a shade (both from 0 to 1), a small picture."""
+    """A cell that is more than text: its number, a bar, a shade (both from 0 to 1), a small picture."""
 
     text: str
-    key: float | str | None = None
+    key: float | None = None
     bar: float | None = None
     shade: float | None = None
     drawing: str = ""
@@ -35,19 +24,20 @@ class Text(NamedTuple):
     """A paragraph."""
 
     text: str
-    soft: bool = False
-    kind: str = "text"
 
 
 class Table(NamedTuple):
-    """A table; the first cell of each row names it, the rows in ``marked`` stand out."""
+    """A table; the first cell of each row names it, the rows in ``marked`` stand out.
+
+    Columns of numbers stand to the right and are sorted by them; those in ``extra`` are left out on a phone.
+    """
 
     caption: str
-    head: Sequence[Head]
+    head: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
     marked: Sequence[int] = ()
+    extra: Sequence[int] = ()
     dense: bool = False
-    kind: str = "table"
 
     @property
     def long(self) -> bool:
@@ -55,14 +45,16 @@ class Table(NamedTuple):
         return len(self.rows) > LONG and not self.dense
 
     @property
-    def titled(self) -> bool:
-        """Whether its columns have titles."""
-        return any(head.title for head in self.head)
-
-    @property
     def cells(self) -> list[list[Cell]]:
         """The rows, every cell with all its parts."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+    @property
+    def looks(self) -> list[str]:
+        """The words of the style sheet for each column."""
+        columns = list(zip(*self.cells, strict=True)) or [()] * len(self.head)
+        numbers = [any(cell.key is not None for cell in column) for column in columns]
+        return ["number " * number + "extra" * (place in self.extra) for place, number in enumerate(numbers)]
 
 
 class Figure(NamedTuple):
@@ -72,21 +64,18 @@ class Figure(NamedTuple):
     title: str
     caption: str
     wide: bool = False
-    kind: str = "figure"
 
 
 class Figures(NamedTuple):
     """Pictures side by side."""
 
     figures: Sequence[Figure]
-    kind: str = "figures"
 
 
 class Code(NamedTuple):
     """Lines to copy."""
 
     text: str
-    kind: str = "code"
 
 
 class Chooser(NamedTuple):
@@ -95,7 +84,6 @@ class Chooser(NamedTuple):
     positive: str
     counts: dict[str, Any]
     start: int
-    kind: str = "chooser"
 
 
 class Section(NamedTuple):
@@ -120,8 +108,9 @@ def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], l
     return made, lost
 
 
-def render(**parts: Any) -> str:
+def render(makers: dict[str, Callable[[], Section]], warnings: Sequence[str] = (), **parts: Any) -> str:
     """The page, whole in one file."""
+    made, lost = sections(makers)
     environment = Environment(
         loader=PackageLoader("empirisk.report", "."),
         autoescape=True,
@@ -130,6 +119,5 @@ def render(**parts: Any) -> str:
         lstrip_blocks=True,
     )
     room = files("empirisk.report")
-    return environment.get_template("template.html").render(
-        style=room.joinpath("style.css").read_text(), script=room.joinpath("script.js").read_text(), **parts
-    )
+    parts |= {"style": room.joinpath("style.css").read_text(), "script": room.joinpath("script.js").read_text()}
+    return environment.get_template("template.html").render(sections=made, warnings=[*warnings, *lost], **parts)

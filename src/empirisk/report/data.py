@@ -1,6 +1,7 @@
 """The data in pictures: the target, every column, what is missing, and the pairs that matter."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -9,10 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.plots.style import some
-from empirisk.report.blocks import Cell, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.blocks import Cell, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import MOST_LINES, bins, by_class, by_number, frequent, histogram, picture, spark, together
 from empirisk.report.verdict import leading
 from empirisk.report.words import count, shown
+from empirisk.tables.columns import counted
 
 MOST_COLUMNS = 400  # that are listed
 MOST_CLASSES = 40  # bars that still have their names beside them
@@ -46,36 +48,40 @@ def classes(learned: Any) -> Table:
     """How many rows each class has."""
     labels, counts = np.unique(learned.plan.y, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_CLASSES]
-    top = counts.max()
+    top, shares = counts.max(), counts / counts.sum()
     rows = [
-        [str(labels[k]), Cell(f"{counts[k]:,}", int(counts[k]), bar=counts[k] / top), f"{counts[k] / counts.sum():.1%}"]
+        [
+            str(labels[k]),
+            Cell(f"{counts[k]:,}", int(counts[k]), bar=counts[k] / top),
+            Cell(f"{shares[k]:.1%}", shares[k]),
+        ]
         for k in order
     ]
-    head = [Head(learned.target), Head("Rows", number=True), Head("Share", number=True)]
     more = f", the {MOST_CLASSES} largest of {len(labels)} classes" if len(labels) > MOST_CLASSES else ""
-    return Table(f"The target{more}", head, rows)
+    return Table(f"The target{more}", [learned.target, "Rows", "Share"], rows)
 
 
 def pairs(learned: Any) -> Iterator[Figure]:
     """The leading columns beside the target, and the first two numbers among them together."""
     plan, kinds = learned.plan, {column.name: column.kind for column in learned.model.schema.used}
-    shown_classes = [] if learned.classes is None else frequent(plan.y, MOST_LINES)
-    if learned.classes is not None and len(learned.classes) <= MOST_LINES:
-        shown_classes = learned.classes.tolist()
+    shown_classes = [] if learned.classes is None else sorted(frequent(plan.y, MOST_LINES))
     drawable = [name for name in leading(learned) if kinds[name] != "text"]
     for name in drawable[:PAIRS]:
         present = plan.frame[name].is_not_null().to_numpy()
         values, y = values_of(plan.frame[name].filter(pl.Series(present))), plan.y[present]
         if not len(values):
             continue
-
-        def draw(axes: Any, name: str = name, values: NDArray = values, y: NDArray = y) -> None:
-            if learned.classes is None:
-                by_number(axes, values, kinds[name], y, name, learned.target)
-            else:
-                by_class(axes, values, kinds[name], y, shown_classes, name)
-
-        yield picture(f"{name} and {learned.target}", _caption(learned, kinds[name]), draw)
+        words = kinds[name] == "category"
+        if learned.classes is None:
+            told = (
+                "Bars hold the middle half of the rows, and a line their median." if words else "Every point is a row."
+            )
+            draw = partial(by_number, target=learned.target)
+        else:
+            told = "The share of each class." if words else "How often each class has which values."
+            draw = partial(by_class, classes=shown_classes)
+        drawn = partial(draw, values=values, kind=kinds[name], y=y, name=name)
+        yield picture(f"{name} and {learned.target}", told, drawn)
     numbers = [name for name in drawable if kinds[name] == "number"][:2]
     if len(numbers) == 2:
         both = plan.frame.select((pl.col(numbers[0]) + pl.col(numbers[1])).is_finite().fill_null(value=False))
@@ -87,16 +93,6 @@ def pairs(learned: Any) -> Iterator[Figure]:
                 f"Every point is a row, coloured by {learned.target}.",
                 lambda axes: together(axes, across, up, plan.y[rows], shown_classes, [*numbers, learned.target]),
             )
-
-
-def _caption(learned: Any, kind: str) -> str:
-    if learned.classes is None:
-        return (
-            "Bars hold the middle half of the rows, and a line their median."
-            if kind == "category"
-            else "Every point is a row."
-        )
-    return "The share of each class." if kind == "category" else "How often each class has which values."
 
 
 def values_of(series: pl.Series) -> NDArray:
@@ -115,19 +111,12 @@ def correlations(learned: Any) -> Table:
     found = [(r, pair) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= CORRELATED]
     found.sort(key=lambda entry: -abs(entry[0]))
     rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=abs(r))] for r, pair in found[:RELATED]]
-    return Table("Columns that go together (rank correlation)", [Head("Pair"), Head("Correlation", number=True)], rows)
+    return Table("Columns that go together (rank correlation)", ["Pair", "Correlation"], rows)
 
 
 def columns_table(learned: Any) -> Table:
     """Every column: its kind, its values, what is missing."""
-    head = [
-        Head("Column"),
-        Head("Kind", extra=True),
-        Head("Values"),
-        Head("Range or examples"),
-        Head("Distinct", number=True, extra=True),
-    ]
-    head += [Head("Missing", number=True)]
+    head = ["Column", "Kind", "Values", "Range or examples", "Distinct", "Missing"]
     frame = learned.plan.frame
     rows = []
     for column in learned.model.schema.columns[:MOST_COLUMNS]:
@@ -137,7 +126,7 @@ def columns_table(learned: Any) -> Table:
         kind = column.kind if column.used else f"{column.kind}, not used"
         distinct = Cell(f"{column.distinct:,}", column.distinct)
         rows.append([column.name, kind, drawing, _typical(column), distinct, missing])
-    return Table("The columns", head, rows)
+    return Table("The columns", head, rows, extra=[1, 4])
 
 
 def _spark(series: pl.Series, kind: str) -> str:
@@ -147,7 +136,7 @@ def _spark(series: pl.Series, kind: str) -> str:
     if not len(present):
         return ""
     if kind in ("category", "boolean"):
-        return spark(present.value_counts(name="rows")["rows"].sort(descending=True).head(SPARKS).to_numpy())
+        return spark(counted(present)["rows"].head(SPARKS).to_numpy())
     present = present.str.len_chars() if kind == "text" else present.cast(pl.Int64) if kind == "date" else present
     numbers = present.to_numpy()
     numbers = numbers[np.isfinite(numbers)].astype(np.float64)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from empirisk import plots
 from empirisk.linalg import threads
 from empirisk.plots import style
+from empirisk.plots.planes import points
 from empirisk.report.blocks import Figure
 
 #: Inches: two stand side by side on a desk, and one can be read on a phone.
@@ -197,8 +198,7 @@ def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequen
         for k, label in enumerate(classes):
             part = values[y == label]
             shares = np.histogram(part, edges)[0] / max(len(part), 1)
-            look: dict[str, Any] = {"color": style.colour(k), "linestyle": style.dashes(k), "lw": 1.7}
-            axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **look)
+            axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **style.look(k))
             if len(edges) <= FEW + 1 and kind != "date":
                 style.whole_numbers(axes)
         style.dress(axes, "", style.plain(name, style.ACROSS), "share of the class")
@@ -230,23 +230,14 @@ def together(axes: Axes, across: NDArray, up: NDArray, y: NDArray, classes: Sequ
     if len(classes):
         for k, label in enumerate(classes):
             rows = y == label
-            look: dict[str, Any] = {
-                "color": style.colour(k),
-                "marker": style.marker(k),
-                "label": style.plain(label, NAME),
-            }
-            axes.scatter(across[rows], up[rows], s=10, alpha=0.6, linewidths=0, **look)
+            points(axes, (across[rows], up[rows]), k, style.plain(label, NAME), s=10, alpha=0.6, linewidths=0)
         style.legend(axes)
     else:
         low, high = np.quantile(y, [0.02, 0.98])
         # Without its ends, which are lost on a dark page and on a light one.
         shades = ListedColormap(colormaps["viridis"](np.linspace(0.3, 0.95, SHADES)))
         drawn = axes.scatter(across, up, s=9, c=y, cmap=shades, vmin=low, vmax=high, linewidths=0)
-        bar = axes.figure.colorbar(drawn, ax=axes)
-        bar.set_label(style.plain(names[2], style.UP), fontsize=style.LABEL)
-        bar.ax.tick_params(labelsize=style.SMALL)
-        if bar.solids is not None:
-            bar.solids.set_edgecolor("face")  # no seams between its shades
+        style.scale(axes, drawn, style.plain(names[2], style.UP))
     for set_limits, values in ((axes.set_xlim, across), (axes.set_ylim, up)):
         set_limits(style.padded(np.quantile(values, [0.005, 0.995])))
     style.dress(axes, "", style.plain(names[0], style.ACROSS), style.plain(names[1], style.UP))

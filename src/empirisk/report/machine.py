@@ -7,7 +7,7 @@ import numpy as np
 
 from empirisk import plots
 from empirisk.plots import style
-from empirisk.report.blocks import Cell, Code, Figures, Head, Section, Table, Text
+from empirisk.report.blocks import Cell, Code, Figures, Section, Table, Text
 from empirisk.report.figures import effect, guarded, picture, tree
 from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, number, plain
@@ -44,25 +44,22 @@ def importances(learned: Any) -> Table:
         [name, Cell(number(fall), fall, bar=float(np.clip(fall / top, 0, 1))), Cell(number(spread), spread)]
         for name, fall, spread in learned.importances[:IMPORTANT]
     ]
-    head = [Head("Column"), Head("Worse by", number=True), Head("give or take", number=True, extra=True)]
     more = f", {IMPORTANT} of {len(learned.importances)} columns" if len(learned.importances) > IMPORTANT else ""
-    return Table(f"How much the {plain(learned.metric)} suffers when a column is shuffled{more}", head, rows)
+    caption = f"How much the {plain(learned.metric)} suffers when a column is shuffled{more}"
+    return Table(caption, ["Column", "Worse by", "give or take"], rows, extra=[2])
 
 
 def effects(learned: Any) -> list[Any]:
     """What the model makes of the leading columns, all on one scale."""
-    classes = learned.classes
-    what = (
-        learned.target
-        if classes is None
-        else "probability" + (f" of {named(learned, classes[1])}" if len(classes) == 2 else "")
-    )
     limits = style.padded(np.concatenate([np.ravel([one.low, one.high]) for one in learned.effects]))
     text = (
         "What the model makes of a column: its average prediction if every row had this value. "
         "Bands and bars are 95 % intervals of the change."
     )
-    drawn = [picture(one.column, "", partial(effect, found=one, what=what, limits=limits)) for one in learned.effects]
+    drawn = [
+        picture(one.column, "", partial(effect, found=one, what=_what(learned), limits=limits))
+        for one in learned.effects
+    ]
     return [Text(text), Figures(drawn)]
 
 
@@ -90,14 +87,15 @@ def words_of_texts(learned: Any) -> list[Any]:
         [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
         for word, count, mine, theirs in found[:IMPORTANT]
     ]
-    head = [
-        Head("Word, or letters"),
-        Head("Test rows", number=True),
-        Head("With it", number=True),
-        Head("Without", number=True),
-    ]
-    what = learned.target if classes is None else f"probability of {named(learned, classes[1])}"
-    return [Table(f"Words that go with the prediction (average {what})", head, rows)]
+    head = ["Word, or letters", "Test rows", "With it", "Without"]
+    return [Table(f"Words that go with the prediction (average {_what(learned)})", head, rows)]
+
+
+def _what(learned: Any) -> str:
+    """What is predicted."""
+    if learned.classes is None:
+        return learned.target
+    return f"probability of {named(learned, learned.classes[1])}" if len(learned.classes) == 2 else "probability"
 
 
 def coefficients(learned: Any, terms: Terms) -> list[Any]:
@@ -110,7 +108,7 @@ def coefficients(learned: Any, terms: Terms) -> list[Any]:
         up = [terms.names[j] for j in order[::-1][:SIDES] if terms.weights[k, j] > 0]
         down = [terms.names[j] for j in order[:SIDES] if terms.weights[k, j] < 0]
         rows.append([str(label), ", ".join(up), ", ".join(down)])
-    return [Table("What speaks for each class, loudest first", [Head("Class"), Head("For"), Head("Against")], rows)]
+    return [Table("What speaks for each class, loudest first", ["Class", "For", "Against"], rows)]
 
 
 def _one_output(learned: Any, terms: Terms) -> Table:
@@ -128,7 +126,7 @@ def _one_output(learned: Any, terms: Terms) -> Table:
     more = f", the {WEIGHTS} largest of {used:,}" if used > WEIGHTS else ""
     what = "predicts" if positive is None else f"says {positive}"
     caption = f"How it {what}: a weighted sum of the columns{more}; it starts at {number(float(terms.constant[0]))}"
-    return Table(caption, [Head("Column"), Head("Weight", number=True), Head("In words")], rows)
+    return Table(caption, ["Column", "Weight", "In words"], rows)
 
 
 def machine(learned: Any) -> Section:
@@ -170,24 +168,20 @@ def league(learned: Any) -> Section:
         f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "
         "that is not worse than the best by more than one standard error of their difference."
     )
-    head = [Head("Machine"), Head(plain(learned.metric).capitalize(), number=True), Head("95 % interval", number=True)]
-    head += [
-        Head("Against the winner"),
-        Head("Seconds a fit", number=True, extra=True),
-        Head("Certificate", extra=True),
-    ]
-    rows, marked = [], []
-    for place, one in enumerate(learned.standings):
+    head = ["Machine", plain(learned.metric).capitalize(), "95 % interval", "Against the winner"]
+    head += ["Seconds a fit", "Certificate"]
+    rows = []
+    for one in learned.standings:
         interval = learned.intervals.get(one.name)
         rows.append(
             [
                 one.title,
                 Cell(number(learned.sign * one.mean, 4), learned.sign * one.mean) if len(one.scores) else "-",
-                "-" if interval is None else f"{number(interval[0])} to {number(interval[1])}",
+                "-" if interval is None else Cell(" to ".join(map(number, interval)), interval[0]),
                 learned.differences.get(one.name, one.remark or one.state),
                 Cell(f"{one.seconds:.2g}", one.seconds) if len(one.scores) else "-",
                 one.certificate,
             ]
         )
-        marked += [place] if one.name == learned.winner else []
-    return Section("leaderboard", "The league", [Text(how), Table("The league", head, rows, marked)])
+    marked = [place for place, one in enumerate(learned.standings) if one.name == learned.winner]
+    return Section("leaderboard", "The league", [Text(how), Table("The league", head, rows, marked, extra=[4, 5])])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from empirisk.report import data, machine, verdict
-from empirisk.report.blocks import Code, Head, Section, Table, Text, render, sections
+from empirisk.report.blocks import Code, Section, Table, Text, render
 from empirisk.report.words import code, number, plain
 
 
@@ -23,7 +23,7 @@ def page(learned: Any, model_file: str = "table.model") -> str:
     >>> "Nearest centroid" in page(found)
     True
     """
-    made, lost = sections(
+    return render(
         {
             "How good it is": lambda: verdict.test(learned),
             "What it learned": lambda: machine.learned_what(learned),
@@ -32,15 +32,12 @@ def page(learned: Any, model_file: str = "table.model") -> str:
             "The league": lambda: machine.league(learned),
             "The machine": lambda: machine.machine(learned),
             "How to use it": lambda: use(learned.origin, learned.seconds, model_file),
-        }
-    )
-    return render(
+        },
         title=f"{learned.name}: {learned.target}",
         byline=byline(learned.origin),
         summary=learned.summary(),
         cards=cards(learned),
-        warnings=[*learned.warnings, *lost],
-        sections=made,
+        warnings=learned.warnings,
     )
 
 
@@ -70,5 +67,5 @@ def use(origin: Any, seconds: float, model_file: str, what: str = "") -> Section
         ["Begun", f"{origin.moment:%-d %B %Y, %H:%M} UTC, {seconds:.0f} seconds"],
         ["Versions", ", ".join(f"{name} {version}" for name, version in origin.versions.items())],
     ]
-    made = Table("How it was made", [Head(""), Head("")], rows)
+    made = Table("How it was made", [], rows)
     return Section("use", "How to use it", [*([Text(what)] if what else []), Code(code(model_file)), made])

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from empirisk.plots import style
-from empirisk.report.blocks import Cell, Figures, Head, Section, Table, Text, render, sections
+from empirisk.plots.planes import points
+from empirisk.report.blocks import Cell, Figures, Section, Table, Text, render
 from empirisk.report.figures import picture
 from empirisk.report.page import byline, use
 from empirisk.report.words import count, shown
@@ -17,21 +18,17 @@ SHOWN = 8  # columns of the rows that fit nowhere
 def page(described: Any, model_file: str = "table.model") -> str:
     """What was found in a table without a target, as one HTML page that needs no network."""
     does = "It gives each row of a table with these columns the number of its cluster."
-    made, lost = sections(
+    return render(
         {
             "Clusters": lambda: clusters(described),
             "Main directions": lambda: directions(described),
             "Rows that fit nowhere": lambda: strange(described),
             "How to use it": lambda: use(described.origin, described.seconds, model_file, does),
-        }
-    )
-    return render(
+        },
         title=f"{described.name}: what it holds",
         byline=byline(described.origin),
         summary=described.summary(),
         cards=[],
-        warnings=lost,
-        sections=made,
     )
 
 
@@ -43,34 +40,29 @@ def clusters(described: Any) -> Section:
     )
     rows = [
         [
-            str(one.number),
+            Cell(str(one.number), one.number),
             Cell(f"{one.size:,}", one.size, bar=one.share),
-            f"{one.share:.0%}",
+            Cell(f"{one.share:.0%}", one.share),
             _words(one.apart, "above", "below"),
         ]
         for one in described.clusters
     ]
-    head = [
-        Head("Cluster", number=True),
-        Head("Rows", number=True),
-        Head("Share", number=True, extra=True),
-        Head("Apart in"),
-    ]
+    table = Table("The clusters", ["Cluster", "Rows", "Share", "Apart in"], rows, extra=[2])
     drawn = picture(
         "Rows along the main directions",
         "Every point is a row, placed along the two directions in which rows differ most.",
         lambda axes: _rows(axes, described),
     )
-    return Section("clusters", "Clusters", [Text(text), Table("The clusters", head, rows), Figures([drawn])])
+    return Section("clusters", "Clusters", [Text(text), table, Figures([drawn])])
 
 
 def directions(described: Any) -> Section:
     """The directions in which rows differ most."""
     rows = [
-        [str(k + 1), Cell(f"{one.share:.0%}", one.share, bar=one.share), _words(one.made_of, "up", "down")]
+        [Cell(str(k + 1), k), Cell(f"{one.share:.0%}", one.share, bar=one.share), _words(one.made_of, "up", "down")]
         for k, one in enumerate(described.directions)
     ]
-    head = [Head("Direction", number=True), Head("Share of the variance", number=True), Head("Made of")]
+    head = ["Direction", "Share of the variance", "Made of"]
     return Section("directions", "Main directions", [Table("The directions in which rows differ most", head, rows)])
 
 
@@ -83,10 +75,9 @@ def strange(described: Any) -> Section:
     ]
     if not rows:
         return Section("strange", "Rows that fit nowhere", [Text("The table is too short to say.")])
-    head = [Head("Row", number=True), Head("Likelier", number=True), *(Head(name) for name in names)]
     text = "The least likely rows along the main directions, and the share of rows that are likelier."
     caption = f"The {count(len(rows), 'row')} that fit least"
-    return Section("strange", "Rows that fit nowhere", [Text(text), Table(caption, head, rows)])
+    return Section("strange", "Rows that fit nowhere", [Text(text), Table(caption, ["Row", "Likelier", *names], rows)])
 
 
 def _words(parts: list[tuple[str, float]], more: str, less: str) -> str:
@@ -98,8 +89,7 @@ def _rows(axes: Axes, described: Any) -> None:
     some = style.some(len(described.labels))
     for place, cluster in enumerate(described.clusters):
         rows = some[described.labels[some] == cluster.number]
-        look = {"color": style.colour(place), "marker": style.marker(place), "label": f"cluster {cluster.number}"}
-        axes.scatter(*described.places[rows].T, s=14, alpha=0.7, linewidths=0, **look)
+        points(axes, described.places[rows].T, place, f"cluster {cluster.number}", s=14, alpha=0.7, linewidths=0)
     odd = np.array([row for row, _ in described.strange], dtype=int)
     if len(odd):
         ring = {"facecolors": "none", "edgecolors": style.INK, "label": "fits nowhere"}

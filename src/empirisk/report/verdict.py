@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
-from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Head, Section, Table, Text
+from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import canvas, picture
 from empirisk.report.words import count, error_of, named, number, plain, shown
 
@@ -37,35 +37,27 @@ def test(learned: Any) -> Section:
 
 def scores(learned: Any) -> Table:
     """All scores on the test part."""
-    head = [Head("Score"), Head("Value", number=True), Head("95 % interval", number=True)]
-    rows = [
-        [plain(one.name), Cell(number(one.value, 4), one.value), " to ".join(map(number, one.interval))]
-        for one in learned.test.scores
-    ]
-    return Table(f"Scores on the {count(len(learned.test.truth), 'test row')}", head, rows, [0])
+    caption = f"Scores on the {count(len(learned.test.truth), 'test row')}"
+    rows = []
+    for one in learned.test.scores:
+        interval = Cell(" to ".join(map(number, one.interval)), one.interval[0])
+        rows.append([plain(one.name), Cell(number(one.value, 4), one.value), interval])
+    return Table(caption, ["Score", "Value", "95 % interval"], rows, [0])
 
 
 def by_class(learned: Any) -> Table:
     """Precision and recall of each class, and what it is taken for."""
     truth, said = learned.test.truth, learned.test.predictions
-    head = [Head("Class"), Head("Test rows", number=True), Head("Found (recall)", number=True)]
-    head += [Head("Right when named (precision)", number=True), Head("F1", number=True, extra=True)]
-    head += [Head("Most often taken for", extra=True)]
+    head = ["Class", "Test rows", "Found (recall)", "Right when named (precision)", "F1", "Most often taken for"]
     rows = []
     for label in learned.classes:
         there, called = truth == label, said == label
         hits, total, calls = int((there & called).sum()), int(there.sum()), int(called.sum())
         others, counts = np.unique(said[there & ~called], return_counts=True)
         taken = f"{others[counts.argmax()]} ({count(int(counts.max()), 'row')})" if len(others) else ""
-        rows.append(
-            [
-                str(label),
-                Cell(f"{total:,}", total),
-                *map(_share, (hits, hits, 2 * hits), (total, calls, total + calls)),
-                taken,
-            ]
-        )
-    return Table("Each class", head, rows)
+        shares = map(_share, (hits, hits, 2 * hits), (total, calls, total + calls))
+        rows.append([str(label), Cell(f"{total:,}", total), *shares, taken])
+    return Table("Each class", head, rows, extra=[4, 5])
 
 
 def _share(some: int, total: int) -> Cell:
@@ -77,15 +69,12 @@ def confusion(learned: Any) -> Iterator[Table]:
     truth, said, classes = learned.test.truth, learned.test.predictions, learned.classes
     if len(classes) <= MOST_CLASSES:
         counts = np.array([[np.sum((truth == a) & (said == b)) for b in classes] for a in classes])
-        totals = np.maximum(counts.sum(axis=1), 1)
-        head = [Head("Truth ↓ said →"), *(Head(str(label), number=True) for label in classes)]
+        head = ["Truth ↓ said →", *map(str, classes)]
+        # Beyond 60 % of the colour, neither dark nor light letters are easy to read.
+        shades = 0.6 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         rows = [
-            # Beyond 60 % of the colour, neither dark nor light letters are easy to read.
-            [
-                str(a),
-                *(Cell(str(counts[i, j] or "·"), shade=0.6 * counts[i, j] / totals[i]) for j in range(len(classes))),
-            ]
-            for i, a in enumerate(classes)
+            [str(label), *(Cell(str(times or "·"), times, shade=shade) for times, shade in zip(*row, strict=True))]
+            for label, *row in zip(classes, counts.tolist(), shades.tolist(), strict=True)
         ]
         yield Table("What was taken for what: rows are the truth, the diagonal is right", head, rows, dense=True)
         return
@@ -94,7 +83,7 @@ def confusion(learned: Any) -> Iterator[Table]:
     order = np.argsort(-counts, kind="stable")[:CONFUSED]
     rows = [[*pairs[:, k].tolist(), Cell(f"{counts[k]:,}", int(counts[k]))] for k in order]
     if rows:
-        yield Table("The most frequent mistakes", [Head("Truth"), Head("Said"), Head("Rows", number=True)], rows)
+        yield Table("The most frequent mistakes", ["Truth", "Said", "Rows"], rows)
 
 
 def threshold(learned: Any) -> Chooser | None:
@@ -122,17 +111,11 @@ def figures(learned: Any) -> Iterator[Figure]:
     if len(classes) != 2 or graded is None:
         return
     scores, positive = graded[:, 1] if graded.ndim == 2 else graded, classes[1]
-    name = named(learned, positive)
-    yield picture(
-        "ROC",
-        f"How many of {name} are found (upwards) at the price of how many false alarms (to the right).",
-        lambda axes: plots.roc(truth, scores, positive=positive, axes=axes),
-    )
-    yield picture(
-        "Precision and recall",
-        f"How many of those called {name} are right, over how many are found.",
-        lambda axes: plots.precision_recall(truth, scores, positive=positive, axes=axes),
-    )
+    name, asked = named(learned, positive), {"truth": truth, "scores": scores, "positive": positive}
+    told = f"How many of {name} are found (upwards) at the price of how many false alarms (to the right)."
+    yield picture("ROC", told, lambda axes: plots.roc(**asked, axes=axes))
+    told = f"How many of those called {name} are right, over how many are found."
+    yield picture("Precision and recall", told, lambda axes: plots.precision_recall(**asked, axes=axes))
     if learned.test.probabilities is not None:
         yield picture(
             "Calibration",
@@ -190,10 +173,10 @@ def worst(learned: Any) -> Table:
     test, rows = learned.test, learned.plan.test
     numbers = learned.plan.numbers[rows]
     beside = leading(learned)[:BESIDE]
-    head = [Head("Row", number=True), Head("Truth"), Head("Said")]
+    head = ["Row", "Truth", "Said"]
     if learned.classes is None:
         gaps = np.abs(test.truth - test.predictions)
-        head[1:] = [Head("Truth", number=True), Head("Said", number=True), Head("Off by", number=True)]
+        head.append("Off by")
         order = np.argsort(-gaps, kind="stable")[:WORST]
         cells = [[_number(test.truth[k]), _number(test.predictions[k]), _number(gaps[k])] for k in order]
         caption = "The largest errors of the test part"
@@ -204,18 +187,15 @@ def worst(learned: Any) -> Table:
         cells = [[str(test.truth[k]), str(test.predictions[k])] for k in order]
         caption = f"Mistakes of the test part ({len(wrong):,} in all)"
         if test.probabilities is not None:
-            head.append(Head("How sure", number=True))
+            head.append("How sure")
             cells = [[*row, Cell(f"{sure[k]:.0%}", float(sure[k]))] for row, k in zip(cells, order, strict=True)]
             caption = f"The mistakes it was most sure of ({len(wrong):,} in all)"
+    frame = learned.plan.frame[rows]
     table = [
-        [
-            Cell(f"{numbers[k] + 1:,}", int(numbers[k])),
-            *row,
-            *(shown(learned.plan.frame[name][int(rows[k])]) for name in beside),
-        ]
+        [Cell(f"{numbers[k] + 1:,}", int(numbers[k])), *row, *(shown(frame[name][int(k)]) for name in beside)]
         for row, k in zip(cells, order, strict=True)
     ]
-    return Table(caption, [*head, *(Head(name, extra=place > 1) for place, name in enumerate(beside))], table)
+    return Table(caption, [*head, *beside], table, extra=range(len(head) + 2, len(head) + len(beside)))
 
 
 def _number(value: float) -> Cell:
@@ -240,12 +220,13 @@ def subgroups(learned: Any) -> Table:
     numbers = learned.classes is None
     back = np.sqrt if numbers and error_of(learned.metric)[0] != "mean absolute error" else float
     word = error_of(learned.metric)[0].capitalize() if numbers else "Wrong"
-    head = [Head("Group"), Head("Test rows", number=True), Head(word, number=True), Head("Elsewhere", number=True)]
     rows = []
     for name, size, mine, theirs in found[:GROUPS]:
         values = [Cell(number(float(v)) if numbers else f"{v:.1%}", float(v)) for v in (back(mine), back(theirs))]
         rows.append([name, Cell(f"{size:,}", size), *values])
-    return Table("Groups of test rows that differ from the others beyond chance", head, rows)
+    return Table(
+        "Groups of test rows that differ from the others beyond chance", ["Group", "Test rows", word, "Elsewhere"], rows
+    )
 
 
 def _chance(loss: NDArray[np.float64], inside: NDArray[np.bool_], *, counted: bool) -> float:

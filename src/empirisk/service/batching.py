@@ -78,14 +78,11 @@ class Batcher:
 
     def _of_rows(self, X: Any) -> list[dict[str, Any]]:
         machine = self._model.pipeline[-1]
-        predicted = [{"prediction": _plain(value)} for value in machine.predict(X).tolist()]
-        if not self._labels:
-            return predicted
-        shares = machine.predict_proba(X).tolist()
-        return [
-            {**answer, "probabilities": dict(zip(self._labels, row, strict=True))}
-            for answer, row in zip(predicted, shares, strict=True)
-        ]
+        answers: list[dict[str, Any]] = [{"prediction": _plain(value)} for value in machine.predict(X).tolist()]
+        if self._labels:
+            for answer, row in zip(answers, machine.predict_proba(X).tolist(), strict=True):
+                answer["probabilities"] = dict(zip(self._labels, row, strict=True))
+        return answers
 
 
 def _plain(value: Any) -> Any:

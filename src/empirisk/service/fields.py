@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -71,7 +72,7 @@ def _value(value: Any, column: Column) -> Any:
         value = value.strip()
         if value in (MARKERS if CANONICAL[column.kind] == pl.String else GAPS):
             return None
-    return None if value is None else _READERS[column.kind](value, column)
+    return None if value is None else _READERS.get(column.kind, _words)(value, column)
 
 
 def _number(value: Any, column: Column) -> float:
@@ -100,17 +101,12 @@ def _boolean(value: Any, column: Column) -> float:
 
 
 def _date(value: Any, column: Column) -> datetime:
-    try:
-        return datetime.fromisoformat(value).replace(tzinfo=None)
-    except (TypeError, ValueError):
-        pass
-    try:
-        found = _by_column(value, column) if isinstance(value, str) else None
-    except ValueError:
-        found = None
-    if found is None:
-        raise ValueError(f"{_shown(value)} is not a date; write it like '2024-05-31'")
-    return found
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return datetime.fromisoformat(value).replace(tzinfo=None)
+        with suppress(ValueError):
+            return _by_column(value, column)
+    raise ValueError(f"{_shown(value)} is not a date; write it like '2024-05-31'")
 
 
 def _words(value: Any, column: Column) -> str | None:
@@ -140,10 +136,4 @@ def _shown(value: Any) -> str:
     return repr(value)[:LETTERS]
 
 
-_READERS: dict[str, Callable[[Any, Column], Any]] = {
-    "number": _number,
-    "boolean": _boolean,
-    "date": _date,
-    "category": _words,
-    "text": _words,
-}
+_READERS: dict[str, Callable[[Any, Column], Any]] = {"number": _number, "boolean": _boolean, "date": _date}

@@ -156,15 +156,10 @@ class Texts:
     def transform(self, column: pl.Series) -> sparse.csr_matrix:
         """The weights of the words, and of the letters."""
         rows = column.fill_null("").to_list()
-        return sparse.hstack(
-            [sparse.csr_matrix((len(rows), 0)), *(part.transform(rows) for part in self._parts)], format="csr"
-        )
+        found = [part.transform(rows) for part in (self.vectorizer, self.letters) if part is not None]
+        return sparse.hstack([sparse.csr_matrix((len(rows), 0)), *found], format="csr")
 
     def names(self) -> list[str]:
         """The words, and the letters."""
         words = [] if self.vectorizer is None else self.vectorizer.get_feature_names_out().tolist()
         return words + ([] if self.letters is None else self.letters.names())
-
-    @property
-    def _parts(self) -> list[Any]:
-        return [part for part in (self.vectorizer, self.letters) if part is not None]

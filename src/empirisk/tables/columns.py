@@ -63,6 +63,17 @@ def written(value: float) -> str:
     return f"{value:,.0f}" if whole and 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
+def counted(series: pl.Series) -> pl.DataFrame:
+    """The values of a column and the rows that have each, the most frequent first; a column may have any name.
+
+    >>> import polars as pl
+    >>> counted(pl.Series("rows", ["b", "a", "b", None])).rows()
+    [('b', 2), ('a', 1)]
+    """
+    counts = series.drop_nulls().alias("value").value_counts(name="rows")
+    return counts.sort(["rows", "value"], descending=[True, False])
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: its name, what it holds, and how it was written.
@@ -130,13 +141,8 @@ class Column:
         """The values in the form that machines learn from; a value of another kind is an error that names it."""
         if series.dtype == CANONICAL[self.kind] and series.dtype != pl.String:
             return series  # words are cleaned each time: they may be raw
-        return {
-            "number": self._number,
-            "boolean": self._boolean,
-            "date": self._date,
-            "category": self._words,
-            "text": self._words,
-        }[self.kind](series)
+        readers = {"number": self._number, "boolean": self._boolean, "date": self._date}
+        return readers.get(self.kind, self._words)(series)
 
     def _number(self, series: pl.Series) -> pl.Series:
         if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):

@@ -176,8 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _columns(self, frame: pl.DataFrame, *kinds: str) -> list[pl.Series]:
         """The columns of some kinds."""
-        names = self.schema.of_kind(*kinds)
-        return frame.select(names).get_columns() if names else []
+        return frame.select(self.schema.of_kind(*kinds)).get_columns()
 
     def _numbers(self, frame: pl.DataFrame) -> NDArray[np.float64]:
         """Numbers, truth values and the numbers in dates, NaN where missing."""
@@ -196,21 +195,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dense = [numbers, *([self.words_.codes(words, frame.height)] if self.codes else []), flags, means]
         if dates:
             dense.append(date_parts(dates)[1])
-        thin = [] if self.codes else [self.words_.transform(words, frame.height)]
-        thin += [
-            block.transform(column) for block, column in zip(self.texts_, self._columns(frame, "text"), strict=True)
-        ]
+        thin = self._thin(frame)
         if self.sparse_:
             return sparse.hstack([sparse.csr_matrix(np.hstack(dense)), *thin], format="csr")
         return np.hstack([*dense, *(block.toarray() for block in thin)])
+
+    def _thin(self, frame: pl.DataFrame) -> list[Any]:
+        """The indicators of words and the weights of texts."""
+        words = [] if self.codes else [self.words_.transform(self._columns(frame, "category"), frame.height)]
+        texts = zip(self.texts_, self._columns(frame, "text"), strict=True)
+        return words + [block.transform(column) for block, column in texts]
 
     def _fill(self, frame: pl.DataFrame) -> float:
         """About which share of the numbers is not zero: words give one for each column, texts one for each word."""
         dense = len(self.numbers_.middle) + len(self.many_) + len(self.schema.of_kind("date"))
         head = frame.head(200)  # enough for a share of two digits
-        thin = self.words_.transform(self._columns(head, "category"), head.height).nnz
-        pairs = zip(self.texts_, self._columns(head, "text"), strict=True)
-        thin += sum(block.transform(column).nnz for block, column in pairs)
+        thin = sum(block.nnz for block in self._thin(head))
         return (dense + thin / max(head.height, 1)) / max(len(self.names_), 1)
 
     def _name(self, outputs: int) -> None:

@@ -62,10 +62,10 @@ def reasons(model: Any, frame: pl.DataFrame) -> list[str]:
     found = []
     for row, added in enumerate(values):
         order = [place for place in np.argsort(-np.abs(added), kind="stable")[:NAMED] if added[place] != 0]
-        signs = ["-" if added[place] < 0 else "+" for place in order]
         named = [
-            f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} {sign}{number(abs(added[place]))}"
-            for place, sign in zip(order, signs, strict=True)
+            f"{columns[place]}={str(frame[columns[place]][row])[:LETTERS]} "
+            f"{'-' if added[place] < 0 else '+'}{number(abs(added[place]))}"
+            for place in order
         ]
         found.append("; ".join(named))
     return found

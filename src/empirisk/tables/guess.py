@@ -19,6 +19,7 @@ from empirisk.tables.columns import (
     parse_truth,
 )
 
+TYPED = {pl.Boolean: "boolean", pl.Duration: "number", pl.Time: "number", pl.Date: "date", pl.Datetime: "date"}
 SAMPLE = 1000  # values looked at before a whole column is tried
 FEW = 20  # rows below which nothing is called an identifier
 WORDS_IN_TEXT = 3.0  # on average: names have one or two
@@ -87,14 +88,10 @@ def guess(series: pl.Series) -> Column:
     name, dtype = series.name, series.dtype
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
         return Column(name, "nested")
-    if dtype == pl.Boolean:
-        return _finish(series, Column(name, "boolean"))
     if dtype.is_numeric():
         return _numbers([series])[name]
-    if dtype in (pl.Duration, pl.Time):
-        return _finish(series, Column(name, "number"))
-    if dtype in (pl.Date, pl.Datetime):
-        return _finish(series, Column(name, "date"))
+    if dtype.base_type() in TYPED:
+        return _finish(series, Column(name, TYPED[dtype.base_type()]))
     text = series.cast(pl.String).str.strip_chars()
     return _finish(series, _from_text(name, text.set(text.is_in(MARKERS), None)))
 

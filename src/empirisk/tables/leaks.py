@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from empirisk.tables.columns import counted
 from empirisk.tables.frames import as_frame
 from empirisk.tables.schema import Schema
 from empirisk.tables.target import Target
@@ -87,8 +88,7 @@ def _groups(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 def _as_numbers(column: pl.Series) -> NDArray[np.float64]:
     """Numbers in which equal values are equal: words by their frequency, the most frequent first."""
     if column.dtype == pl.String:
-        counts = column.drop_nulls().value_counts(sort=True)
-        place = {word: float(min(number, BINS - 2)) for number, word in enumerate(counts[column.name].to_list())}
+        place = {word: float(min(number, BINS - 2)) for number, word in enumerate(counted(column)["value"].to_list())}
         return np.array([np.nan if word is None else place[word] for word in column.to_list()])
     numbers = column if column.dtype == pl.Float64 else column.cast(pl.Int64).cast(pl.Float64)
     values = numbers.to_numpy()

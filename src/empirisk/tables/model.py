@@ -158,20 +158,8 @@ class TableModel:
 
 
 #: How a fit is done, and not what is fitted.
-PLUMBING = frozenset(
-    (
-        "tol",
-        "max_iter",
-        "max_time",
-        "random_state",
-        "solver",
-        "n_jobs",
-        "cv",
-        "ensemble",
-        "loss",
-        "categorical_features",
-    )
-)
+SOLVING = ("solver", "tol", "max_iter", "max_time", "random_state", "n_jobs")
+PLUMBING = {*SOLVING, "cv", "ensemble", "loss", "categorical_features"}
 #: What a fit chose itself, by the parameter that asked for it.
 CHOSEN = {"C": "C_", "k": "k_", "ccp_alpha": "ccp_alpha_"}
 

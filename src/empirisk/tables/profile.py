@@ -1,6 +1,7 @@
 """How the columns of training rows were spread: whether new rows look like them, row by row and column by column."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from empirisk.tables.columns import written
+from empirisk.tables.columns import counted, written
 from empirisk.tables.schema import Schema
 
 Profile = dict[str, dict[str, Any]]
@@ -40,8 +41,7 @@ def profile(frame: pl.DataFrame, schema: Schema) -> Profile:
             cuts = np.unique(np.quantile(known, np.arange(1, PARTS) / PARTS)) if len(known) else np.zeros(0)
             kept: dict[str, Any] = {"cuts": cuts.tolist(), "dates": column.kind == "date"}
         elif column.kind == "category":
-            counts = series.drop_nulls().value_counts(name="rows").sort(["rows", column.name], descending=[True, False])
-            words = counts[column.name].to_list()
+            words = counted(series)["value"].to_list()
             kept = {"words": words[:MOST_WORDS], "all": len(words) <= MOST_WORDS}
         else:
             continue
@@ -122,7 +122,7 @@ def _shares(series: pl.Series, kept: Mapping[str, Any]) -> NDArray[np.float64]:
         missing = ~np.isfinite(values)
         places = np.searchsorted(kept["cuts"], values[~missing], side="right")
         return np.append(np.bincount(places, minlength=len(kept["cuts"]) + 1), missing.sum()) / rows
-    counts = dict(series.drop_nulls().value_counts().rows())
+    counts = dict(counted(series).rows())
     listed = [counts.get(word, 0) for word in kept["words"]]
     missing = series.null_count()
     return np.array([*listed, missing, len(series) - missing - sum(listed)]) / rows
@@ -132,14 +132,11 @@ def _most_moved(name: str, kept: Mapping[str, Any], before: NDArray, now: NDArra
     """The part of a column that has changed most, in words."""
     part = int(np.abs(before - now).argmax())
     if "cuts" in kept:
-        cuts = kept["cuts"]
         # The first ten letters of a time are its day.
-        shown = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else written(cut) for cut in cuts]
-        low = shown[part - 1] if 0 < part <= len(cuts) else ""
-        high = shown[part] if part < len(cuts) else ""
-        what = "missing" if part == len(before) - 1 else f"from {low} to {high}" if low and high else ""
-        what = what or (f"below {high}" if high else f"{low} and above")
+        cuts = [str(np.datetime64(int(cut), "us"))[:10] if kept["dates"] else written(cut) for cut in kept["cuts"]]
+        between = [f"from {low} to {high}" for low, high in pairwise(cuts)]
+        parts = [f"below {cuts[0]}", *between, f"{cuts[-1]} and above"] if cuts else ["known"]
+        parts.append("missing")
     else:
-        words = [*map(repr, kept["words"]), "missing", "another word"]
-        what = words[part]
-    return f"{name} {what}: {before[part]:.0%} of the training rows, {now[part]:.0%} of these"
+        parts = [*map(repr, kept["words"]), "missing", "another word"]
+    return f"{name} {parts[part]}: {before[part]:.0%} of the training rows, {now[part]:.0%} of these"

@@ -62,10 +62,7 @@ def _no_such(name: str, path: Path) -> str:
     from difflib import get_close_matches
 
     folder = path.parent if path.parent.is_dir() else Path()
-    known = [
-        *datasets.NAMES,
-        *(str(folder / file.name) if path.parent != Path() else file.name for file in folder.iterdir()),
-    ]
+    known = [*datasets.NAMES, *map(str, folder.iterdir())]
     close = get_close_matches(name, known, n=1, cutoff=0.7)  # stricter than usual: files have all kinds of names
     hint = f"did you mean {close[0]!r}?" if close else "give a file, or a name that `empirisk datasets` lists."
     return f"There is no table {name!r}; {hint}"
@@ -141,9 +138,8 @@ def _of_lines(data: bytes, name: str) -> pl.DataFrame:
     data = decode(data, name)
     if not data.strip():
         raise EmpiriskError(f"The table {name!r} is empty; give a file with rows.")
-    if data.lstrip().startswith(b"["):
-        return _guarded(name, lambda: pl.read_json(data, infer_schema_length=None))
-    return _guarded(name, lambda: pl.read_ndjson(data, infer_schema_length=None))
+    reader = pl.read_json if data.lstrip().startswith(b"[") else pl.read_ndjson
+    return _guarded(name, lambda: reader(data, infer_schema_length=None))
 
 
 def _of_text(data: bytes, name: str, header: bool) -> pl.DataFrame:
@@ -188,9 +184,5 @@ def _checked(frame: pl.DataFrame, name: str) -> pl.DataFrame:
         raise EmpiriskError(
             f"The table {name!r} has no {'columns' if frame.width == 0 else 'rows'}; give a file with rows."
         )
-    return frame.rename({column: column.strip() for column in frame.columns}) if _padded(frame) else frame
-
-
-def _padded(frame: pl.DataFrame) -> bool:
-    stripped = {column.strip() for column in frame.columns}
-    return any(column != column.strip() for column in frame.columns) and len(stripped) == frame.width
+    stripped = {column: column.strip() for column in frame.columns}
+    return frame.rename(stripped) if len(set(stripped.values())) == frame.width else frame

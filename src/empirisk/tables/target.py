@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.tables.columns import Column
+from empirisk.tables.columns import Column, counted
 from empirisk.tables.frames import as_frame
 from empirisk.tables.guess import guess
 from empirisk.tables.schema import find_column
@@ -132,9 +132,8 @@ def _task(series: pl.Series, column: Column, asked: str | None) -> tuple[str, st
         return "regression", f"{distinct} different numbers"
     if distinct <= MOST_CLASSES and present >= OFTEN * distinct:
         return "classification", f"{distinct} different whole numbers"
-    counts = numbers.value_counts()["count"]
     numbered = numbers.min() in (0, 1) and numbers.max() - numbers.min() == distinct - 1  # type: ignore[operator]
-    if distinct <= MOST_NUMBERED and numbered and counts.min() >= OFTEN:  # type: ignore[operator]
+    if distinct <= MOST_NUMBERED and numbered and counted(numbers)["rows"][-1] >= OFTEN:
         return "classification", f"{distinct} classes numbered in a row"
     return "regression", f"{distinct} different numbers"
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk import state
-from empirisk.tables.columns import FEW
+from empirisk.tables.columns import FEW, counted
 
 Array = NDArray[np.float64]
 
@@ -44,12 +44,8 @@ class Words:
         """Keep for each column the ``most`` frequent words that ``least`` rows have."""
         levels, others = [], []
         for column in columns:
-            counts = (
-                column.drop_nulls()
-                .value_counts(sort=False, name="rows")
-                .sort(["rows", column.name], descending=[True, False])
-            )
-            kept = counts.filter(counts["rows"] >= least).head(most)[column.name].to_list()
+            counts = counted(column)
+            kept = counts.filter(counts["rows"] >= least).head(most)["value"].to_list()
             levels.append(tuple(kept))
             others.append(len(kept) < counts.height)
         missing = np.array([column.null_count() > 0 for column in columns], dtype=bool)
@@ -58,8 +54,11 @@ class Words:
     @property
     def widths(self) -> NDArray[np.int64]:
         """Indicators of each column."""
-        counts = np.array([len(kept) for kept in self.levels], dtype=np.int64)
-        return counts + self.others + self.missing
+        return self._sizes + self.others + self.missing
+
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.array([len(kept) for kept in self.levels], dtype=np.int64)
 
     def names(self, columns: list[str]) -> list[str]:
         """Names of the indicators, such as ``town=Ulm``."""
@@ -70,28 +69,22 @@ class Words:
 
     def codes(self, columns: list[pl.Series], rows: int) -> Array:
         """The place of each word among the levels, others sharing the next; NaN where it is missing, or was not met."""
-        found = np.empty((rows, len(columns)))
-        for number, column in enumerate(columns):
-            count = len(self.levels[number]) + int(self.others[number])
-            codes = code_words(column, self.levels[number])
-            found[:, number] = np.where(codes < count, codes, np.nan)
-        return found
+        codes = self._codes(columns, rows)
+        return np.where(codes < self._sizes + self.others, codes, np.nan)
 
     def transform(self, columns: list[pl.Series], rows: int) -> sparse.csr_matrix:
         """One entry for each row and column at most: an unseen word is an "other", or nothing where none was met."""
-        width = int(self.widths.sum())
-        starts = np.cumsum(self.widths) - self.widths
-        places = np.full((rows, len(columns)), -1, dtype=np.int64)
-        for number, column in enumerate(columns):
-            kept = self.levels[number]
-            other = len(kept) if self.others[number] else -1
-            gap = len(kept) + int(self.others[number]) if self.missing[number] else -1
-            codes = code_words(column, kept)
-            codes = np.where(codes == len(kept), other, np.where(codes > len(kept), gap, codes))
-            places[:, number] = np.where(codes < 0, -1, codes + starts[number])
-        present = places >= 0
+        codes, widths = self._codes(columns, rows), self.widths
+        gaps = codes > self._sizes
+        present = np.where(gaps, self.missing, (codes < self._sizes) | self.others)
+        places = codes - (gaps & ~self.others) + np.cumsum(widths) - widths
         ends = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-        return sparse.csr_matrix((np.ones(int(ends[-1])), places[present], ends), shape=(rows, width))
+        return sparse.csr_matrix((np.ones(int(ends[-1])), places[present], ends), shape=(rows, int(widths.sum())))
+
+    def _codes(self, columns: list[pl.Series], rows: int) -> NDArray[np.int64]:
+        """The codes of all columns, as `code_words` gives them."""
+        found = [code_words(column, kept) for column, kept in zip(columns, self.levels, strict=True)]
+        return np.column_stack([np.empty((rows, 0), dtype=np.int64), *found])
 
 
 def code_words(column: pl.Series, levels: tuple[str, ...]) -> NDArray[np.int64]:
