@@ -119,6 +119,16 @@ class Certificate:
         )
 
 
+#: What a fitted machine keeps of how its fit went.
+EVIDENCE = state.State(
+    certificate_=state.part(Certificate),
+    history_=state.mapping(state.array("biuf", None, finite=False)),
+    n_iter_=state.whole(),
+    solver_=state.text(),
+    stopped_=state.optional(state.text()),  # files of version 0.1 have none
+)
+
+
 def verify(problem: Problem, point: Point) -> Certificate:
     """Value a point of a problem, knowing nothing of the solver that found it.
 

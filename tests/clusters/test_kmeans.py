@@ -250,7 +250,7 @@ def test_callbacks_follow_and_stop_a_fit(long_rows):
 
 def test_an_interrupt_keeps_what_is_there(long_rows):
     machine = er.KMeans(6, init="random", random_state=1).set_callbacks(Watcher(2, press=True))
-    with pytest.warns(ConvergenceWarning, match=r"KMeans did not converge \(interrupted\) in 2 rounds") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"KMeans was stopped \(interrupted\) after 2 rounds") as caught:
         machine.fit(long_rows)
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(machine.labels_, machine.predict(X))

@@ -43,7 +43,7 @@ def test_a_path_is_fitted_for_settings_that_differ_in_C_alone():
     runs = plan(er.Ridge(), settings)
     assert sorted((run.places, run.Cs) for run in runs) == [([1, 0], [0.1, 1.0]), ([2], [1.0]), ([3], [])]
     assert all(not run.Cs for run in plan(er.TreeRegressor(), settings))
-    for C, machine in zip([0.01, 1.0], machines_along(er.SVM(), X, F > 1, [0.01, 1.0]), strict=True):
+    for C, machine in zip([0.01, 1.0], machines_along(er.SVM().problems(X, F > 1), [0.01, 1.0]), strict=True):
         alone = er.SVM(C=C).fit(X, F > 1)
         np.testing.assert_allclose(machine.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
         np.testing.assert_array_equal(machine.predict(X), alone.predict(X))
@@ -57,7 +57,7 @@ def test_a_path_behind_a_kernel_is_that_of_fits_one_by_one(machine, monkeypatch)
     machine.set_params(features=er.kernels.Gaussian("median"), tol=1e-9)
     y = F if isinstance(machine, er.Ridge) else F > 1
     Cs = [0.01, 1.0, 100.0]
-    for C, found in zip(Cs, machines_along(machine, X, y, Cs), strict=True):
+    for C, found in zip(Cs, machines_along(machine.problems(X, y), Cs), strict=True):
         alone = clone(machine).set_params(C=C).fit(X, y)
         np.testing.assert_allclose(found._scores(X), alone._scores(X), rtol=1e-5, atol=1e-5)
         assert found.certificate_.converged
@@ -67,7 +67,7 @@ def test_a_path_behind_a_kernel_is_that_of_fits_one_by_one(machine, monkeypatch)
     counts = []
     for values in (Cs[:1], Cs):
         blocks.clear()
-        list(machines_along(machine, X, y, values))
+        list(machines_along(machine.problems(X, y), values))
         counts.append(len(blocks))
     assert 0 < counts[1] < 3 * counts[0]  # the fits share values of the kernel
     grid = GridSearchCV(machine, {"C": Cs}, cv=3).fit(X, y)

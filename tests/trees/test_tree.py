@@ -421,7 +421,7 @@ def test_a_tree_that_is_interrupted_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
     monkeypatch.setattr(tree_module, "interruptible", lambda: nullcontext(lambda: True))
-    with pytest.warns(ConvergenceWarning, match=r"TreeClassifier did not converge \(interrupted\) in 1 leaves") as told:
+    with pytest.warns(ConvergenceWarning, match=r"TreeClassifier was stopped \(interrupted\) after 1 leaves") as told:
         tree = er.TreeClassifier(ccp_alpha="cv").fit(X, y)
     assert told[0].filename == __file__
     assert tree.predict(X).shape == (20_000,)

@@ -71,27 +71,15 @@ class Watch:
         self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={}, **self._data)
 
 
-def warn_if_stopped(estimator: Any, reason: str, made: int, what: str, frames: int = 6) -> None:
-    """Say so where the clock or Ctrl-C ended a fit before all trees were there; the caller is ``frames`` up."""
-    if reason in ("interrupted", "max_time"):
-        remedy = "fit again" if reason == "interrupted" else "raise max_time"
-        warnings.warn(
-            f"{type(estimator).__name__} was stopped ({reason}) after {made} of {estimator.n_estimators} {what}; "
-            f"the model is usable as it is, {remedy} for all of them.",
-            ConvergenceWarning,
-            stacklevel=frames,
-        )
-
-
 #: What to do about a fit that ended early, by the reason.
 REMEDIES = {"max_iter": "raise max_iter", "max_time": "raise max_time", "interrupted": "fit again"}
 
 
 def warn_if_unfinished(estimator: Any, reason: str, done: str, frames: int = 5) -> None:
-    """Say so where a limit or Ctrl-C ended a fit before it converged; the caller is ``frames`` up."""
+    """Say so where a limit or Ctrl-C ended a fit before its own end; the caller is ``frames`` up."""
     if reason in REMEDIES:
         warnings.warn(
-            f"{type(estimator).__name__} did not converge ({reason}) in {done}; the model is usable as it is, "
+            f"{type(estimator).__name__} was stopped ({reason}) after {done}; the model is usable as it is, "
             f"{REMEDIES[reason]} for more.",
             ConvergenceWarning,
             stacklevel=frames,

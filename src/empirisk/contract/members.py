@@ -39,21 +39,6 @@ def seeded(machine: Any, seed: int, *, every: bool = True) -> Any:
     return copy.set_params(**{name: seed for name, value in states.items() if every or value is None})
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Some rows of a table of any kind."""
-    if nw.dependencies.is_into_dataframe(X):
-        return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
-    return X[rows]
-
-
-def take_columns(X: Any, columns: NDArray[np.integer]) -> Any:
-    """Some columns of a table of any kind."""
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        return frame.select([frame.columns[column] for column in columns]).to_native()
-    return X[:, columns]
-
-
 def shuffled(X: Any, column: int, order: NDArray[np.intp]) -> Any:
     """The table with the values of one column in another order of the rows."""
     if nw.dependencies.is_into_dataframe(X):

@@ -63,6 +63,8 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
     """Everything that a fitted machine says about rows."""
     predictions = np.asarray(machine.predict(X))
     if classes is None:
+        if not np.all(np.isfinite(predictions)):
+            raise EmpiriskError("The machine predicted NaN or infinity on rows it had not seen; check its parameters.")
         return Answers(predictions, None, None, None)
     known = np.asarray(machine.classes_)
     places = np.searchsorted(classes, known)
@@ -101,9 +103,3 @@ class _Labeller(ClassifierMixin, _Given):
 
 class _Witness(RegressorMixin, _Given):
     pass
-
-
-def check_answers(answers: Answers) -> None:
-    """Raise a sentence where a machine answers with NaN or infinity."""
-    if answers.classes is None and not np.all(np.isfinite(answers.predictions)):
-        raise EmpiriskError("The machine predicted NaN or infinity on rows it had not seen; check its parameters.")

@@ -178,7 +178,7 @@ def validation_curve(
     tasks = [(clone(machine).set_params(**{parameter: value}), *split) for value in values for split in splits]
     train, validation = _scores(tasks, data, metric, len(splits), random_state)
     best = int(np.argmax(validation.mean(axis=1)))
-    text = _of_validation(parameter, values, metric, train, validation)
+    text = _of_validation(parameter, values, best, metric, train, validation)
     return ValidationCurve(
         parameter, values, metric.sign * train, metric.sign * validation, values[best], text, metric.name
     )
@@ -280,10 +280,9 @@ def judge_ends(train: Array, validation: Array, best: int, ends: Iterable[int]) 
     return [str(kinds[end]) if lost[end] > slack else "" for end in ends]
 
 
-def _of_validation(parameter: str, values: list, metric: Metric, train: Array, validation: Array) -> str:
-    means = validation.mean(axis=1)
-    best = int(np.argmax(means))
-    parts = [f"best {parameter}={values[best]!r} with {metric.name} {metric.sign * means[best]:.3g} on new rows"]
+def _of_validation(parameter: str, values: list, best: int, metric: Metric, train: Array, validation: Array) -> str:
+    reached = metric.sign * validation[best].mean()
+    parts = [f"best {parameter}={values[best]!r} with {metric.name} {reached:.3g} on new rows"]
     kinds = judge_ends(train, validation, best, (0, len(values) - 1))
     parts += [f"{kind} {side} it" for kind, side in zip(kinds, ("before", "after"), strict=True) if kind]
     if best in (0, len(values) - 1) and len(values) > 1:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from empirisk import losses, penalties
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.answers import Answers, Array, answers_of, check_answers
+from empirisk.evaluation.answers import Answers, Array, answers_of
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.intervals import Part, Trial, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
@@ -253,7 +253,6 @@ def _one_split(task: Task, number: int) -> Outcome:
     fit(machine, train)
     seconds = clock.perf_counter() - start
     answers = answers_of(machine, test.X, task.data.classes)
-    check_answers(answers)
     scores = {metric.name: _own_score(metric, machine, test) for metric in task.metrics if not metric.named}
     return Outcome(answers, scores, *evidence(machine), seconds)
 
@@ -324,6 +323,6 @@ def _fold_scores(task: Task, parts: list[Part], outcomes: list[Outcome]) -> list
 
 def _refuse_inner_journal(machine: Any) -> None:
     """A journal inside a split would meet other data at the next."""
-    named = [name for name in machine.get_params() if name.rpartition("__")[2] == "journal"]
-    if any(machine.get_params()[name] is not None for name in named):
+    given = machine.get_params().items()
+    if any(value is not None for name, value in given if name.rpartition("__")[2] == "journal"):
         raise EmpiriskError("journal= of a search is for one fit on all rows; give evaluate(journal=...) instead.")

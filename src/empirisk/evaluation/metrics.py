@@ -20,21 +20,14 @@ ERRORS = {
     "log_loss": "neg_log_loss",
     "brier": "neg_brier_score",
 }
+#: All names of ours for which less is better.
+LESS = {*ERRORS, "error_rate", "false_positive_rate"}
 RATES = {"accuracy", "error_rate"}
 BIASED = {"r2", "average_precision", "average_precision_macro"}
 #: Scores of one class against the other: the second of two is the positive one, whatever its label.
 POSITIVE = ("precision", "recall", "f1", "jaccard")
-PROBABLE = {"response_method": "predict_proba", "greater_is_better": False}
-UNIT = {
-    *RATES,
-    *POSITIVE,
-    "balanced_accuracy",
-    "roc_auc",
-    "average_precision",
-    "average_precision_macro",
-    "false_positive_rate",
-    "f1_macro",
-}
+OF_TWO = (*POSITIVE, "average_precision", "false_positive_rate", "roc_auc")
+UNIT = {*RATES, *OF_TWO, "balanced_accuracy", "average_precision_macro", "f1_macro"}
 GRADED = ("decision_function", "predict_proba")
 
 
@@ -129,41 +122,42 @@ def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Met
         return Metric(name or getattr(value, "__name__", str(value)), value, named=False)
     if not isinstance(value, str):
         raise EmpiriskError(f"scoring={value!r} must be a name or a scorer.")
-    if classes is not None and value in (*POSITIVE, "average_precision", "false_positive_rate", "brier", "log_loss"):
-        return _of_positive(value, classes, name or value)
-    if classes is not None and len(classes) > 2 and value == "roc_auc":
-        raise EmpiriskError(f"scoring='roc_auc' is for two classes, but y holds {len(classes)}; use 'roc_auc_ovr'.")
-    if value in ERRORS:
-        return Metric(name or value, get_scorer(ERRORS[value]), -1.0)
-    if classes is not None and value == "average_precision_macro":
-        return Metric(name or value, make_scorer(mean_average_precision, response_method=GRADED, classes=classes))
+    return Metric(name or value, _scorer(value, classes), -1.0 if value in LESS else 1.0)
+
+
+def _scorer(value: str, classes: NDArray | None) -> Callable[..., Any]:
+    if classes is not None and len(classes) != 2 and value in OF_TWO:
+        other = "roc_auc_ovr" if value == "roc_auc" else f"{value}_macro"
+        raise EmpiriskError(f"scoring={value!r} is for two classes, but y holds {len(classes)}; use {other!r}.")
     if value == "error_rate":
-        return Metric(name or value, make_scorer(metrics.zero_one_loss, greater_is_better=False), -1.0)
-    if value not in metrics.get_scorer_names():
+        return make_scorer(metrics.zero_one_loss, greater_is_better=False)
+    told = {} if classes is None else _told_classes(classes)
+    known = ERRORS.get(value, value)
+    if value not in told and known not in metrics.get_scorer_names():
         raise EmpiriskError(
             f"scoring={value!r} is not known; use a name of sklearn.metrics.get_scorer_names() or one of "
-            f"{sorted([*ERRORS, 'error_rate', 'false_positive_rate'])}."
+            f"{sorted(LESS)}."
         )
-    return Metric(name or value, get_scorer(value))
+    return told[value] if value in told else get_scorer(known)
 
 
-def _of_positive(value: str, classes: NDArray, name: str) -> Metric:
-    """A score of the second of two classes."""
-    if value == "log_loss":  # a fold may lack a class, so that they must be named
-        return Metric(name, make_scorer(metrics.log_loss, labels=classes, **PROBABLE), -1.0)
-    if value == "brier":
-        kept = {"pos_label": classes[1]} if len(classes) == 2 else {"labels": classes}
-        return Metric(name, make_scorer(metrics.brier_score_loss, **kept, **PROBABLE), -1.0)
-    if len(classes) != 2:
-        raise EmpiriskError(f"scoring={value!r} is for two classes, but y holds {len(classes)}; use '{value}_macro'.")
-    negative, positive = classes
-    if value == "average_precision":
-        return Metric(name, make_scorer(metrics.average_precision_score, response_method=GRADED, pos_label=positive))
-    if value == "false_positive_rate":
+def _told_classes(classes: NDArray) -> dict[str, Callable[..., Any]]:
+    """Scorers that are told the classes: which of two is positive, or all, as a fold may lack one."""
+    negative, positive = classes[:2]
+    graded: dict[str, Any] = {"response_method": GRADED}
+    probable: dict[str, Any] = {"response_method": "predict_proba", "greater_is_better": False}
 
-        def fall_out(truth, said, sample_weight=None) -> float:
-            kept = metrics.recall_score(truth, said, pos_label=negative, sample_weight=sample_weight, zero_division=1)
-            return 1.0 - kept
+    def fall_out(truth, said, sample_weight=None) -> float:
+        kept = metrics.recall_score(truth, said, pos_label=negative, sample_weight=sample_weight, zero_division=1)
+        return 1.0 - kept
 
-        return Metric(name, make_scorer(fall_out, greater_is_better=False), -1.0)
-    return Metric(name, make_scorer(getattr(metrics, f"{value}_score"), pos_label=positive, zero_division=0))
+    every = {"pos_label": positive} if len(classes) == 2 else {"labels": classes}
+    shares = {name: getattr(metrics, f"{name}_score") for name in POSITIVE}
+    return {
+        "log_loss": make_scorer(metrics.log_loss, labels=classes, **probable),
+        "brier": make_scorer(metrics.brier_score_loss, **every, **probable),
+        "average_precision": make_scorer(metrics.average_precision_score, pos_label=positive, **graded),
+        "average_precision_macro": make_scorer(mean_average_precision, classes=classes, **graded),
+        "false_positive_rate": make_scorer(fall_out, greater_is_better=False),
+        **{name: make_scorer(share, pos_label=positive, zero_division=0) for name, share in shares.items()},
+    }

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -155,7 +155,8 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
     parts = decompose(first)
     # Rows that are all alike leave only rounding; every C is then the same.
     rounding = len(first.y) * np.finfo(float).eps * float((first.weights * first.design.squared_rows()).max())
-    scale = parts.largest if parts.largest > rounding else 1.0
+    largest = float(parts.values.max(initial=0.0))
+    scale = largest if largest > rounding else 1.0
     # From where the largest direction is shrunk to a tenth to where ones ten million times smaller count nearly fully.
     values = grid(Cs, 0.05 / scale, 5e7 / scale)
     # The penalty of the machine is l2/2 |w|^2: an elastic net without l1 scales C.
@@ -302,7 +303,7 @@ def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, f
 
 
 def along(
-    problems: list[Problem], Cs: Array, run: Run, tol: float | None = None, each: bool = False
+    problems: list[Problem], Cs: Iterable[float], run: Run, tol: float | None = None, each: bool = False
 ) -> Iterator[list[Fit]]:
     """Fits of the problems at each C in turn, each started where the one before ended.
 

@@ -46,11 +46,6 @@ class Decomposition:
     constant: Array
     by_rows: bool
 
-    @property
-    def largest(self) -> float:
-        """The largest eigenvalue."""
-        return float(self.values.max(initial=0.0))
-
     def residuals(self, y: Array, Cs: Array) -> Array:
         """Leave-one-out residuals y_i - f_{-i}(x_i), one column per C."""
         shrink = 1.0 / (2.0 * Cs)

@@ -10,7 +10,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
-from empirisk.certificate import Certificate, Status
+from empirisk.certificate import EVIDENCE, Status
 from empirisk.contract.clock import Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
@@ -27,15 +27,10 @@ from empirisk.problem import Array, Point, Problem
 class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     """Parameters -> Problem -> Solver -> coefficients, for any loss, map and penalty."""
 
-    _state = state.State(
+    _state = EVIDENCE | state.State(
         forms=(("coef_",), SUPPORT, ("coef_", *SUPPORT)),
         C_=state.number(0, finite=False),
         choice_=state.optional(state.part(choice.Choice)),
-        certificate_=state.part(Certificate),
-        history_=state.mapping(state.array("biuf", None, finite=False)),
-        n_iter_=state.whole(),
-        solver_=state.text(),
-        stopped_=state.optional(state.text()),  # files of version 0.1 have none
     )
 
     task: ClassVar[str]

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.certificate import Certificate, Status
+from empirisk.certificate import EVIDENCE, Certificate, Status
 from empirisk.contract.features import MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
@@ -49,23 +49,14 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     array(['a', 'b'], dtype='<U1')
     """
 
-    _state = state.State(
-        lambda its: (
-            None
-            if len(its["intercept_"]) == (len(its["classes_"]) if len(its["classes_"]) > 2 else 1)
-            else "intercept_ has not one number for each class"
-        ),
+    _state = EVIDENCE | state.State(
         forms=(("coef_", "centroids_"), ("dual_coef_", "support_", "support_vectors_")),
         classes_=state.labels("classes"),
         coef_=state.array("f", "outputs", "mapped"),
         dual_coef_=state.array("f", "outputs", "support"),
         centroids_=state.array("f", "classes", "mapped"),
         intercept_=state.array("f", "outputs"),
-        certificate_=state.part(Certificate),
-        history_=state.mapping(state.array("biuf", None, finite=False)),
-        n_iter_=state.whole(),
-        solver_=state.text(),
-        stopped_=state.optional(state.text()),  # files of version 0.1 have none
+        sizes={"outputs": lambda its: len(its["classes_"]) if len(its["classes_"]) > 2 else 1},
     )
 
     def __init__(self, features: Any = None, *, class_weight: dict | str | None = None):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +48,7 @@ def _codes_fit(its: Mapping[str, Any]) -> str | None:
 
 @dataclass(eq=False, repr=False)
 class Equation(Machine):
-    """The parameters that classifiers and regressors share."""
+    """The parameters and the fit that classifiers and regressors share."""
 
     loss: Any
     features: Any = None
@@ -64,6 +64,23 @@ class Equation(Machine):
     rule: str = "best"
     Cs: int | ArrayLike = 20
     cv: Any = 5
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from rows with their targets.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n x d
+            The rows.
+        y : array of n, or n x targets
+            For a classifier classes of any type, or 0 and 1, a column for each of several labels; else numbers.
+        sample_weight : array of n, optional
+            Weight of each row; weight 2 equals the row twice.
+        """
+        self._solve(X, *self._prepare(X, y, sample_weight))
+        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -153,23 +170,6 @@ class Classifier(ClassifierMixin, Equation):
     _: KW_ONLY
     multiclass: str = "auto"
     class_weight: dict | str | None = None
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Classifier":
-        """Learn from labelled rows.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, n x d
-            The rows.
-        y : array of n, or n x labels
-            Classes of any type; or 0 and 1, a column for each of several labels.
-        sample_weight : array of n, optional
-            Weight of each row; weight 2 equals the row twice.
-        """
-        self._solve(X, *self._prepare(X, y, sample_weight))
-        return self
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
         loss = self._suitable_loss(self.loss)
@@ -313,23 +313,6 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     task = "regression"
 
     loss: str | Loss | Sequence[str | Loss] = "squared"
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Regressor":
-        """Learn from rows with numbers as targets.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, n x d
-            The rows.
-        y : array of n, or n x targets
-            The targets.
-        sample_weight : array of n, optional
-            Weight of each row; weight 2 equals the row twice.
-        """
-        self._solve(X, *self._prepare(X, y, sample_weight))
-        return self
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
         given = self._losses()

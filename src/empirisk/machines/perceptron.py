@@ -75,8 +75,7 @@ def _in_order_of_visits(problem: Problem, random: np.random.Generator) -> Proble
     # The last visit of a row has what is left of its weight.
     amounts = np.ones(len(visits))
     amounts[np.cumsum(times) - 1] = weights - (times - 1)
-    rows = problem.places[visits]
-    return replace(problem, design=problem.design.rows(visits), y=problem.y[visits], weights=amounts * unit, rows=rows)
+    return replace(problem.part(visits), weights=amounts * unit)
 
 
 def _projection(problem: Problem, random: np.random.Generator) -> NDArray:

@@ -12,7 +12,7 @@ from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Array, along, grid, natural_range
 from empirisk.fits.fit import Run
-from empirisk.machines.base import Problems
+from empirisk.machines.base import Machine, Problems
 
 REACH = 1e3  # with l1, a thousand times the C at which the first weight wakes up has most of them awake
 
@@ -87,7 +87,7 @@ def path(
         raise EmpiriskError(f"machine={machine!r} has no path over C; give an empirisk Classifier or Regressor.")
     problems = clone(machine).set_params(C=1.0).problems(X, y, sample_weight)
     values = grid(Cs, *natural_range(problems, REACH))
-    machines = list(_fitted_along(problems, values))
+    machines = list(machines_along(problems, values))
     return Path(
         values,
         np.stack([one.coef_ for one in machines]),
@@ -97,19 +97,13 @@ def path(
     )
 
 
-def machines_along(
-    machine: Any, X: Any, y: ArrayLike, Cs: ArrayLike, sample_weight: ArrayLike | None = None
-) -> Iterator[Any]:
+def machines_along(problems: Problems, Cs: Array | list[float]) -> Iterator[Machine]:
     """The fitted machine at each C in turn, each started where the one before ended.
 
-    >>> [m.coef_.round(3).tolist() for m in machines_along(er.Ridge(fit_intercept=False), np.eye(2), [2.0, 4.0], [0.5])]
+    >>> problems = er.Ridge(fit_intercept=False).problems(np.eye(2), [2.0, 4.0])
+    >>> [machine.coef_.round(3).tolist() for machine in machines_along(problems, [0.5])]
     [[1.0, 2.0]]
     """
-    problems = clone(machine).set_params(C=1.0).problems(X, y, sample_weight)
-    yield from _fitted_along(problems, np.asarray(Cs, dtype=float))
-
-
-def _fitted_along(problems: Problems, Cs: Array) -> Iterator[Any]:
     machine = problems.machine
     run = Run(machine.solver, machine._limits())
     for C, fits in zip(Cs, along(problems, Cs, run, each=True), strict=True):

@@ -224,7 +224,8 @@ class Run:
         if hasattr(last.features, "learn_with"):  # the features change along C
             fitted = (fit(clone(last).set_params(C=C), train) for C in self.Cs)
         else:
-            fitted = machines_along(last, train.X, train.y, self.Cs, train.weights)
+            problems = clone(last).set_params(C=1.0).problems(train.X, train.y, train.weights)
+            fitted = machines_along(problems, self.Cs)
         return [float(test.score(one, metric.scorer)) for one in fitted]
 
 

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
-from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, seeded, take_rows
+from empirisk.contract.members import check_table, check_target, seeded
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -222,13 +222,13 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         if not weights.any():
             raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
         used = np.flatnonzero(weights)
-        learner = self._learner(machine, take_rows(table, used), labels[used])
+        learner = self._learner(machine, _safe_indexing(table, used), labels[used])
         watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
             self._boost(learner, labels[used], weights[used], watch, clock)
         watch.close()
-        warn_if_stopped(self, clock.reason, len(self.estimators_), "rounds", frames=5)
+        warn_if_unfinished(self, clock.reason, f"{len(self.estimators_)} of {self.n_estimators} rounds")
         return self
 
     def _learner(self, machine: Any, X: Any, labels: NDArray[np.int64]) -> Learner:

@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.dummy import DummyClassifier
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils.validation import _num_features, check_is_fitted, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
-from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, seeded, shuffled, take_columns, take_rows
+from empirisk.contract.members import check_table, check_target, seeded, shuffled
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -163,7 +163,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         self._judge(answers / np.maximum(seen, 1)[:, None], seen > 0, y, weights)
         self._importances(importances)
         watch.close()
-        warn_if_stopped(self, clock.reason, len(self.estimators_), "machines")
+        warn_if_unfinished(self, clock.reason, f"{len(self.estimators_)} of {self.n_estimators} machines", frames=6)
 
     def _sample(self, groups: Groups, part: float, y: NDArray, random: np.random.Generator) -> NDArray[np.int64]:
         for _ in range(REDRAWS):
@@ -179,7 +179,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
 
     def _columns(self, X: Any, columns: NDArray[np.int64]) -> Any:
         """The columns that a member sees."""
-        return X if len(columns) == self.n_features_in_ else take_columns(X, columns)
+        return X if len(columns) == self.n_features_in_ else _safe_indexing(X, columns, axis=1)
 
     def _member(
         self, groups: Groups, counts: NDArray[np.int64], columns: NDArray[np.int64], seed: int, X: Any, y: NDArray
@@ -191,15 +191,15 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         machine = seeded(self._machine(), seed) if learnable else DummyClassifier(strategy="most_frequent")
         if has_fit_parameter(machine, "sample_weight"):
             rows = groups.first[drawn]
-            machine.fit(take_rows(X, rows), y[rows], sample_weight=counts[drawn].astype(np.float64))
+            machine.fit(_safe_indexing(X, rows), y[rows], sample_weight=counts[drawn].astype(np.float64))
         else:
             rows = np.repeat(groups.first[drawn], counts[drawn])
-            machine.fit(take_rows(X, rows), y[rows])
+            machine.fit(_safe_indexing(X, rows), y[rows])
         outside = np.flatnonzero(counts[groups.member] == 0)
         if not len(outside):
-            said = self._answers(machine, take_rows(X, groups.first[:1]))[:0]
+            said = self._answers(machine, _safe_indexing(X, groups.first[:1]))[:0]
             return Member(machine, columns, outside, said, np.zeros(0))
-        table = take_rows(X, outside)
+        table = _safe_indexing(X, outside)
         answers = self._answers(machine, table)
         importances = np.zeros(self.n_features_in_ if self.oob_importances else 0)
         if self.oob_importances:

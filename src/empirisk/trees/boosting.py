@@ -22,7 +22,7 @@ from empirisk.contract.arguments import (
     count_features,
     weigh_classes,
 )
-from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
@@ -248,7 +248,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()
-        warn_if_stopped(self, model.reason, self.n_estimators_, "rounds")
+        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds", frames=6)
 
     # --- predicting -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features, weigh_classes
-from empirisk.contract.clock import Clock, Watch, warn_if_stopped
+from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
@@ -134,7 +134,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
         self._judge(answers, target.y, weights)
         watch.close()
-        warn_if_stopped(self, clock.reason, len(trees), "trees")
+        warn_if_unfinished(self, clock.reason, f"{len(trees)} of {self.n_estimators} trees", frames=6)
 
     def _fitted(self, trees: list[Packed], rises: list[Array]) -> dict[str, Any]:
         return {
