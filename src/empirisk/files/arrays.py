@@ -29,8 +29,7 @@ def header(kind: str, shape: Sequence[int], fortran: bool) -> bytes:
     >>> header("<f8", (3,), False)[:8]
     b'\x93NUMPY\x01\x00'
     """
-    sizes = "(" + ", ".join(str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
-    text = f"{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {sizes}, }}"
+    text = f"{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {tuple(shape)}, }}"
     prefix = 10
     padding = -(prefix + len(text) + 1) % ALIGNMENT
     line = (text + " " * padding + "\n").encode("latin1")

@@ -315,7 +315,8 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     loss: str | Loss | Sequence[str | Loss] = "squared"
 
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
-        given = self._losses()
+        several = isinstance(self.loss, (list, tuple)) and len(self.loss) > 0
+        given = [self._suitable_loss(loss) for loss in (self.loss if several else [self.loss])]
         design, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
@@ -328,11 +329,6 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
         if len(given) > 1:
             problems = [replace(problem, loss=loss) for problem, loss in zip(problems, given, strict=True)]
         return problems, y
-
-    def _losses(self) -> list[Loss]:
-        """The loss of all targets, or of each."""
-        several = isinstance(self.loss, (list, tuple)) and len(self.loss) > 0
-        return [self._suitable_loss(loss) for loss in (self.loss if several else [self.loss])]
 
     def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
         """As for every machine, without the axis of the targets where y has one dimension."""

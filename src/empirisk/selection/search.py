@@ -102,8 +102,7 @@ class Search(Whole, Delegating):
         splits = data.splits(self.cv, time=self.time, random_state=self.random_state)
         table = self._table_of_scores(data, metric, settings, splits)
         self._keep(settings, table)
-        fresh = self._with(settings[self.best_index_])
-        self.estimator_ = fit(fresh, data)
+        self.estimator_ = fit(self._with(settings[self.best_index_]), data)
         return self
 
     @property
@@ -125,8 +124,7 @@ class Search(Whole, Delegating):
 
     def _settings(self) -> list[dict[str, Any]]:
         if self.candidates is not None:
-            drawn = ParameterSampler(self.space, self.candidates, random_state=self.random_state)
-            return list(drawn)
+            return list(ParameterSampler(self.space, self.candidates, random_state=self.random_state))
         try:
             settings = list(ParameterGrid(self.space))
         except (TypeError, ValueError) as error:
