@@ -56,16 +56,10 @@ class Certificate:
     """
 
     _state = state.State(
-        primal=state.number(finite=False),
-        dual=state.number(finite=False),
-        gap=state.number(finite=False),
-        relative_gap=state.number(finite=False),
+        **dict.fromkeys(("primal", "dual", "gap", "relative_gap", "seconds"), state.number(finite=False)),
+        **dict.fromkeys(("status", "solver", "reason"), state.text()),
         converged=state.flag(),
-        status=state.text(),
-        solver=state.text(),
-        reason=state.text(),
         iterations=state.whole(),
-        seconds=state.number(finite=False),
     )
 
     primal: float

@@ -16,7 +16,7 @@ from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_we
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.kernels.base import Kernel
-from empirisk.kernels.checks import require_positive
+from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import single_threaded_blas
@@ -145,7 +145,7 @@ class MapsFeatures:
             self.features_ = clone(kernel).fit(counting)
             items = self.features_.prepare(in_double(array))
         check_consistent_length(array, y)
-        require_positive(self.features_, items)
+        require_semidefinite(self.features_, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
         design = GramDesign(self.features_, items, source)

@@ -121,7 +121,7 @@ def _report(K: NDArray) -> Report:
     )
 
 
-def require_positive(kernel: Kernel, items: Any) -> None:
+def require_semidefinite(kernel: Kernel, items: Any) -> None:
     """Raise `NotAKernel` if a kernel without a guarantee is not positive semidefinite on some prepared items."""
     rows = size(items)
     some = np.arange(rows)

@@ -1,7 +1,7 @@
 """Kernels on probability distributions that are known by samples."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,16 +56,9 @@ class MeanEmbedding(Cosine, Wrapper):
 
     kernel: Kernel | None = None
 
-    @property
-    def takes(self) -> str:
-        return "samples"
-
-    @property
-    def sparse(self) -> bool:
-        return False
-
-    def pack(self, A):
-        return A
+    takes: ClassVar[str] = "samples"
+    sparse: ClassVar[bool] = False
+    pack = Kernel.pack
 
     def child(self, name):
         return Gaussian() if getattr(self, name) is None else super().child(name)

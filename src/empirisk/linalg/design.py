@@ -38,6 +38,8 @@ class Design:
     shape: tuple[int, int]
     #: Whether A is known by its inner products alone, and w by the coefficients of its rows.
     implicit: ClassVar[bool] = False
+    #: What is subtracted from every row; None for nothing.
+    shift: Array | None = None
 
     @property
     def entries(self) -> int:
@@ -137,11 +139,6 @@ class Design:
         """The penalty in the coordinates of w: itself, where w is explicit."""
         return penalty
 
-    @property
-    def shift(self) -> Array | None:
-        """What is subtracted from every row; None for nothing."""
-        return None
-
     def shifted(self, shift: Array) -> "Design":
         """A - 1 shift', without a copy of the data."""
         return Shifted(self, shift)
@@ -156,12 +153,8 @@ class DenseDesign(Design):
     def __init__(self, X: NDArray, shift: Array | None = None):
         self.X = X
         self.shape = X.shape
-        self._shift = shift
+        self.shift = shift
         self._row_bytes = X.shape[1] * 8
-
-    @property
-    def shift(self):
-        return self._shift
 
     def _block(self, rows: slice, scale: Array | None = None) -> Array:
         """Rows of A in float64, each multiplied by its scale; a copy if anything is changed."""
@@ -171,11 +164,11 @@ class DenseDesign(Design):
             if 2 * len(used) < len(block):
                 # Rows that count for nothing are not even read.
                 block, scale, rows = block[used], scale[rows][used], slice(None)
-        if self._shift is not None:
-            block = block - self._shift
+        if self.shift is not None:
+            block = block - self.shift
         if scale is not None:
             # In place where the block is a copy already.
-            block = np.multiply(block, scale[rows, None], out=None if self._shift is None else block)
+            block = np.multiply(block, scale[rows, None], out=None if self.shift is None else block)
         return block.astype(np.float64, copy=False)
 
     def dot(self, w):
@@ -186,7 +179,7 @@ class DenseDesign(Design):
         if used is not None:
             return self.columns(used) @ w[used] + b
         out = np.empty((self.shape[0], *w.shape[1:]))
-        constant = b if self._shift is None else b - self._shift @ w
+        constant = b if self.shift is None else b - self.shift @ w
 
         def run(rows: slice) -> None:
             np.matmul(self.X[rows], w, out=out[rows])
@@ -197,15 +190,15 @@ class DenseDesign(Design):
 
     def tdot(self, u):
         total = self._tdot_by_columns(u) if self._is_wide else self._tdot_by_rows(u)
-        if self._shift is not None:
-            total -= np.multiply.outer(self._shift, u.sum(axis=0))
+        if self.shift is not None:
+            total -= np.multiply.outer(self.shift, u.sum(axis=0))
         return total
 
     def through(self, w, b, slopes):
         if self._is_wide:
             return super().through(w, b, slopes)
         f, u = np.empty((2, self.shape[0]))
-        constant = b if self._shift is None else b - float(self._shift @ w)
+        constant = b if self.shift is None else b - float(self.shift @ w)
 
         def run(rows: slice) -> Array:
             block = self.X[rows].astype(np.float64, copy=False)
@@ -215,13 +208,13 @@ class DenseDesign(Design):
 
         # Blocks twice as large as for one product: the slopes cost some time per block.
         total = blocks.sum_of_blocks(run, self.shape[0], self._row_bytes // 2)
-        return f, u, total if self._shift is None else total - self._shift * u.sum()
+        return f, u, total if self.shift is None else total - self.shift * u.sum()
 
     def one_pass(self, compiled, w, b, y, scale):
         if self.X.size < LARGE or self.X.dtype != np.float64 or not self.X.flags.c_contiguous:
             return None
         f, u = np.empty((2, self.shape[0]))
-        constant = float(b) if self._shift is None else float(b - self._shift @ w)
+        constant = float(b) if self.shift is None else float(b - self.shift @ w)
         y, scale = np.ascontiguousarray(y), np.ascontiguousarray(scale)
 
         def run(group: list[slice]) -> Array:
@@ -232,14 +225,14 @@ class DenseDesign(Design):
 
         sums = blocks.sum_over_rows(run, self.shape[0], self._row_bytes)
         total, value = sums[:-1], float(sums[-1])
-        return f, u, total if self._shift is None else total - self._shift * u.sum(), value
+        return f, u, total if self.shift is None else total - self.shift * u.sum(), value
 
     def shifted(self, shift):
         return DenseDesign(self.X, shift)
 
     @lazy
     def rough_lengths(self):
-        return self.lengths if self._shift is None else Shifted(DenseDesign(self.X), self._shift).rough_lengths
+        return self.lengths if self.shift is None else Shifted(DenseDesign(self.X), self.shift).rough_lengths
 
     def term_sizes(self, w):
         used = _few(w)
@@ -303,17 +296,17 @@ class DenseDesign(Design):
 
     def columns(self, chosen):
         chunk = np.asfortranarray(self.X[:, chosen], dtype=np.float64)
-        return chunk if self._shift is None else chunk - self._shift[chosen]
+        return chunk if self.shift is None else chunk - self.shift[chosen]
 
     def rows(self, chosen):
         if isinstance(chosen, slice):
             X = self.X[chosen]
             # Every eighth row, say, is read many times: better from where it lies together.
-            return DenseDesign(X if X.flags.forc else _together(X), self._shift)
+            return DenseDesign(X if X.flags.forc else _together(X), self.shift)
         chosen = np.asarray(chosen)
         if chosen.dtype != bool and self.X.flags.c_contiguous:
-            return DenseDesign(_together(self.X, chosen), self._shift)
-        return DenseDesign(self.X[chosen], self._shift)
+            return DenseDesign(_together(self.X, chosen), self.shift)
+        return DenseDesign(self.X[chosen], self.shift)
 
     def centred(self):
         X = self.X
@@ -404,40 +397,38 @@ class Shifted(Design):
     array([[2.]])
     """
 
+    shift: Array
+
     def __init__(self, design: Design, shift: Array):
-        self._design, self._shift = design, shift
+        self._design, self.shift = design, shift
         self.shape = design.shape
 
-    @property
-    def shift(self):
-        return self._shift
-
     def dot(self, w):
-        return self._design.dot(w) - self._shift @ w
+        return self._design.dot(w) - self.shift @ w
 
     def tdot(self, u):
-        return self._design.tdot(u) - np.multiply.outer(self._shift, u.sum(axis=0))
+        return self._design.tdot(u) - np.multiply.outer(self.shift, u.sum(axis=0))
 
     def gram(self, weights=None):
         weights = np.ones(self.shape[0]) if weights is None else weights
         sums = self._design.tdot(weights)
-        centre = 0.5 * weights.sum() * self._shift
-        cross = np.multiply.outer(sums - centre, self._shift)
+        centre = 0.5 * weights.sum() * self.shift
+        cross = np.multiply.outer(sums - centre, self.shift)
         return self._design.gram(weights) - cross - cross.T
 
     def outer(self, weights=None):
         weights = np.ones(self.shape[1]) if weights is None else weights
-        levels = self._design.dot(weights * self._shift) - 0.5 * self._shift @ (weights * self._shift)
+        levels = self._design.dot(weights * self.shift) - 0.5 * self.shift @ (weights * self.shift)
         return self._design.outer(weights) - np.add.outer(levels, levels)
 
     @lazy
     def rough_lengths(self):
         sums = self._design.tdot(np.ones(self.shape[0]))
-        squares = self._design.squared_columns() - self._shift * (2 * sums - self.shape[0] * self._shift)
+        squares = self._design.squared_columns() - self.shift * (2 * sums - self.shape[0] * self.shift)
         return np.sqrt(np.maximum(squares, 0.0))
 
     def squared_rows(self):
-        levels = 2 * self._design.dot(self._shift) - self._shift @ self._shift
+        levels = 2 * self._design.dot(self.shift) - self.shift @ self.shift
         return np.maximum(self._design.squared_rows() - levels, 0.0)
 
 

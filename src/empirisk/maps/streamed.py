@@ -125,15 +125,11 @@ class StreamedDesign(Design):
     """phi(X) - 1 shift', a block of rows at a time: every product is one pass over the rows."""
 
     def __init__(self, features: StreamedMap, items: Any, shift: Array | None = None):
-        self._features, self._items, self._shift = features, items, shift
+        self._features, self._items, self.shift = features, items, shift
         self._basis = features.basis()
         projection = features.projection_
         self._projection = None if projection is None else projection.astype(np.float64, copy=False)
         self.shape = (size(items), features.width if projection is None else projection.shape[1])
-
-    @property
-    def shift(self):
-        return self._shift
 
     @lazy
     def X(self) -> Array:
@@ -156,25 +152,25 @@ class StreamedDesign(Design):
         inward, out = self._inward(w), np.empty((self.shape[0], *w.shape[1:]))
         for rows, block in self._blocks():
             out[rows] = block @ inward
-        return out if self._shift is None else out - self._shift @ w
+        return out if self.shift is None else out - self.shift @ w
 
     def tdot(self, u):
         total = np.zeros((self._features.width, *u.shape[1:]))
         for rows, block in self._blocks():
             total += block.T @ u[rows]
         total = self._outward(total)
-        return total if self._shift is None else total - np.multiply.outer(self._shift, u.sum(axis=0))
+        return total if self.shift is None else total - np.multiply.outer(self.shift, u.sum(axis=0))
 
     def through(self, w, b, slopes):
         inward, f = self._inward(w), np.empty(self.shape[0])
         u, total = np.empty_like(f), np.zeros(self._features.width)
-        level = b if self._shift is None else b - float(self._shift @ w)
+        level = b if self.shift is None else b - float(self.shift @ w)
         for rows, block in self._blocks():
             f[rows] = block @ inward + level
             u[rows] = slopes(rows, f[rows])
             total += block.T @ u[rows]
         total = self._outward(total)
-        return f, u, total if self._shift is None else total - self._shift * u.sum()
+        return f, u, total if self.shift is None else total - self.shift * u.sum()
 
     def gram(self, weights=None):
         # Not P' (raw' raw) P: P is large where the landmarks are nearly dependent, and the sums would cancel.
@@ -189,7 +185,7 @@ class StreamedDesign(Design):
     def _rows_of_features(self):
         for rows, block in self._blocks():
             features = self._features.projected(block)
-            yield rows, features if self._shift is None else features - self._shift
+            yield rows, features if self.shift is None else features - self.shift
 
     def outer(self, weights=None):
         A = self.columns(slice(None))
@@ -212,8 +208,8 @@ class StreamedDesign(Design):
     def rows(self, chosen):
         items = self._items[chosen]
         if 8 * size(items) * self._features.width > settings().memory // 4:
-            return StreamedDesign(self._features, items, self._shift)
-        return DenseDesign(StreamedDesign(self._features, items).columns(slice(None)), self._shift)
+            return StreamedDesign(self._features, items, self.shift)
+        return DenseDesign(StreamedDesign(self._features, items).columns(slice(None)), self.shift)
 
 
 def project(raw: NDArray, projection: NDArray) -> NDArray:

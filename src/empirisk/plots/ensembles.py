@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.metrics import root_mean_squared_error, zero_one_loss
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.planes import classes_of, leads, numbered
+from empirisk.plots.planes import Array, classes_of, leads, numbered
 from empirisk.plots.style import colour, plain
 from empirisk.trees.text import Labels
 
@@ -210,9 +210,6 @@ def rounds(machine: Any, X: Any = None, y: ArrayLike | None = None, *, axes: Axe
     style.whole_numbers(axes)
     up = "error" if classifies else "root mean squared error"
     return style.finished(axes, f"{name} over its rounds", "round", up)
-
-
-Array = NDArray[np.float64]
 
 
 def margins(

@@ -15,9 +15,8 @@ from empirisk.fits.choice import is_given
 from empirisk.fits.fit import Progress, Run
 from empirisk.fits.passes import hard_margins
 from empirisk.plots import style
-from empirisk.problem import Point, Problem
+from empirisk.problem import Array, Point, Problem
 
-Array = NDArray[np.float64]
 LABELS = {"iterations": "iteration", "seconds": "seconds"}
 #: What falls during a fit, by the names that machines give it.
 FALLING = ("objective", "loss", "validation_loss")

@@ -12,9 +12,7 @@ from sklearn.utils.validation import _is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.plots import style
-from empirisk.plots.planes import classes_of, numbered, points, table_of
-
-Array = NDArray[np.float64]
+from empirisk.plots.planes import Array, classes_of, numbered, points, table_of
 
 
 def line(X: Any, resolution: int, extent: tuple[float, float] | None = None) -> tuple[Array, Array, Any]:

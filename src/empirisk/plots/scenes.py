@@ -20,7 +20,7 @@ from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.plots import planes, style
 from empirisk.plots.clusters import mark_means
-from empirisk.plots.fits import Replay, contours, is_replayable, replay, track, valley
+from empirisk.plots.fits import Array, Replay, contours, is_replayable, replay, track, valley
 from empirisk.plots.lines import draw_stems, fitted, line
 from empirisk.solvers import DualAscent, find
 
@@ -89,7 +89,6 @@ def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[S
     return found
 
 
-Array = NDArray[np.float64]
 GRID = 120  # values across: contours of a frame look smooth
 SIZE = (9.2, 4.2)  # inches, for two panels side by side
 OVER_ITERATIONS = ("iteration", "objective")

@@ -12,12 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
 
 from empirisk.contract.arguments import check_count
-from empirisk.contract.inputs import check_weights
+from empirisk.contract.inputs import Array, check_weights
 from empirisk.errors import EmpiriskError, listed
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
-
-Array = NDArray[np.float64]
 
 
 def is_result(value: Any) -> bool:

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import size
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import Array, slices
 from empirisk.linalg.compiled import multiply, plain_loop
 from empirisk.linalg.threads import in_threads, look
 
@@ -90,7 +90,6 @@ def add_votes(places, amounts, codes, votes):
             votes[i, codes[places[i, n]]] += amounts[i, n]
 
 
-Array = NDArray[np.float64]
 #: Candidates more than are asked for, which single precision may have put in the wrong order.
 EXTRA = 8
 #: Distances that are equal but for rounding are within this factor.

@@ -15,13 +15,20 @@ MANY, NEGLIGIBLE = 1 << 16, 1e-8
 LEAST = 1e-8
 
 
-class CornerScores:
-    """A loss of one output: its kinks at a = sign * f - place, beside a smooth part that is at most quadratic."""
+class Scores:
+    """What is kept of a loss."""
 
     #: Whether the curvature changes with the predictions, so that a full step may lead too far.
     curved = False
     #: Whether to start again where the first direction leads.
     restarts = False
+
+    def held(self) -> tuple[Array, Array, Array] | None:
+        """None: the corners of all classes at once are not solved for."""
+
+
+class CornerScores(Scores):
+    """A loss of one output: its kinks at a = sign * f - place, beside a smooth part that is at most quadratic."""
 
     def __init__(self, problem: Problem, f: Array):
         self._problem = problem
@@ -84,11 +91,10 @@ class CornerScores:
         return slopes, targets, self.bends
 
 
-class SmoothScores:
+class SmoothScores(Scores):
     """Scores of a smooth joint loss: their multipliers P follow from the predictions, and nothing is kept apart."""
 
     curved = True
-    restarts = False
     kinks = ()
 
     def __init__(self, problem: Problem, f: Array):
@@ -112,18 +118,14 @@ class SmoothScores:
         """Every step is allowed."""
         return 1.0
 
-    def held(self) -> None:
-        """Nothing: the corners of all classes at once are not solved for."""
 
-
-class SlackScores:
+class SlackScores(Scores):
     """Scores of  loss = max_j (cost_j + f_j) - f_y  as  min xi - f_y  with slacks  xi - f_j - cost_j >= 0.
 
     Each slack has a multiplier P_j > 0; those of a sample sum to its scale s, and the dual point is u = P - s onehot.
     On the central path P_j slack_j = mu.
     """
 
-    curved = False
     restarts = True  # from w = 0 slacks allow short steps only
 
     def __init__(self, problem: Problem, f: Array):
@@ -152,19 +154,13 @@ class SlackScores:
         """Take dP, and return the longest t <= 1 that keeps multipliers and slacks positive."""
         return self._pairs.direct(change)
 
-    def held(self) -> None:
-        """Nothing: the corners of all classes at once are not solved for."""
-
     def absorb(self, f: Array, t: float) -> None:
         """Take the predictions as they are, and let slacks grow by what rounding left of xi - f - cost."""
         heights = f + self._cost
         self._pairs.slack = (heights + self._pairs.slack).max(axis=1, keepdims=True) - heights
 
 
-Scores = CornerScores | SmoothScores | SlackScores
-
-
-def scores_of(problem: Problem, f: Array) -> Scores:
+def scores_of(problem: Problem, f: Array) -> CornerScores | SmoothScores | SlackScores:
     """What is kept of the loss of a problem, at predictions f."""
     if not problem.classes:
         return CornerScores(problem, f)
