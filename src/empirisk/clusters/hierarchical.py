@@ -363,9 +363,9 @@ def merge(D, dead, sizes, names, path, method, most, merges):
             for j in range(count):
                 second[j] = max(first[j], second[j])
         elif method == 2:
-            share = own / both
             for j in range(count):
-                second[j] += share * (first[j] - second[j])  # the mean of equal numbers is that number, to the bit
+                mean = (own * first[j] + other * second[j]) / both
+                second[j] = second[j] if first[j] == second[j] else mean  # that of equal numbers, to the bit
         else:
             for j in range(count):
                 size = sizes[j]
