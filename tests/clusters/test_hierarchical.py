@@ -170,3 +170,11 @@ def test_bad_rows_and_cuts_are_refused():
         er.Hierarchical().fit([[np.nan], [1.0]])
     with er.config(memory=1000), pytest.raises(TooLarge, match="cells="):
         er.Hierarchical().fit(X)
+
+
+def test_weights_are_rows_to_the_bit_where_distances_are_equal():
+    X = np.random.default_rng(0).integers(0, 2, (30, 12)).astype(float)
+    times = np.random.default_rng(1).integers(1, 4, 30)
+    one = er.Hierarchical(n_clusters=1).fit(X, sample_weight=times).linkage_[:, 2]
+    two = er.Hierarchical(n_clusters=1).fit(np.repeat(X, times, axis=0)).linkage_[:, 2]
+    np.testing.assert_array_equal(one[one > 0], two[two > 0])

@@ -125,9 +125,11 @@ def _ends(case: Case, outcome: Outcome, timed: bool) -> Iterator[Finding]:
     if not timed or "max_time" not in parameters or outcome.used <= limit + GRACE:
         return
     limited = replace(case, machine=clone(case.machine).set_params(max_time=limit))
-    seconds = min(fit(limited).used for _ in range(LOADING))
-    if seconds > limit + GRACE:
-        yield "late", f"max_time={limit} and {seconds:.1f} s"
+    for _ in range(LOADING):
+        seconds = fit(limited).used
+        if seconds <= limit + GRACE:
+            return
+    yield "late", f"max_time={limit} and {seconds:.1f} s"
 
 
 def _is_sentence(error: Exception) -> bool:
@@ -275,14 +277,18 @@ def _decided(case: Case, outcome: Outcome) -> Any:
     """The rows about whose neighbours rounding decides nothing: all, but behind a kernel.
 
     There squares of distances are differences of products, and neighbours whose squares differ by no more than their
-    rounding may come in any order; where k is chosen, by all rows, one such row may change it for all.
+    rounding may come in any order, and those not farther than it have any weight by distance; where k is chosen, by all
+    rows, one such row may change it for all.
     """
     machine = outcome.machine
     if not (outcome.fitted and hasattr(machine, "kneighbors") and isinstance(machine.features, Kernel)):
         return slice(None)
     distances, _ = machine.kneighbors(case.X, len(machine.positions_))
-    squares, level = distances**2, machine.features_.diagonal(case.X)[:, None] + machine.norms_.max()
-    decided = np.all(np.diff(squares, axis=1) > 1e3 * DIGITS * level, axis=1)
+    level = machine.features_.diagonal(case.X)[:, None] + machine.norms_.max()
+    squares, rounding = distances**2, 1e3 * DIGITS * level
+    decided = np.all(np.diff(squares, axis=1) > rounding, axis=1) & np.all(
+        (squares == 0) | (squares > rounding), axis=1
+    )
     return decided if machine.k != "loo" or decided.all() else np.zeros_like(decided)
 
 
@@ -293,7 +299,10 @@ def _weights_count_rows(case: Case, outcome: Outcome) -> Iterator[Finding]:
     rows = np.repeat(np.arange(len(case.y)), times)
     y = np.asarray(case.y)
     weighted, repeated = fit(case, weights=times), fit(case, X=_taken(case.X, rows), y=y[rows], weights=None)
-    if weighted.fitted or _is_sentence(weighted.error):
+    if not weighted.fitted:
+        yield from _says_why(weighted)
+    # A fold takes a row whole, whatever its weight: a class of one row has no folds, that row twice has.
+    if weighted.fitted or case.machine.get_params().get("C") != "cv":
         yield from _objective_is_that_of(case, weighted, repeated, "weights", _decided(case, weighted))
 
 

@@ -32,6 +32,10 @@ FOUND = {
     "LAPACK found none of many equal eigenvalues": (1045815,),
     "an inverse of columns of very different sizes": (1034585,),
     "a perfect fit had nothing to compare its gap with": (1013573, 1043268),
+    "rounding gave equal items behind a kernel a distance": (2036969, 2044483, 2032662),
+    "the mean of equal distances was another number": (2037875,),
+    "a row of weight zero was the only one of its class": (2028213,),
+    "members took a target whose squares are beyond all numbers": (2047943, 2076912),
 }
 
 

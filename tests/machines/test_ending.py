@@ -152,6 +152,13 @@ def test_float32_data_are_kept_and_agree():
         np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-4)
 
 
+def test_a_choice_looks_at_the_clock_where_every_fit_ends_at_once():
+    machine = er.Classifier("perceptron", C="cv", max_time=1e-6)
+    with pytest.warns(ConvergenceWarning, match="was chosen from 1 of"):
+        machine.fit(np.zeros((10, 2)), np.arange(10) % 2)
+    assert machine.choice_.cut
+
+
 def test_the_time_limit_is_for_the_choice_of_C_and_the_fit_together():
     X, y = hard_problem()
     begin = time.perf_counter()

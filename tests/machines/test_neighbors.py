@@ -329,3 +329,10 @@ def test_equal_distances_through_a_composed_kernel_do_not_depend_on_the_order(ke
     first = er.KNNClassifier(k=1, features=kernel).fit(X, y)
     second = er.KNNClassifier(k=1, features=kernel).fit(X, y[::-1])
     assert np.array_equal(first.predict(X), second.predict(X))
+
+
+def test_equal_items_behind_a_kernel_have_no_distance():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    machine = er.KNNRegressor(k=3, features=er.kernels.Gaussian(0.7), weights="distance").fit(X, np.arange(20.0))
+    np.testing.assert_array_equal(machine.predict(X), np.arange(20.0))
+    assert not machine.kneighbors(X, 1)[0].any()

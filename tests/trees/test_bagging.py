@@ -270,3 +270,8 @@ def test_a_failed_fit_leaves_the_bag_as_it_was(classes):
     with pytest.raises(ValueError, match="NaN"):
         bag.fit(X[:, :3], np.where(y == 0, np.nan, y))
     assert np.array_equal(bag.predict(X), before)
+
+
+def test_a_target_whose_squares_overflow_is_refused():
+    with pytest.raises(EmpiriskError, match="y holds numbers beyond 1e"):
+        er.BaggingRegressor(n_estimators=2).fit(np.arange(6.0)[:, None], [0.0, 0.0, 0.0, 0.0, 0.0, 1e200])

@@ -364,7 +364,8 @@ def merge(D, dead, sizes, names, path, method, most, merges):
                 second[j] = max(first[j], second[j])
         elif method == 2:
             for j in range(count):
-                second[j] = (own * first[j] + other * second[j]) / both
+                mean = (own * first[j] + other * second[j]) / both
+                second[j] = second[j] if first[j] == second[j] else mean  # that of equal numbers, to the bit
         else:
             for j in range(count):
                 size = sizes[j]

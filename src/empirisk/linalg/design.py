@@ -362,11 +362,16 @@ class SparseDesign(Design):
         """The matrix in CSC form, float64."""
         return self.by_row.tocsc()
 
+    @lazy
+    def _transposed(self) -> sparse.csc_matrix:
+        """The same numbers seen the other way: on short tables SciPy makes that for longer than it multiplies."""
+        return self.by_row.T
+
     def dot(self, w):
         return self.by_row @ w
 
     def tdot(self, u):
-        return self.by_row.T @ u
+        return self._transposed @ u
 
     def gram(self, weights=None):
         weights = np.ones(self.shape[0]) if weights is None else weights

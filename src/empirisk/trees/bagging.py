@@ -24,6 +24,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
 from empirisk.machines.multiclass import elected, untied
+from empirisk.trees.columns import require_squares
 from empirisk.trees.resample import Groups
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 from empirisk.trees.votes import ClassMembers, Members, numbered
@@ -399,6 +400,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         """Fit the members."""
         table, target = check_table(self, X, reset=True), check_target(self, y, numbers=True)
         check_consistent_length(table, target)
+        require_squares(target)
         self._fit(table, target, check_weights(sample_weight, len(target)), None)
         return self
 

@@ -95,14 +95,19 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     else:
         codes, y = validate_data(estimator, X, y, **RULES, **target)
     codes = dense(codes)
-    if y.dtype.kind == "f" and y.size and float(np.abs(y).max()) > LARGEST_TARGET:
-        raise EmpiriskError(
-            f"y holds numbers beyond {LARGEST_TARGET:g}, whose squares overflow; divide y before the fit."
-        )
+    require_squares(y)
     names = getattr(estimator, "feature_names_in_", [f"x{column}" for column in range(codes.shape[1])])
     categories = [_found(values, column) if chosen[column] else None for column in range(codes.shape[1])]
     estimator.columns_ = Columns(tuple(map(str, names)), tuple(categories), np.asarray(np.isnan(codes).any(axis=0)))
     return codes, y
+
+
+def require_squares(y: NDArray) -> None:
+    """Raise where squares of the target would overflow."""
+    if y.dtype.kind == "f" and y.size and float(np.abs(y).max()) > LARGEST_TARGET:
+        raise EmpiriskError(
+            f"y holds numbers beyond {LARGEST_TARGET:g}, whose squares overflow; divide y before the fit."
+        )
 
 
 def read_new(estimator: Any, X: Any) -> Array:

@@ -94,6 +94,8 @@ def add_votes(places, amounts, codes, votes):
 EXTRA = 8
 #: Distances that are equal but for rounding are within this factor.
 ROUNDED = 1 + 1e-12
+#: Roundings in k(x, x) - 2 k(x, z) + k(z, z), each of the size of k(x, x) where it is small: less than these is zero.
+KERNEL_ROUNDING = 16
 #: Products of sparse rows that a thread makes at a time, and kernel entries that all threads make.
 BLOCK_BYTES, KERNEL_BYTES = 1 << 25, 1 << 27
 #: Rows that a thread makes ready at a time.
@@ -269,7 +271,10 @@ def kernel_search(kernel: Kernel, known: Any, norms: Array, items: Any, count: i
 
         in_threads(run, slices(len(block), ROWS))
         values[some] = found
-    return Found(values if own is None else np.maximum(values + own[:, None], 0.0), places)
+        if own is not None:
+            squares, digits = values[some] + own[some, None], KERNEL_ROUNDING * np.finfo(block.dtype).eps
+            values[some] = np.where(squares > digits * np.abs(own[some, None]), squares, 0.0)
+    return Found(values, places)
 
 
 def shares(

@@ -37,6 +37,8 @@ from empirisk.solvers.corners.scores import fits, scores_of
 SMALL = 1 << 20
 #: A relative gap that no further step will lower.
 EXACT = 1e-13
+#: From here on a tolerance asks for few digits, as where C is chosen.
+COARSE = 1e-4
 #: Steps beyond the tolerance after which a small problem has as many digits as it will get.
 TRIES = 8
 #: A step so short calls for a direction without second-order terms; one shorter than that is none.
@@ -97,7 +99,8 @@ class InteriorPoint(Solver):
     def _polished(iterate: "Iterate", watch: Watch, best: Proof) -> Point:
         """The exact solution that the iterate points to, if it proves better; small problems get a few tries."""
         problem = best.problem
-        if problem.classes:  # the corners of all classes at once are not solved for
+        # The corners of all classes at once are not solved for; and few digits are what was asked for.
+        if problem.classes or watch.tol >= COARSE:
             return best.point
         tries = TRIES if np.prod(problem.design.shape) <= SMALL else 1
         for _ in range(tries):
