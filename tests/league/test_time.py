@@ -135,17 +135,19 @@ def test_few_rows_come_first_where_reading_many_took_long(loaded):
 
 
 def test_a_fit_without_an_eye_on_the_clock_is_left_behind(monkeypatch):
-    free = Event()
+    free, done = Event(), Event()
 
     def deaf(machine, X, y, sample_weight=None):
         free.wait(60.0)  # as for a compiler
+        done.set()
 
     monkeypatch.setattr(er.LogisticRegression, "fit", deaf)
     found = er.learn(table(), "y", time=3.0, machines=["logistic", "centroid"])
     assert found.winner == "baseline"
     assert {one.name: one.remark for one in found.standings}["logistic"] == "the time is over"
-    assert threads.left_behind()
+    assert not done.is_set()
     free.set()
+    assert done.wait(60.0)
 
 
 def test_a_short_limit_leaves_most_of_itself_to_the_contest():
