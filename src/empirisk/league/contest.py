@@ -35,7 +35,7 @@ FINALISTS, FEW_FINALISTS = 2, 1
 #: rows above which a part is all of them.
 FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Rows of the first round at the least, and the times that learning from a row takes longer than reading it, about.
-LEAST_FIRST, LEARNING = 500, 20
+LEAST_FIRST, LEARNING_TO_READING = 500, 20
 #: The leaders may take half of the time that is left, as if so many more waited, and the strong and cheap that come
 #: first two thirds of it. For the others of the first round, further rounds are so many more that wait.
 MOST_WAITING, MOST_WAITING_FIRST, FURTHER_ROUNDS = 3, 2, 12
@@ -250,7 +250,7 @@ class Contest:
     def _parts(self) -> Iterator[Arena]:
         """Ever more rows of the first fold, all of them at last; nothing where there is time."""
         reading = max(self.clock.opened - self.clock.begin, 1e-9) / len(self.arena.y)
-        rows = int(min(FIRST_ROWS, max(LEAST_FIRST, self.clock.left / (LEARNING * reading))))
+        rows = int(min(FIRST_ROWS, max(LEAST_FIRST, self.clock.left / (LEARNING_TO_READING * reading))))
         while self.clock.limited:
             # A part that is most of the rows might as well be all of them.
             part = self.arena.part(rows if rows < MOST * self.arena.rows else self.arena.rows)
