@@ -1,5 +1,6 @@
 """What a machine answered on rows it had not seen, kept so that any score can be computed from it later."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,8 @@ class Answers:
 
 def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
     """Everything that a fitted machine says about rows."""
+    if classes is not None and hasattr(machine, "_scores"):
+        machine = _asked_once(machine, X)
     predictions = np.asarray(machine.predict(X))
     if classes is None:
         if not np.all(np.isfinite(predictions)):
@@ -75,6 +78,13 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
     if hasattr(machine, "decision_function") and len(known) == len(classes):
         decisions = np.asarray(machine.decision_function(X), dtype=np.float64)
     return Answers(predictions, probabilities, decisions, classes)
+
+
+def _asked_once(machine: Any, X: Any) -> Any:
+    """A machine whose classes, probabilities and decisions all come from its scores, with those of the rows at hand."""
+    scores, machine = machine._scores(X), copy(machine)
+    machine._scores = lambda X: scores.copy()
+    return machine
 
 
 class _Given(BaseEstimator):

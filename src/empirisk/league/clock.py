@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: The refit is on more rows than a fold has, and fits vary.
-REFIT = 1.5
+#: How much longer than expected a fit may take, and the last one, whose rows are worth more than further settings.
+LONGER, REFIT = 1.2, 1.6
 #: Encodings of the length of a fold's between the contest and the report: of all training rows, and of the test's.
 ENCODINGS = 2.5
 #: Predictions of the length of a fold's: of the test part, which is larger, its classes and its probabilities.
@@ -120,15 +120,20 @@ class Clock:
     @property
     def over(self) -> bool:
         """Whether there is time for nothing more than the files."""
-        return time.perf_counter() >= self.end - self.files
+        return self.rest_but_files <= 0
 
     @property
     def rest(self) -> float:
         """Seconds left for what comes after the test, but for the writing."""
         return self.end - self.writing - time.perf_counter()
 
+    @property
+    def rest_but_files(self) -> float:
+        """Seconds left for what is worth more than pictures."""
+        return self.end - self.files - time.perf_counter()
+
     def keep(self, encoding: float, fit: float = 0.0, predicting: float = 0.0, share: float = 1.0) -> None:
-        """Keep time for the refit and the test, on a share of its rows, of one whose fits, ... take so long."""
+        """Keep time for the refit and the test, on a share of its rows, of one whose last fit, ... take so long."""
         testing = ENCODINGS * encoding + afterwards(fit, predicting) + self.judging(share * self.tested)
         self.refit = min(testing, MOST_KEPT * self.limit)
 
@@ -167,5 +172,5 @@ def pace_now() -> float:
 
 
 def afterwards(fit: float, predicting: float) -> float:
-    """Seconds that the refit and the test take, of a machine that needs so many for a fold."""
+    """Seconds that the refit and the test take, of a machine that needs so many for all rows, and for a fold's."""
     return REFIT * fit + ANSWERS * predicting

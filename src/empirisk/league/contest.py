@@ -20,7 +20,7 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.ahead import Ahead
 from empirisk.league.arena import ENOUGH, Arena
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import GRACE, Clock, Slow, Stopped, afterwards
+from empirisk.league.clock import GRACE, LONGER, Clock, Slow, Stopped, afterwards
 from empirisk.league.compiling import Compiling, heard, load
 from empirisk.league.contestants import VOTE, Contestant, Size, around
 from empirisk.league.presses import Presses
@@ -41,10 +41,10 @@ LEAST_FIRST, LEARNING_TO_READING = 500, 20
 MOST_WAITING, MOST_WAITING_FIRST, FURTHER_ROUNDS = 3, 2, 12
 #: As long as these play, time is kept for a refit of the leader on so many times the rows of the first round.
 FIRST_REFIT = 16
-#: The least and the greatest power of the number of rows that the time of a fit grows with.
-GROWTHS = 0.5, 2.5
-#: That power until it is known better, of machines in general and of those that come early.
-FIRST_GROWTHS = 1.5, 1.0
+#: The greatest power of the number of rows that the time of a fit grows with.
+MOST_GROWTH = 2.5
+#: A fit on fewer rows than this many times those of the last one is not worth its time.
+WORTH = 1.5
 #: Seconds of a processor before the contest ends in which nothing is compiled: a function cannot be stopped half-way.
 COMPILING = 2.0
 #: As many go on to the next round at the least, and vote at the most.
@@ -84,8 +84,8 @@ class Standing:
         Why it is out, or what went wrong.
     judged, rows : int
         Rows of the folds played that judged it, and training rows of each.
-    growth : float
-        The power of the number of rows that the seconds grow with.
+    growth, least_growth : float
+        The power of the number of rows that the seconds grow with, and the least that it may be.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Standing:
     judged: int = 0
     rows: int = 0
     growth: float = 1.0
+    least_growth: float = 0.5
 
     @property
     def eligible(self) -> bool:
@@ -111,11 +112,17 @@ class Standing:
         """Seconds that a fit on so many rows takes, as far as one knows."""
         return self.seconds * (rows / max(self.rows, 1)) ** self.growth
 
+    def rows_for(self, seconds: float) -> int:
+        """Rows of a fit that takes so many seconds, as far as one knows."""
+        times = max(seconds, 0.0) / (LONGER * max(self.seconds, 1e-9))
+        return int(min(self.rows * times ** (1 / max(self.growth, 1.0)), 1 << 62))
+
     def on(self, rows: int, seconds: float) -> "Standing":
         """The standing with what a fit on so many rows took."""
         growth = self.growth
         if 0 < self.rows < rows and min(seconds, self.seconds) > 0:
-            growth = float(np.clip(np.log(seconds / self.seconds) / np.log(rows / self.rows), *GROWTHS))
+            seen = np.log(seconds / self.seconds) / np.log(rows / self.rows)
+            growth = float(np.clip(seen, self.least_growth, MOST_GROWTH))
         return replace(self, rows=rows, seconds=seconds, growth=growth)
 
     @property
@@ -197,7 +204,7 @@ class Contest:
         for standing, machines in [one for one in late if self._standings[one[0].name].state != "done"]:
             self.clock.begin_turn(0)
             # What was played is in the journal: it goes on where it was.
-            yield from self._matches(standing, machines, self.arena)
+            yield from self._matches(standing, machines, self._affordable(standing, self.arena))
         yield from self._vote(votes, self.arena)
         if self.clock.limited:
             yield from self._refine(self.arena, votes)
@@ -224,8 +231,10 @@ class Contest:
         trees = [arena.two and reads_codes(one.machine) for one in leaders]
         alike = [one for one, codes in zip(leaders, trees, strict=True) if codes == trees[0]]
         self._voters = [one for one in alike if can_vote(one.machine, self.classes)]
+        while len(self._voters) > 1 and self.clock.rest < self._afterwards(self._voters):
+            self._voters.pop()  # one of them on all rows is better than all of them on fewer
         for place in places:
-            standing = self._of(place, VOTE)
+            standing = replace(self._of(place, VOTE), growth=max((one.growth for one in self._voters), default=1.0))
             if len(self._voters) > 1 and self._voters[0] is leaders[0]:
                 self._begin_turn(0)
                 machines = votes([one.machine for one in self._voters], self.classes)
@@ -244,8 +253,12 @@ class Contest:
 
     def _has_time_for(self, standing: Standing) -> bool:
         """Whether there is time for a match of settings that take twice as long, and for their refit."""
-        seconds, predicting = standing.seconds, standing.predicting
-        return self.clock.rest > 2 * (seconds + predicting + afterwards(seconds, predicting))
+        return self.clock.rest > 2 * (standing.seconds + standing.predicting + self._afterwards([standing]))
+
+    def _afterwards(self, standings: Sequence[Standing]) -> float:
+        """Seconds that the refit of these on all rows takes, and their test."""
+        fits = sum(one.seconds_for(len(self.arena.y)) for one in standings)
+        return afterwards(fits, sum(one.predicting for one in standings))
 
     def _parts(self) -> Iterator[Arena]:
         """Ever more rows of the first fold, all of them at last; nothing where there is time."""
@@ -276,8 +289,9 @@ class Contest:
 
     def _of(self, place: int, contestant: Contestant) -> Standing:
         """How a contestant stands."""
-        growth = FIRST_GROWTHS[contestant.early]
-        return self._standings.get(contestant.name) or Standing(contestant.name, contestant.title, place, growth=growth)
+        least, first = contestant.growths
+        new = Standing(contestant.name, contestant.title, place, growth=first, least_growth=least)
+        return self._standings.get(contestant.name, new)
 
     def _size(self, arena: Arena, codes: bool = False) -> Size:
         """What settings depend on: those of a part are those of all rows, for which the winner is fitted again."""
@@ -317,9 +331,19 @@ class Contest:
                 machines = [calibrated(machine, arena.fold(0)[1]) for machine in machines]
             if contestant.name in self._refined:
                 machines, numbers = [self._refined[contestant.name]], [0]
-            best = yield from self._matches(self._of(place, contestant), machines, arena)
+            standing = self._of(place, contestant)
+            part = arena if arena is self.arena else self._affordable(standing, arena)
+            best = yield from self._matches(standing, machines, part)
             if not first:
                 self._finalists[contestant.name] = [numbers[k] for k in best]
+
+    def _affordable(self, standing: Standing, arena: Arena) -> Arena:
+        """The arena, or fewer of its rows where the turn of one that has played before is too short for all of them."""
+        if not (self.clock.limited and standing.rows):
+            return arena
+        encoding = self._encoding(arena, 0, reads_codes(standing.machine))
+        rows = standing.rows_for(self.clock.left - standing.predicting - encoding)
+        return self.arena.part(rows) if WORTH * standing.rows <= rows < arena.rows else arena
 
     def _begin_turn(self, waiting: int, most: float = np.inf) -> None:
         """Keep time for the refit of the leader on so many rows, and give the next one its share of what is left."""

@@ -103,6 +103,8 @@ class Contestant:
         Whether classes count alike for it already, however many rows they have.
     codes : bool
         Whether it takes codes of words, and not an indicator of each.
+    pairs : bool
+        Whether it looks at pairs of rows.
     """
 
     name: str
@@ -114,11 +116,17 @@ class Contestant:
     turn: int = LAST
     quick: Callable[[Size], list[Any]] = lambda size: []
     codes: bool = False
+    pairs: bool = False
 
     @property
     def early(self) -> bool:
         """Whether it is one of the first, for which there must be time."""
         return self.turn <= EARLY
+
+    @property
+    def growths(self) -> tuple[float, float]:
+        """The least power of the number of rows that the time of its fits grows with, and that until it is known."""
+        return (2.0, 2.5) if self.pairs else (0.5, 1.0 if self.early else 1.5)
 
 
 def _needs_dense(size: Size) -> str:
@@ -326,6 +334,7 @@ CLASSIFIERS = _everyone(
         _approximated,
         turn=SOON,
         quick=lambda s: [_gaussian_svm(s, 0.35, 10.0, np.inf)] if s.rows > EXACT_SVM_ROWS else [],
+        pairs=True,
     ),
     lambda s, network: er.LogisticRegression(C=1.0, features=network, tol=TOL),
 )

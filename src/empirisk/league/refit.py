@@ -14,14 +14,10 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.arena import sample
 from empirisk.league.calibrate import calibrated
 from empirisk.league.clock import ANSWERS, GRACE, REFIT
-from empirisk.league.contest import GROWTH, Contest, Standing, limit, was_cut
+from empirisk.league.contest import GROWTH, WORTH, Contest, Standing, limit, was_cut
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
 
-#: A refit on fewer rows than this many times those of the last fit is not worth its time.
-WORTH = 1.5
-#: How much longer than expected a fit may take; more is kept for it, so that it is tried where the contest was late.
-LONGER = 1.2
 #: Test rows that are asked for however short the time is.
 LEAST_TESTED = 200
 #: The share of the limit that the test may take, even where nothing is left.
@@ -59,8 +55,9 @@ def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
         chosen = sample(plan.y[plan.train], rows, contest.seed, plan.train)
         begin, hurried = perf_counter(), ready is not None
         try:
-            with threads.stopping(lambda hurried=hurried: hurried and contest.clock.rest <= testing):
-                ready = _fitted(plan, best.machine, chosen, contest.clock.rest - testing if hurried else np.inf)
+            with threads.stopping(lambda hurried=hurried: hurried and contest.clock.rest_but_files <= testing):
+                seconds = contest.clock.rest_but_files - testing if hurried else np.inf
+                ready = _fitted(plan, best.machine, chosen, seconds)
         except threads.Stopped:
             break
         pace = pace.on(len(chosen), perf_counter() - begin)
@@ -92,10 +89,9 @@ def _calibrated_in_time(plan: Plan, contest: Contest, pace: Standing, testing: f
 
 def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
     """Rows on which there is time for a fit."""
-    most = LONGER * pace.seconds_for(everyone) + contest.encoding(everyone)
-    share = max(contest.clock.rest - testing, 0.0) / max(most, 1e-9)
+    rows = pace.rows_for(contest.clock.rest_but_files - testing - contest.encoding(everyone))
     # What few rows took says little about many: not too many more at once.
-    return min(everyone, GROWTH * pace.rows, int(everyone * share ** (1 / max(pace.growth, 1.0))))
+    return min(everyone, GROWTH * pace.rows, rows)
 
 
 def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) -> Pipeline:

@@ -40,6 +40,8 @@ class Design:
     implicit: ClassVar[bool] = False
     #: What is subtracted from every row; None for nothing.
     shift: Array | None = None
+    #: Problems that share it: what is made once and used by many may take more memory.
+    uses: int = 0
 
     @property
     def entries(self) -> int:

@@ -81,6 +81,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             if key not in shared:
                 part, used = (design, weights) if rows is None else (design.rows(rows), weights[rows])
                 shared[key] = part.centred() if intercept else part, used
+            shared[key][0].uses += 1
             y = target if rows is None else target[rows]
             problems.append(Problem(loss, penalty, C, shared[key][0], y, shared[key][1], intercept, classes, rows=rows))
         return problems
