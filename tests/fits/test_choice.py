@@ -5,7 +5,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
-from empirisk.fits.choice import natural_range
+from empirisk.fits.choice import along, natural_range
+from empirisk.fits.fit import Limits, Run
+from empirisk.solvers.corners.interior_point import Iterate
 
 
 def rows(random, count=60):
@@ -39,3 +41,18 @@ def test_held_out_losses_beyond_all_numbers_are_no_warnings():
     with pytest.warns(ConvergenceWarning, match="all passes done"):
         machine.fit(X, 1e45 * y, sample_weight=np.full(len(y), 1e45))
     assert np.isfinite(machine.C_)
+
+
+def test_where_no_loss_is_left_the_other_values_take_no_steps(monkeypatch):
+    """Of classes that a plane divides the fit is the same from some C on: its proof is found in the one before."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 8)), np.arange(12) % 2
+    (problem,) = er.SVM(penalty="l1").problems(X, y)
+    advance, steps = Iterate.advance, []
+    monkeypatch.setattr(Iterate, "advance", lambda iterate: steps.append(iterate) or advance(iterate))
+    values = np.geomspace(1e3, 1e6, 10)
+    fits = [fit for (fit,) in along([problem], values, Run("interior_point", Limits(1e-4, None, None)))]
+    assert 0 < len(steps) <= fits[0].certificate.iterations
+    assert all(fit.certificate.converged for fit in fits)
+    alone = er.solve(problem.with_C(values[-1]), "interior_point")
+    np.testing.assert_allclose(fits[-1].certificate.primal, alone.certificate.primal, rtol=1e-4)

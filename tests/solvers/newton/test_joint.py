@@ -13,6 +13,7 @@ from empirisk.problem import Problem
 from empirisk.settings import config
 from empirisk.solvers.base import Watch
 from empirisk.solvers.corners.interior_point import InteriorPoint
+from empirisk.solvers.newton import joint
 from empirisk.solvers.newton.newton import Newton
 from tests.cases import make
 from tests.truth import optimum
@@ -59,10 +60,49 @@ def test_a_start_on_part_of_the_rows_leaves_few_steps_on_all():
 def test_the_diagonal_conditions_wide_data(monkeypatch):
     problem, _ = make("softmax", "l2", 0.5, "wide")
     expected = verify(problem, solve(problem)[0]).primal
+    monkeypatch.setattr(joint, "CHEAP", 0)  # no exact steps
     monkeypatch.setattr(gradients, "WIDE", 10)
     point, watch = solve(problem)
     assert watch.status == Status.CONVERGED
     assert abs(verify(problem, point).primal - expected) <= 2e-6 * expected
+
+
+def test_exact_and_near_steps_lead_to_the_same_optimum(monkeypatch):
+    problem, _ = make("softmax", "l2", 0.5)
+    exact, _ = solve(problem, tol=1e-12)
+    monkeypatch.setattr(joint, "CHEAP", 0)
+    near, _ = solve(problem, tol=1e-12)
+    assert not np.array_equal(exact.w, near.w)  # they were found in two ways
+    np.testing.assert_allclose(exact.w, near.w, atol=1e-5 * np.abs(near.w).max())
+
+
+def waves_without_a_penalty(seed, rank):
+    """Six classes on waves over a line, which hardly differ: many planes divide some of the classes."""
+    random = np.random.default_rng(seed)
+    along = random.normal(size=(30, 1)) @ random.normal(size=(1, 3))
+    X = np.cos(along @ random.normal(size=(3, rank)) + random.uniform(0, 2 * np.pi, rank))
+    y = random.permutation(np.arange(30) % 6).astype(float)
+    return Problem(losses.Softmax(), penalties.NoPenalty(), 0.1, design_of(X, True), y, np.ones(30), True, 6)
+
+
+@pytest.mark.parametrize(("seed", "rank"), [(1, 8), (2, 6), (2, 8), (4, 6)])
+def test_nearly_dependent_columns_without_a_penalty_take_few_steps(seed, rank):
+    """Steps of conjugate gradients used up all iterations."""
+    with np.errstate(all="ignore"):
+        _, watch = solve(waves_without_a_penalty(seed, rank), tol=1e-3)
+    assert watch.status == Status.CONVERGED
+    assert watch.iterations <= 150
+
+
+def test_proofs_that_fail_become_rare_but_the_last_point_gets_one():
+    """Without a minimiser nothing is proved, however near the place seems."""
+    problem = waves_without_a_penalty(3, 6)
+    seen = []
+    with np.errstate(all="ignore"):
+        _, watch = solve(problem, tol=1e-3, max_iter=400, progress=lambda _, point: seen.append(point))
+    assert (watch.status, len(seen)) == (Status.ITERATIONS, 400)
+    assert 8 < len(watch.history["gap"]) < 100
+    assert watch.proof(problem, seen[-1]).certificate is watch.latest
 
 
 @pytest.mark.parametrize(("loss", "penalty"), [("softmax", "l2"), ("crammer_singer", "l2"), ("softmax", "l1")])

@@ -68,7 +68,9 @@ class InteriorPoint(Solver):
     needs = (CONVEX, NORMS, CORNERS, STRAIGHT_PIECES, behind_kernel(JOINT), behind_kernel(RIDGE), jointly(MATRIX))
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
-        # A start is of no use: an interior point needs slack on every side, which a solution nearby has not.
+        # A start that is no solution is of no use: an interior point needs slack on every side, which it has not.
+        if start is not None and watch.proves(problem, start):
+            return start
         if problem.origin_value == 0:
             watch.status = Status.CONVERGED
             return problem.origin()

@@ -1,13 +1,14 @@
 """Newton's method for the softmax of several classes, whose scores are coupled: steps of all classes at once."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from empirisk.lazy import lazy
-from empirisk.linalg.coupled import Coupling
+from empirisk.linalg.coupled import Coupling, JointColumns
 from empirisk.linalg.gradients import Good, JointGradients, conjugate_gradients
-from empirisk.problem import Array, Point, Problem
+from empirisk.problem import CHEAP, Array, Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
@@ -52,13 +53,23 @@ class Classes(Course):
         problem = self.problem
         gradient = problem.penalty.gradient(place.w) + problem.design.tdot(u)
         constant = u.sum(axis=0)
+        if problem.design.shape[0] * math.prod(problem.width) ** 2 <= CHEAP:
+            # Exact steps, where they cost no more than the calls of conjugate gradients: these lead nowhere if classes
+            # can be divided, columns nearly depend on each other and no penalty holds the weights.
+            stiffness = np.full(problem.width, problem.penalty.l2)
+            w, b, _ = JointColumns(problem.design, coupling, stiffness, problem.intercept).solve(-gradient, -constant)
+        else:
+            w, b = self._near_solution(-gradient, -constant, coupling, problem.magnitude(place.value))
+        return Direction(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
+
+    def _near_solution(self, right: Array, constant: Array, coupling: Coupling, value: float) -> tuple[Array, Array]:
+        """By conjugate gradients, as near as the objective ``value`` asks for."""
         self._system.renew(coupling)
-        l2, value, tol = problem.penalty.l2, problem.magnitude(place.value), self.watch.tol
+        l2, tol = self.problem.penalty.l2, self.watch.tol
         # A tenth of the tolerance at most, less where it is fine.
         enough = tol * min(0.1, EXACT * tol) * value
         good = good_step(value, enough, lambda left: 0.5 * float(np.vdot(left, left)) / l2 if l2 else 0.0)
-        w, b = self._system.solve(-gradient, -constant, good, self.watch.must_stop)
-        return Direction(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
+        return self._system.solve(right, constant, good, self.watch.must_stop)
 
 
 class KernelClasses(KernelNorm, Classes):

@@ -111,6 +111,8 @@ class Hessian:
 ROUGH, ROUGH_STEPS = 1e-2, 20
 #: A decrease below this share of the objective is rounding; so many in a row, and there is no way on.
 ROUNDING, PATIENCE = 1e-14, 3
+#: So many proofs in vain, and the next waits for one more step: a proof may cost more than a step.
+HASTE = 8
 
 
 class Newton(Solver):
@@ -165,10 +167,13 @@ class Newton(Solver):
 def descend(course: Course, place: Place) -> Point:
     """Newton steps until the gap is proved, or nothing helps any more."""
     problem, watch = course.problem, course.watch
-    proofs, patience = Proofs(problem, watch), 0
+    proofs, patience, failed, due = Proofs(problem, watch), 0, 0, 0
     while True:
-        if (course.promising(place) or patience) and proofs(place.point):
-            return place.point
+        if (course.promising(place) or patience) and watch.iterations >= due:
+            if proofs(place.point):
+                return place.point
+            failed += 1
+            due = watch.iterations + failed // HASTE
         before = place.value
         try:
             place = course.moved(place)
@@ -178,6 +183,8 @@ def descend(course: Course, place: Place) -> Point:
         if patience >= PATIENCE:
             watch.status = watch.status or Status.STALLED
         if watch(place.point, objective=place.value):
+            if watch.iterations < due and watch.status in (Status.STALLED, Status.ITERATIONS):
+                proofs(place.point)
             return proofs.best(place.point)
 
 
