@@ -10,7 +10,8 @@ from empirisk.plots import style
 from empirisk.report.blocks import Cell, Code, Figures, Section, Table, Text
 from empirisk.report.figures import effect, guarded, picture, tree
 from empirisk.report.terms import Terms, in_words, terms_of
-from empirisk.report.words import named, number, plain
+from empirisk.report.words import named, plain
+from empirisk.tables.columns import number
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 

@@ -13,7 +13,8 @@ from scipy.stats import fisher_exact, ttest_ind
 from empirisk import plots
 from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import canvas, picture
-from empirisk.report.words import count, error_of, named, number, plain, shown
+from empirisk.report.words import count, error_of, named, plain, shown
+from empirisk.tables.columns import number
 
 MOST_CLASSES = 30  # of a matrix that is still read
 CONFUSED = 20  # pairs of classes that are listed where the matrix is not
