@@ -387,6 +387,7 @@ def test_a_histogram_has_no_room_beside_its_numbers():
     edges = figures.bins(values)
     assert values.min() <= edges[0] < edges[-1] <= values.max()
     assert len(edges) == figures.BINS + 1
+    assert figures.bins(np.append(values, [np.inf] * 50)) == edges
     low, high = figures.bins(np.full(3, 0.5))[:: figures.BINS]
     assert low < 0.5 < high
 

@@ -41,6 +41,7 @@ def guarded(title: str, caption: str, drawn: Callable[[Any], str], *, wide: bool
 
 def bins(values: NDArray) -> list[float]:
     """Edges of a histogram that a few far values do not spoil: beyond them, the outer bins have no end."""
+    values = values[np.isfinite(values)]
     low, high = np.quantile(values, [0.005, 0.995])
     inner = values[(values >= low) & (values <= high)]
     whole = bool((inner == np.round(inner)).all()) and np.ptp(inner) < BINS
