@@ -77,6 +77,59 @@ def test_config_stays_callable():
     )
 
 
+# --- imports --------------------------------------------------------------------------------------------------------
+
+
+def steps(body) -> list[tuple[list[tuple[str, str]], set[str]]]:
+    """Of each statement that a module runs: what it takes from modules of ours, and the names that it binds."""
+    found = []
+    for statement in body:
+        if isinstance(statement, (*FUNCTION, ast.ClassDef)):
+            found.append(([], {statement.name}))
+        elif "TYPE_CHECKING:" not in ast.unparse(statement):
+            nodes = list(ast.walk(statement))
+            ours = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.module.partition(".")[0] == "empirisk"]
+            stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            bound = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+            found.append(([(node.module, alias.name) for node in ours for alias in node.names], stored | bound))
+    return found
+
+
+def circles_from(first: str, modules: dict[str, list]) -> list[str]:
+    """What is not there yet where it is imported if this module is the first: Python's rules, and nothing runs."""
+    names: dict[str, set[str]] = {}
+    finished, missing = set(), []
+
+    def load(module):
+        if "." in module:
+            load(module.rpartition(".")[0])
+        if module in names:
+            return
+        names[module] = set()
+        for taken, bound in modules[module]:
+            for home, name in taken:
+                load(home)
+                inner = f"{home}.{name}"
+                if inner in modules:
+                    load(inner)
+                if inner not in finished and not {name, "__getattr__"} & names[home]:
+                    missing.append(inner)
+            names[module] |= bound
+        finished.add(module)
+
+    load(first)
+    return missing
+
+
+def test_every_module_may_be_the_first_that_is_imported():
+    modules = {}
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        parts = file.relative_to(ROOT / "src").with_suffix("").parts
+        modules[".".join(parts).removesuffix(".__init__")] = steps(ast.parse(file.read_text()).body)
+    met = {module: circles_from(module, modules) for module in modules}
+    assert {module: missing for module, missing in met.items() if missing} == {}
+
+
 # --- text and types -------------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,13 @@
 """Errors a user can act on: each message says what was wrong, in which argument, and what to do."""
 
+import sys
+import warnings
 from typing import Any
 
 #: Letters of what others wrote, and words of a list, that a sentence shows: it stays one sentence.
 LETTERS, WORDS = 80, 8
+#: The packages that may stand between a fit and the line that asked for it.
+BETWEEN = ("empirisk", "sklearn", "numpy", "joblib", "contextlib")
 
 
 def listed(words: Any) -> str:
@@ -14,6 +18,16 @@ def listed(words: Any) -> str:
     """
     more = len(words) - WORDS
     return ", ".join(map(str, words[:WORDS])) + (f" and {more} more" if more > 0 else "")
+
+
+def warn_unfinished(text: str) -> None:
+    """A ``ConvergenceWarning`` that points at the line which asked for the fit, however far up it is."""
+    from sklearn.exceptions import ConvergenceWarning  # errors alone load nothing
+
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] in BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, ConvergenceWarning, stacklevel=level)
 
 
 class EmpiriskError(ValueError):

@@ -6,7 +6,7 @@ import pytest
 
 import empirisk as er
 from empirisk.league.split import Wishes, plan
-from empirisk.report.figures import tree as drawn
+from empirisk.report.views import tree as drawn
 
 TOWNS = np.array([f"town {k}" for k in range(12)])
 

@@ -290,3 +290,13 @@ def test_a_linear_model_holds_weights_and_no_training_rows(tmp_path):
     assert loaded.machine.coef_.shape == (3, 4)
     rows = er.tables.read("iris")
     np.testing.assert_array_equal(loaded.predict_proba(rows), found.model.predict_proba(rows))
+
+
+def test_no_member_of_a_vote_holds_the_loss_of_every_training_row():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2))
+    shape = 2 * X[:, 0] + 2 * np.sin(3 * X[:, 1]) + random.normal(size=400)
+    found = er.learn(pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": shape}), "y", machines=["ridge", "tree", "vote"])
+    assert found.winner == "vote"
+    [ridge] = [member for member in found.model.machine.estimators_ if hasattr(member, "choice_")]
+    assert len(ridge.choice_.losses) == 1

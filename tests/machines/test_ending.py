@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
 from empirisk.certificate import Proof
@@ -29,6 +32,24 @@ def test_iteration_limit_warns_with_the_gap_and_a_remedy():
     assert not machine.certificate_.converged
     assert machine.certificate_.status == "iteration limit"
     assert machine.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda X, y: GridSearchCV(er.SVM(max_iter=2), {"C": [1.0, 2.0]}, cv=2).fit(X, y),
+        lambda X, y: make_pipeline(StandardScaler(), er.SVM(max_iter=2)).fit(X, y),
+        lambda X, y: er.KMeans(3, max_iter=1, random_state=0).fit_predict(X),
+        lambda X, y: er.Dictionary(3, max_iter=1, random_state=0).fit_transform(X),
+        lambda X, y: er.ContrastiveMetric(max_iter=1).fit(X, y),
+        lambda X, y: er.evaluate(er.SVM(max_iter=2), X, y),
+    ],
+    ids=["search", "pipeline", "fit_predict", "fit_transform", "metric", "evaluate"],
+)
+def test_a_warning_points_at_the_line_that_asked_whoever_stands_between(ask):
+    with pytest.warns(ConvergenceWarning) as told:
+        ask(*hard_problem(200, 10))
+    assert {one.filename for one in told} == {__file__}
 
 
 def test_time_limit():

@@ -392,8 +392,9 @@ def test_an_optax_object_and_a_schedule_of_ones_own():
 def test_a_loss_that_is_not_finite_stops_with_the_last_good_weights():
     X, y = rows()
     network = small(optimiser="sgd", rate=1e30, look_every=1)
-    with pytest.warns(ConvergenceWarning, match=r"not finite.*lower the network's rate"):
+    with pytest.warns(ConvergenceWarning, match=r"not finite.*lower the network's rate") as told:
         machine = er.Ridge(features=network).fit(X, y.astype(float))
+    assert told[0].filename == __file__
     assert all(np.isfinite(value).all() for value in machine.features_.weights_.values())
     assert np.isfinite(machine.predict(X)).all()
 

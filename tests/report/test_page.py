@@ -1,6 +1,8 @@
 """The report, opened in a real browser and read as a person would."""
 
 import re
+import subprocess
+import sys
 from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -13,7 +15,7 @@ from selenium.webdriver.common.by import By
 import empirisk as er
 from empirisk import plots
 from empirisk.league.unsupervised import describe
-from empirisk.report import figures, machine, unsupervised, verdict, words
+from empirisk.report import figures, machine, unsupervised, verdict, views, words
 from empirisk.report.page import page as page_of
 from tests.browser import browsing
 
@@ -198,13 +200,13 @@ def test_the_threshold_is_chosen_by_its_costs(browser, learned, folder):
 def test_the_calibration_of_a_rare_class_shows_its_corner():
     chances = RANDOM.uniform(0, 0.05, 2000)
     truth = np.where(RANDOM.random(2000) < chances, "yes", "no")
-    axes = figures.canvas()
-    verdict.calibration(axes, truth, chances, "yes")
+    axes = views.canvas()
+    views.calibration(axes, truth, chances, "yes")
     assert axes.get_xlim()[1] < 0.2
     assert axes.lines[0].get_xydata().max() < axes.get_xlim()[1]
     assert axes.texts[0].get_text() == "200"  # a tenth of the rows
-    whole = figures.canvas()
-    verdict.calibration(whole, truth, 20 * chances, "yes")
+    whole = views.canvas()
+    views.calibration(whole, truth, 20 * chances, "yes")
     assert whole.get_xlim()[1] > 1
 
 
@@ -365,6 +367,29 @@ def test_a_section_that_fails_is_left_out_and_named(learned, monkeypatch):
     assert "The section “Where it errs” could not be made (TypeError: no &lt;such&gt; thing)." in page
     assert "This picture could not be drawn (TypeError: no &lt;such&gt; thing)." in page
     assert 'id="leaderboard"' in page
+
+
+def test_a_report_without_pictures_does_not_load_what_draws():
+    code = (
+        "import sys, empirisk as er; from empirisk.linalg import threads; from empirisk.report.page import page\n"
+        "found = er.learn('iris', machines=['tree'])\n"
+        "with threads.stopping(lambda: True): text = page(found)\n"
+        "print(text.count('left no room for this picture'), 'matplotlib' in sys.modules)"
+    )
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    pictures, drawn = child.stdout.split()
+    assert int(pictures) > 5
+    assert drawn == "False"
+
+
+def test_a_histogram_has_no_room_beside_its_numbers():
+    values = 10_000 + np.random.default_rng(0).random(500)
+    edges = figures.bins(values)
+    assert values.min() <= edges[0] < edges[-1] <= values.max()
+    assert len(edges) == figures.BINS + 1
+    assert figures.bins(np.append(values, [np.inf] * 50)) == edges
+    low, high = figures.bins(np.full(3, 0.5))[:: figures.BINS]
+    assert low < 0.5 < high
 
 
 def wide(rows, columns, classes):

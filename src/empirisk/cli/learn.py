@@ -18,8 +18,9 @@ from empirisk.errors import EmpiriskError
 from empirisk.league import Learned, Listener, learn
 from empirisk.league.origin import typed
 from empirisk.league.unsupervised import Described, describe
-from empirisk.report.words import number, plain
+from empirisk.report.words import plain
 from empirisk.settings import holding
+from empirisk.tables.columns import number
 
 LEAST = 0.1  # seconds
 TITLE = 31  # letters of the longest title of a machine

@@ -8,7 +8,8 @@ import typer
 
 from empirisk.cli.models import in_json, load_model
 from empirisk.league.score import score
-from empirisk.report.words import number, plain
+from empirisk.report.words import plain
+from empirisk.tables.columns import number
 
 
 def command(

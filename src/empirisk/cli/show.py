@@ -9,8 +9,7 @@ import typer
 from empirisk.cli.models import load_model
 from empirisk.errors import listed
 from empirisk.report.terms import equation
-from empirisk.report.words import number
-from empirisk.tables.columns import UNUSED
+from empirisk.tables.columns import UNUSED, number
 from empirisk.tables.model import TableModel, settings_of
 
 

@@ -1,13 +1,12 @@
 """What happens around the pieces of a long fit: the clock, Ctrl-C, and scikit-learn's callbacks."""
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from empirisk.errors import warn_unfinished
 from empirisk.fits.fit import Progress
 from empirisk.problem import Point, Problem
 
@@ -75,14 +74,12 @@ class Watch:
 REMEDIES = {"max_iter": "raise max_iter", "max_time": "raise max_time", "interrupted": "fit again"}
 
 
-def warn_if_unfinished(estimator: Any, reason: str, done: str, frames: int = 5) -> None:
-    """Say so where a limit or Ctrl-C ended a fit before its own end; the caller is ``frames`` up."""
+def warn_if_unfinished(estimator: Any, reason: str, done: str) -> None:
+    """Say so where a limit or Ctrl-C ended a fit before its own end."""
     if reason in REMEDIES:
-        warnings.warn(
+        warn_unfinished(
             f"{type(estimator).__name__} was stopped ({reason}) after {done}; the model is usable as it is, "
-            f"{REMEDIES[reason]} for more.",
-            ConvergenceWarning,
-            stacklevel=frames,
+            f"{REMEDIES[reason]} for more."
         )
 
 

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from empirisk import state
 from empirisk.certificate import Status
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
 from empirisk.fits.fit import Fit, Run, interruptible
 from empirisk.fits.leave_one_out import decompose
 from empirisk.linalg.design import design_of
@@ -236,11 +236,9 @@ def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choic
     tried = np.ones(len(Cs), dtype=bool)
     if len(folds) == 0:
         folds, tried = np.arange(1), ~np.isnan(table[0])
-    warnings.warn(
+    warn_unfinished(
         f"C='cv' was chosen from {tried.sum()} of {len(Cs)} values by {len(folds)} of {len(table)} folds: "
-        f"max_time={machine.max_time!r} s were over; raise max_time, or give fewer Cs or folds.",
-        ConvergenceWarning,
-        stacklevel=9,  # the line that called `fit`
+        f"max_time={machine.max_time!r} s were over; raise max_time, or give fewer Cs or folds."
     )
     found = choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
     return replace(found, cut=True)

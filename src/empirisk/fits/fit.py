@@ -4,7 +4,6 @@ import math
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -16,11 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import Certificate, Status, combine
 from empirisk.dual import feasible
-from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
+from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable, warn_unfinished
 from empirisk.fits.separation import separable
 from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
 from empirisk.problem import Array, Point, Problem
@@ -430,9 +428,7 @@ def warn_unless_converged(certificate: Certificate, machine: str) -> None:
         return
     if certificate.status == Status.PASSES and certificate.relative_gap <= COARSE:
         return
-    warnings.warn(
+    warn_unfinished(
         f"{machine} did not reach tol: {certificate.status} after {certificate.iterations} iterations with a "
-        f"relative duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}.",
-        ConvergenceWarning,
-        stacklevel=6,  # the line that called `fit`
+        f"relative duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}."
     )

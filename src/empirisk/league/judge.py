@@ -23,9 +23,9 @@ from empirisk.league.arena import sample
 from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan, rare_class
-from empirisk.report.words import number
 from empirisk.report.words import plain as plain_name
 from empirisk.settings import settings
+from empirisk.tables.columns import number
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import luck, verdict
 

@@ -30,6 +30,7 @@ from empirisk.league.origin import Origin
 from empirisk.league.refit import fit_winner, refit_on_all
 from empirisk.league.result import Learned
 from empirisk.league.split import Plan, Wishes, plan
+from empirisk.league.vote import members
 from empirisk.linalg import threads
 from empirisk.runs.journal import Journal, alone, fingerprint
 from empirisk.settings import config
@@ -284,12 +285,12 @@ def _finish(found: Plan, contest: Contest, standings: list, best: Standing, metr
 
 def _model(found: Plan, pipeline: Any, tested: Any, best: Standing, rows: int) -> tables.TableModel:
     """The model, with its scores and what is worth knowing of it."""
-    machine = uncalibrated(pipeline[-1])
-    if hasattr(machine, "choice_"):  # the loss of every training row would make the file large
-        machine.choice_ = replace(machine.choice_, losses=machine.choice_.mean[None])
-    if hasattr(machine, "coef_"):  # weights say it all: no training rows are needed in the file
-        for name in ("dual_coef_", "support_", "support_vectors_"):
-            vars(machine).pop(name, None)
+    for machine in map(uncalibrated, members(pipeline[-1])):
+        if hasattr(machine, "choice_"):  # the loss of every training row would make the file large
+            machine.choice_ = replace(machine.choice_, losses=machine.choice_.mean[None])
+        if hasattr(machine, "coef_"):  # weights say it all: no training rows are needed in the file
+            for name in ("dual_coef_", "support_", "support_vectors_"):
+                vars(machine).pop(name, None)
     description = {
         "machine": best.title,
         "settings": settings_of(pipeline[-1]),

@@ -1,7 +1,6 @@
 """A network learns with the problems of a machine: rows made ready, trained, and the heads solved to their optimum."""
 
 import hashlib
-import warnings
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -10,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import verify
 from empirisk.contract.arguments import check_count, check_number
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
 from empirisk.linalg.design import design_of
 from empirisk.nets.augment import Augmentation
 from empirisk.nets.autoencoder import Rebuilding, polished
@@ -290,11 +288,9 @@ def _checkpoint(network: Any, objective: Objective, course: Course, data: Data, 
 
 def _warn(trained: Trained) -> None:
     if trained.stopped in REMEDIES:
-        warnings.warn(
+        warn_unfinished(
             f"The training of the network was stopped ({trained.stopped}) after {trained.steps} steps; the last good "
-            f"weights are kept, {REMEDIES[trained.stopped]}.",
-            ConvergenceWarning,
-            stacklevel=8,
+            f"weights are kept, {REMEDIES[trained.stopped]}."
         )
 
 

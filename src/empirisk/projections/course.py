@@ -1,16 +1,15 @@
 """The course of a fit that goes down round by round: objective, callbacks, clock and Ctrl-C; and L-BFGS on it."""
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.contract.clock import Clock, Watch
+from empirisk.errors import warn_unfinished
 from empirisk.linalg.threads import Stopped, look, stopping
 
 Array = NDArray[np.float64]
@@ -67,8 +66,8 @@ class Course:
             return True
         return self.stops()
 
-    def close(self, attributes: dict[str, Any], frames: int = 5) -> None:
-        """Keep the model and its history; say so, ``frames`` up, where the fit did not get to its end."""
+    def close(self, attributes: dict[str, Any]) -> None:
+        """Keep the model and its history; say so where the fit did not get to its end."""
         estimator = self._estimator
         for name, value in attributes.items():
             setattr(estimator, name, value)
@@ -77,11 +76,9 @@ class Course:
         estimator.stopped_ = self.reason
         self._watch.close()
         if self.reason in REMEDIES:
-            warnings.warn(
+            warn_unfinished(
                 f"{type(estimator).__name__} was stopped ({self.reason}) after {estimator.n_iter_} rounds, before its "
-                f"objective settled; the model is usable as it is, {REMEDIES[self.reason]} for a better one.",
-                ConvergenceWarning,
-                stacklevel=frames,
+                f"objective settled; the model is usable as it is, {REMEDIES[self.reason]} for a better one."
             )
 
 

@@ -138,7 +138,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
                 free = descend(objective, free, course, fitted)
             except Stopped:
                 self.margin_ = self._margin(0.0)
-        course.close(fitted(free), frames=6)
+        course.close(fitted(free))
 
     @property
     def _n_features_out(self) -> int:

@@ -1,7 +1,6 @@
 """The data in pictures: the target, every column, what is missing, and the pairs that matter."""
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -9,17 +8,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.plots.style import some
 from empirisk.report.blocks import Cell, Figure, Figures, Section, Table, Text
-from empirisk.report.figures import MOST_LINES, bins, by_class, by_number, frequent, histogram, picture, spark, together
+from empirisk.report.figures import bins, frequent, picture, spark
 from empirisk.report.verdict import leading
 from empirisk.report.words import count, shown
 from empirisk.tables.columns import counted
 
 MOST_COLUMNS = 400  # that are listed
 MOST_CLASSES = 40  # bars that still have their names beside them
+MOST_LINES = 6  # classes that are told apart
 PAIRS = 4  # leading columns that are drawn beside the target
 RELATED, CORRELATED, LOOKED_AT = 8, 0.3, 20  # pairs that are listed, least correlation, columns that are compared
+CORRELATION_ROWS = 3000  # the standard error of a correlation of so many is .02
 SPARKS = 16  # bars of a small picture
 SPARK_ROWS = 50_000  # that a small drawing is made of
 
@@ -34,7 +34,8 @@ def data(learned: Any) -> Section:
     blocks: list[Any] = [Text(text)]
     drawn = []
     if learned.classes is None:
-        drawn.append(picture(f"The target: {learned.target}", "", lambda axes: histogram(axes, plan.y, learned.target)))
+        title = f"The target: {learned.target}"
+        drawn.append(picture(title, "", lambda views, axes: views.histogram(axes, plan.y, learned.target)))
     else:
         blocks.append(classes(learned))
     drawn += pairs(learned)
@@ -76,12 +77,10 @@ def pairs(learned: Any) -> Iterator[Figure]:
             told = (
                 "Bars hold the middle half of the rows, and a line their median." if words else "Every point is a row."
             )
-            draw = partial(by_number, target=learned.target)
         else:
             told = "The share of each class." if words else "How often each class has which values."
-            draw = partial(by_class, classes=shown_classes)
-        drawn = partial(draw, values=values, kind=kinds[name], y=y, name=name)
-        yield picture(f"{name} and {learned.target}", told, drawn)
+        given = values, kinds[name], y, shown_classes, [name, learned.target]
+        yield picture(f"{name} and {learned.target}", told, lambda views, axes, given=given: views.beside(axes, *given))
     numbers = [name for name in drawable if kinds[name] == "number"][:2]
     if len(numbers) == 2:
         both = plan.frame.select((pl.col(numbers[0]) + pl.col(numbers[1])).is_finite().fill_null(value=False))
@@ -91,7 +90,9 @@ def pairs(learned: Any) -> Iterator[Figure]:
             yield picture(
                 f"{numbers[0]} and {numbers[1]} together",
                 f"Every point is a row, coloured by {learned.target}.",
-                lambda axes: together(axes, across, up, plan.y[rows], shown_classes, [*numbers, learned.target]),
+                lambda views, axes: views.together(
+                    axes, across, up, plan.y[rows], shown_classes, [*numbers, learned.target]
+                ),
             )
 
 
@@ -104,7 +105,8 @@ def correlations(learned: Any) -> Table:
     """The numbers that rise and fall together, on rows that stand for all."""
     numbers = set(learned.model.schema.of_kind("number"))
     names = [name for name in leading(learned) if name in numbers][:LOOKED_AT]
-    frame = learned.plan.frame[some(learned.plan.frame.height)].select(names)
+    frame = learned.plan.frame.select(names)
+    frame = frame.sample(min(CORRELATION_ROWS, frame.height), seed=0)
     together = list(combinations(names, 2))
     asked = [pl.corr(*pair, method="spearman").alias(str(k)) for k, pair in enumerate(together)]
     values = frame.select(asked).row(0) if asked else ()

@@ -1,16 +1,15 @@
 """What the model learned: which columns matter, what it makes of them, and the machine itself."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from empirisk import plots
-from empirisk.plots import style
 from empirisk.report.blocks import Cell, Code, Figures, Section, Table, Text
-from empirisk.report.figures import effect, guarded, picture, tree
+from empirisk.report.figures import guarded, picture
 from empirisk.report.terms import Terms, in_words, terms_of
-from empirisk.report.words import named, number, plain
+from empirisk.report.words import named, plain
+from empirisk.tables.columns import number
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
@@ -33,7 +32,7 @@ def learned_what(learned: Any) -> Section:
     fitted, encoder = uncalibrated(learned.model.machine), learned.model.pipeline[0]
     if isinstance(fitted, (TreeClassifier, TreeRegressor)):
         told = "On the upper branch the condition holds."
-        blocks.append(guarded("The tree", told, lambda: tree(fitted, encoder), wide=True))
+        blocks.append(guarded("The tree", told, lambda views: views.tree(fitted, encoder), wide=True))
     return Section("learned", "What it learned", blocks)
 
 
@@ -51,13 +50,13 @@ def importances(learned: Any) -> Table:
 
 def effects(learned: Any) -> list[Any]:
     """What the model makes of the leading columns, all on one scale."""
-    limits = style.padded(np.concatenate([np.ravel([one.low, one.high]) for one in learned.effects]))
+    what, shared = _what(learned), np.concatenate([np.ravel([one.low, one.high]) for one in learned.effects])
     text = (
         "What the model makes of a column: its average prediction if every row had this value. "
         "Bands and bars are 95 % intervals of the change."
     )
     drawn = [
-        picture(one.column, "", partial(effect, found=one, what=_what(learned), limits=limits))
+        picture(one.column, "", lambda views, axes, one=one: views.effect(axes, one, what, shared))
         for one in learned.effects
     ]
     return [Text(text), Figures(drawn)]
@@ -141,7 +140,7 @@ def machine(learned: Any) -> Section:
     if learned.curve is not None:
         caption = f"{learned.curve.diagnosis[:1].upper()}{learned.curve.diagnosis[1:]}"
         blocks.append(
-            Figures([picture("More rows", caption, lambda axes: plots.learning_curve(learned.curve, axes=axes))])
+            Figures([picture("More rows", caption, lambda _, axes: plots.learning_curve(learned.curve, axes=axes))])
         )
     return Section("machine", "The machine", blocks)
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from empirisk.report import data, machine, verdict
 from empirisk.report.blocks import Code, Section, Table, Text, render
-from empirisk.report.words import code, number, plain
+from empirisk.report.words import code, plain
+from empirisk.tables.columns import number
 
 
 def page(learned: Any, model_file: str = "table.model") -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.report.words import number
+from empirisk.tables.columns import number
 from empirisk.tables.model import uncalibrated
 
 TERMS = 8  # of an equation that are shown

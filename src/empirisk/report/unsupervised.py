@@ -2,11 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-
-from empirisk.plots import style
-from empirisk.plots.planes import points
 from empirisk.report.blocks import Cell, Figures, Section, Table, Text, render
 from empirisk.report.figures import picture
 from empirisk.report.page import byline, use
@@ -51,7 +46,7 @@ def clusters(described: Any) -> Section:
     drawn = picture(
         "Rows along the main directions",
         "Every point is a row, placed along the two directions in which rows differ most.",
-        lambda axes: _rows(axes, described),
+        lambda views, axes: views.clusters(axes, described),
     )
     return Section("clusters", "Clusters", [Text(text), table, Figures([drawn])])
 
@@ -82,17 +77,3 @@ def strange(described: Any) -> Section:
 
 def _words(parts: list[tuple[str, float]], more: str, less: str) -> str:
     return "; ".join(f"{name} {abs(value):.2g} {more if value > 0 else less}" for name, value in parts)
-
-
-def _rows(axes: Axes, described: Any) -> None:
-    """The rows along the first two directions, coloured by cluster, and rings around those that fit nowhere."""
-    some = style.some(len(described.labels))
-    for place, cluster in enumerate(described.clusters):
-        rows = some[described.labels[some] == cluster.number]
-        points(axes, described.places[rows].T, place, f"cluster {cluster.number}", s=14, alpha=0.7, linewidths=0)
-    odd = np.array([row for row, _ in described.strange], dtype=int)
-    if len(odd):
-        ring = {"facecolors": "none", "edgecolors": style.INK, "label": "fits nowhere"}
-        axes.scatter(*described.places[odd].T, s=80, linewidths=1.0, **ring)
-    style.dress(axes, "", "direction 1", "direction 2")
-    style.legend(axes)

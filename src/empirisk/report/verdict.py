@@ -1,19 +1,18 @@
 """How good the model is: scores, classes, thresholds, and where it errs."""
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
 from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Section, Table, Text
-from empirisk.report.figures import canvas, picture
-from empirisk.report.words import count, error_of, named, number, plain, shown
+from empirisk.report.figures import picture
+from empirisk.report.words import count, error_of, named, plain, shown
+from empirisk.tables.columns import number
 
 MOST_CLASSES = 30  # of a matrix that is still read
 CONFUSED = 20  # pairs of classes that are listed where the matrix is not
@@ -21,7 +20,6 @@ WORST, BESIDE = 12, 5  # rows that are listed, and columns beside them
 THRESHOLDS = 100  # one for each per cent
 GROUPS, LEAST, MOST_LEVELS = 12, 20, 20  # groups that are listed, rows they must have, words that make groups
 SURPRISE = 0.05  # the chance below which a group's errors are no accident
-RARE = 0.2  # probabilities that are nearly all smaller are looked at closely
 
 
 def test(learned: Any) -> Section:
@@ -113,25 +111,15 @@ def figures(learned: Any) -> Iterator[Figure]:
     scores, positive = graded[:, 1] if graded.ndim == 2 else graded, classes[1]
     name, asked = named(learned, positive), {"truth": truth, "scores": scores, "positive": positive}
     told = f"How many of {name} are found (upwards) at the price of how many false alarms (to the right)."
-    yield picture("ROC", told, lambda axes: plots.roc(**asked, axes=axes))
+    yield picture("ROC", told, lambda _, axes: plots.roc(**asked, axes=axes))
     told = f"How many of those called {name} are right, over how many are found."
-    yield picture("Precision and recall", told, lambda axes: plots.precision_recall(**asked, axes=axes))
+    yield picture("Precision and recall", told, lambda _, axes: plots.precision_recall(**asked, axes=axes))
     if learned.test.probabilities is not None:
         yield picture(
             "Calibration",
             "Whether 80 % means 80 %: points on the diagonal keep their word. Numbers above count the rows.",
-            lambda axes: calibration(axes, truth, scores, positive),
+            lambda views, axes: views.calibration(axes, truth, scores, positive),
         )
-
-
-def calibration(axes: Axes, truth: NDArray, chances: NDArray[np.float64], positive: Any) -> None:
-    """Calibration; of a rare class, whose probabilities are small, the corner where they are."""
-    rare = float(np.quantile(chances, 0.95)) < RARE
-    plots.calibration(truth, chances, positive=positive, cut="quantile" if rare else "uniform", axes=axes)
-    if rare:
-        points = axes.lines[0].get_xydata()
-        limit = 1.3 * float(np.max(points))
-        axes.set(xlim=(-0.03 * limit, limit), ylim=(-0.03 * limit, limit))
 
 
 def residuals(learned: Any) -> Iterator[Figure]:
@@ -142,13 +130,8 @@ def residuals(learned: Any) -> Iterator[Figure]:
         ("Truth and prediction", "Points on the line are right."),
         ("Errors", f"Truth minus prediction; their {name} is {number(size(truth, said))}."),
     )
-
-    def draw(axes: Axes, place: int) -> None:
-        plots.residuals(truth, said, axes=[axes if k == place else canvas() for k in range(2)])
-        axes.set_aspect("auto")
-
     for place, (title, caption) in enumerate(captions):
-        yield picture(title, caption, partial(draw, place=place))
+        yield picture(title, caption, lambda views, axes, place=place: views.residuals(axes, truth, said, place))
 
 
 def errors(learned: Any) -> Section:

@@ -23,18 +23,6 @@ PLAIN = {
 LETTERS = 100
 
 
-def number(value: float, digits: int = 3) -> str:
-    """A number as people write it.
-
-    >>> number(48_592.3), number(0.0312345), number(1.5e12)
-    ('48,600', '0.0312', '1.5e+12')
-    """
-    if not np.isfinite(value):
-        return "-"
-    short = f"{value:.{digits}g}"
-    return f"{float(short):,.0f}" if 1e3 <= abs(value) < 1e9 else short
-
-
 def plain(name: str) -> str:
     """The name of a score in words.
 

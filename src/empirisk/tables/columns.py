@@ -1,5 +1,6 @@
 """What a column holds: its kind, and how its values become numbers, words or moments."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -61,6 +62,18 @@ def written(value: float) -> str:
     """
     whole = value == round(value) if abs(value) < 1e6 else True
     return f"{value:,.0f}" if whole and 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as people write it, rounded to some digits.
+
+    >>> number(48_592.3), number(0.0312345), number(1.5e12)
+    ('48,600', '0.0312', '1.5e+12')
+    """
+    if not math.isfinite(value):
+        return "-"
+    short = f"{value:.{digits}g}"
+    return f"{float(short):,.0f}" if 1e3 <= abs(value) < 1e9 else short
 
 
 def counted(series: pl.Series) -> pl.DataFrame:

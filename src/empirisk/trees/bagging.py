@@ -164,7 +164,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         self._judge(answers / np.maximum(seen, 1)[:, None], seen > 0, y, weights)
         self._importances(importances)
         watch.close()
-        warn_if_unfinished(self, clock.reason, f"{len(self.estimators_)} of {self.n_estimators} machines", frames=6)
+        warn_if_unfinished(self, clock.reason, f"{len(self.estimators_)} of {self.n_estimators} machines")
 
     def _sample(self, groups: Groups, part: float, y: NDArray, random: np.random.Generator) -> NDArray[np.int64]:
         for _ in range(REDRAWS):

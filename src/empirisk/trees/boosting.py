@@ -248,7 +248,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()
-        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds", frames=6)
+        warn_if_unfinished(self, model.reason, f"{self.n_estimators_} of {self.n_estimators} rounds")
 
     # --- predicting -------------------------------------------------------------------------------------------------
 

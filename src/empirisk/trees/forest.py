@@ -134,7 +134,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
         self._judge(answers, target.y, weights)
         watch.close()
-        warn_if_unfinished(self, clock.reason, f"{len(trees)} of {self.n_estimators} trees", frames=6)
+        warn_if_unfinished(self, clock.reason, f"{len(trees)} of {self.n_estimators} trees")
 
     def _fitted(self, trees: list[Packed], rises: list[Array]) -> dict[str, Any]:
         return {
