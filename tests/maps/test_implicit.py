@@ -49,12 +49,13 @@ def test_products_that_are_known_are_only_brought_up_to_date(sample, monkeypatch
     assert asked == [30 * 30, 2 * 2, 2 * 28]
 
 
-def test_a_matrix_that_many_machines_share_may_be_larger(sample, monkeypatch):
+def test_a_matrix_of_wide_rows_that_many_machines_share_may_be_larger(sample, monkeypatch):
     _, X, _, _ = sample
     monkeypatch.setattr(implicit, "KEPT_BYTES", 8 * 30 * 30 // 3)
-    for classes in (2, 3):
-        problem = er.SVM(features=er.kernels.Gaussian()).problems(X, np.arange(30) % classes)[0]
-        assert problem.design.keeps_matrix is (classes == 3)
+    for classes, columns, kept in [(2, 300, False), (3, 300, True), (3, 4, False)]:
+        rows = np.tile(X, (1, 75))[:, :columns]
+        problem = er.SVM(features=er.kernels.Gaussian()).problems(rows, np.arange(30) % classes)[0]
+        assert problem.design.keeps_matrix is kept
 
 
 def test_a_product_does_not_change_under_the_hands_of_its_owner(sample, monkeypatch):

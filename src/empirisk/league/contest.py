@@ -20,7 +20,7 @@ from empirisk.fits.fit import listening_to
 from empirisk.league.ahead import Ahead
 from empirisk.league.arena import ENOUGH, Arena
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import GRACE, LONGER, Clock, Slow, Stopped, afterwards
+from empirisk.league.clock import GRACE, LONGER, REFIT, Clock, Slow, Stopped, afterwards
 from empirisk.league.compiling import Compiling, heard, load
 from empirisk.league.contestants import VOTE, Contestant, Size, around
 from empirisk.league.presses import Presses
@@ -115,7 +115,7 @@ class Standing:
     def rows_for(self, seconds: float) -> int:
         """Rows of a fit that takes so many seconds, as far as one knows."""
         times = max(seconds, 0.0) / (LONGER * max(self.seconds, 1e-9))
-        return int(min(self.rows * times ** (1 / max(self.growth, 1.0)), 1 << 62))
+        return int(min(self.rows * times ** (1 / self.growth), 1 << 62))
 
     def on(self, rows: int, seconds: float) -> "Standing":
         """The standing with what a fit on so many rows took."""
@@ -231,7 +231,7 @@ class Contest:
         trees = [arena.two and reads_codes(one.machine) for one in leaders]
         alike = [one for one, codes in zip(leaders, trees, strict=True) if codes == trees[0]]
         self._voters = [one for one in alike if can_vote(one.machine, self.classes)]
-        while len(self._voters) > 1 and self.clock.rest < self._afterwards(self._voters):
+        while len(self._voters) > 1 and self.clock.rest < self._afterwards(self._voters, LONGER):
             self._voters.pop()  # one of them on all rows is better than all of them on fewer
         for place in places:
             standing = replace(self._of(place, VOTE), growth=max((one.growth for one in self._voters), default=1.0))
@@ -255,10 +255,10 @@ class Contest:
         """Whether there is time for a match of settings that take twice as long, and for their refit."""
         return self.clock.rest > 2 * (standing.seconds + standing.predicting + self._afterwards([standing]))
 
-    def _afterwards(self, standings: Sequence[Standing]) -> float:
-        """Seconds that the refit of these on all rows takes, and their test."""
+    def _afterwards(self, standings: Sequence[Standing], longer: float = REFIT) -> float:
+        """Seconds that the refit of these on all rows takes, so many times what is expected, and their test."""
         fits = sum(one.seconds_for(len(self.arena.y)) for one in standings)
-        return afterwards(fits, sum(one.predicting for one in standings))
+        return afterwards(fits, sum(one.predicting for one in standings), longer)
 
     def _parts(self) -> Iterator[Arena]:
         """Ever more rows of the first fold, all of them at last; nothing where there is time."""

@@ -125,8 +125,11 @@ class Contestant:
 
     @property
     def growths(self) -> tuple[float, float]:
-        """The least power of the number of rows that the time of its fits grows with, and that until it is known."""
-        return (2.0, 2.5) if self.pairs else (0.5, 1.0 if self.early else 1.5)
+        """The least power of the number of rows that the time of its fits grows with, and that until it is known.
+
+        The first is for the refit, which is to be whole; the second is hopeful, so that many rows are tried.
+        """
+        return 2.0 if self.pairs else 0.5, 1.0 if self.early else 1.5
 
 
 def _needs_dense(size: Size) -> str:

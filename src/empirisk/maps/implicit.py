@@ -112,9 +112,10 @@ def _block(kernel: Kernel, rows: Any, columns: Any, memory: Memory) -> Array:
     return doubles
 
 
-#: Gram matrices up to this size are kept whole, and times as large ones by as many machines that share one; those of
-#: objects, whose entries cost more, up to the whole budget.
+#: Gram matrices up to this size are kept whole; those of objects, whose entries cost more, up to the whole budget.
 KEPT_BYTES = 1 << 27
+#: Columns from which machines that share a matrix keep larger ones: its entries cost more to make again than to read.
+WIDE = 256
 #: Parts of a larger whole, such as two classes of many, need few of their entries: theirs are kept up to this size.
 KEPT_BYTES_OF_PARTS = 1 << 24
 REMEMBERED = 3  # products K w: a solver asks for those of the last point, its trial and the proof
@@ -200,7 +201,8 @@ class GramDesign(Design):
         allowed = settings().memory // 4
         if self.kernel.takes == "vectors":
             most = KEPT_BYTES if self._within is None else KEPT_BYTES_OF_PARTS
-            allowed = min(most * max(self.uses, 1), allowed)
+            wide = getattr(self._given, "shape", (0, 0))[1] >= WIDE
+            allowed = min(most * max(self.uses if wide else 1, 1), allowed)
         return 8 * self.shape[0] * self.shape[1] <= allowed
 
     @lazy
