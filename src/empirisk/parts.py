@@ -30,9 +30,17 @@ class Part(BaseEstimator):
         """A parameter as a finite number in a range; else a sentence that says what it must be."""
         value = getattr(self, name)
         number: Any = value if isinstance(value, Real) else math.nan
-        if not (low <= number <= high and math.isfinite(number)):
+        if not (low <= number <= high and is_finite(number)):
             raise EmpiriskError(f"{name}={value!r} of {type(self).__name__} must be {what}.")
         return float(value)
+
+
+def is_finite(number: Any) -> bool:
+    """Whether a real number is a finite float; a whole number may be larger than all floats."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def by_name(kind: type[Part], room: dict[str, Any]) -> dict[str, Any]:

@@ -56,3 +56,37 @@ def test_where_no_loss_is_left_the_other_values_take_no_steps(monkeypatch):
     assert all(fit.certificate.converged for fit in fits)
     alone = er.solve(problem.with_C(values[-1]), "interior_point")
     np.testing.assert_allclose(fits[-1].certificate.primal, alone.certificate.primal, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("machine", "degree"),
+    [
+        (er.LeastAbsolute(penalty="l2"), 1.0),
+        (er.Regressor(loss="power"), 0.5),
+        (er.Regressor(loss="power", fit_intercept=False), 0.5),
+        (er.Ridge(), 0.0),
+    ],
+)
+@pytest.mark.parametrize("unit", [1e-30, 1e4, 1e30])
+def test_the_values_to_try_follow_the_unit_of_the_targets(machine, degree, unit):
+    """In units of y the loss has the degree p and the penalty 2: the same models have C times unit^(2 - p)."""
+    X, y = rows(np.random.default_rng(0))
+    plain, changed = (np.array(natural_range(machine.problems(X, size * y))) for size in (1.0, unit))
+    np.testing.assert_allclose(changed / plain, unit**degree)
+    assert plain[0] * np.sum((X - machine.fit_intercept * X.mean(axis=0)) ** 2) == pytest.approx(1.0)
+
+
+def test_targets_and_margins_without_a_size_leave_the_values_alone():
+    X, y = rows(np.random.default_rng(0))
+    for machine, targets in (er.LeastAbsolute(penalty="l2"), 0 * y), (er.SVR(epsilon=100.0), y), (er.SVM(), y > 0):
+        smallest, largest = natural_range(machine.problems(X, targets))
+        assert (smallest, largest) == pytest.approx(tuple(np.array([1.0, 1e8]) / np.sum((X - X.mean(axis=0)) ** 2)))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "power"])
+def test_a_choice_of_C_has_no_unit(loss):
+    X, y = rows(np.random.default_rng(0), 30)
+    machine = er.Regressor(loss=loss, C="cv", Cs=5, features=er.kernels.Gaussian(), tol=1e-3)
+    expected = machine.fit(X, y).predict(X)
+    np.testing.assert_allclose(machine.fit(X, 1e-40 * y).predict(X), 1e-40 * expected, rtol=1e-2, atol=1e-42)
+    assert machine.certificate_.converged

@@ -300,7 +300,24 @@ def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, f
     energy = float(first.weights @ first.design.squared_rows())
     energy = energy if energy > 1 / LARGEST else 1.0  # rows that are zero but for rounding
     # From a penalty as heavy as all rows together to one that only rounding and dependent columns feel.
-    return 1.0 / energy, 1e8 / energy
+    smallest = min(_unit(problems) / energy, LARGEST)
+    return smallest, 1e8 * smallest
+
+
+def _unit(problems: list[Problem]) -> float:
+    """What the targets deviate over the slopes of their losses, as a power of ten: the scale of C where y has one.
+
+    A prediction is as large as C times the slopes; those of the squared loss are as large as the targets themselves.
+    """
+    deviations = slopes = 0.0
+    for problem in problems:
+        if problem.classes or problem.loss.margin_form:
+            return 1.0  # margins are about one
+        f = problem.constant_predictions
+        deviations += float(problem.weights @ np.abs(problem.y - f))
+        slopes += float(problem.weights @ np.abs(problem.loss.derivative(problem.y, f)))
+    ratio = deviations / slopes if slopes > 0 else 1.0
+    return 10.0 ** np.round(np.log10(ratio)) if 1 / LARGEST < ratio < LARGEST else 1.0
 
 
 def along(

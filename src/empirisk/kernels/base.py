@@ -11,7 +11,7 @@ from scipy import sparse
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
-from empirisk.parts import Part
+from empirisk.parts import Part, is_finite
 
 if TYPE_CHECKING:
     from empirisk.kernels.compiled import Formula
@@ -235,7 +235,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 def require_whole(value: Any, name: str, least: int, most: float = np.inf) -> None:
     """Raise unless the value is a whole number of at least ``least`` and at most ``most``."""
-    if not (is_number(value) and float(value) == np.floor(value) and value >= least and np.isfinite(value)):
+    if not (is_number(value) and value >= least and is_finite(value) and value == np.floor(value)):
         raise EmpiriskError(f"{name}={value!r} must be a whole number of at least {least}.")
     if value > most:
         raise EmpiriskError(f"{name}={value!r} must be at most {most}.")
@@ -243,5 +243,5 @@ def require_whole(value: Any, name: str, least: int, most: float = np.inf) -> No
 
 def require_positive(value: Any, name: str, zero: bool = False) -> None:
     """Raise unless the value is a finite positive number, or zero where that is allowed."""
-    if not (is_number(value) and np.isfinite(value) and (value > 0 or (zero and value == 0))):
+    if not (is_number(value) and is_finite(value) and (value > 0 or (zero and value == 0))):
         raise EmpiriskError(f"{name}={value!r} must be a {'number >= 0' if zero else 'positive number'}.")

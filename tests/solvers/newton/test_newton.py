@@ -107,3 +107,14 @@ def test_few_entries_in_many_columns_make_no_matrix(monkeypatch):
     fast = er.LogisticRegression(C=10.0, tol=1e-9).fit(A, y)
     np.testing.assert_allclose(fast.coef_, exact.coef_, atol=1e-3)
     assert fast.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-8)
+
+
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian()])
+def test_tiny_targets_take_no_more_steps_than_others(features):
+    """All curvatures of |e|^1.5 are then huge; cut down to one bound they told nothing, and steps led nowhere."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20, 3)), random.normal(size=20)
+    machine = er.Regressor(loss="power", features=features, solver="newton", tol=1e-4)
+    steps = [machine.set_params(C=unit**0.5).fit(X, unit * y).certificate_.iterations for unit in (1.0, 1e-40)]
+    assert machine.certificate_.converged
+    assert steps[1] <= steps[0] + 3

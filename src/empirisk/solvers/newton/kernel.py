@@ -156,10 +156,21 @@ def kept_for(problem: Problem, watch: Watch) -> dict[str, Any]:
     return kept
 
 
-#: Curvatures above this, in units of the scale, would leave no digits for the others.
+#: Curvatures above this, in units of the scale or of the least of all, would leave no digits for the others.
 STEEPEST = 1e12
 #: A factor is kept while each step promises at most this share of what the last one did.
 KEEP = 0.01
+
+
+def bounded_curvatures(problem: Problem, f: Array) -> Array:
+    """The curvatures of the losses at predictions f, the infinite ones bounded.
+
+    Where targets are tiny all of them may be huge: those are no reason to call any of them infinite.
+    """
+    curvatures = problem.curvatures(f)
+    least = float((curvatures / problem.scale).min())
+    steepest = STEEPEST * (max(1.0, least) if np.isfinite(least) else 1.0)
+    return np.minimum(curvatures, steepest * problem.scale)
 
 
 class Samples(KernelNorm):
@@ -202,7 +213,7 @@ class Samples(KernelNorm):
         step = self._direction(place) if self._system.ready else None
         # Near the solution the curvatures hardly change: the last factor does while it gains much.
         if step is None or step.decrement > KEEP * self._decrement:
-            self._system.renew(np.minimum(self.problem.curvatures(place.f), STEEPEST * self.problem.scale))
+            self._system.renew(bounded_curvatures(self.problem, place.f))
             step = self._direction(place)
         self._decrement = step.decrement
         t, value = self.searched(place, step)

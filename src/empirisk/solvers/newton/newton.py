@@ -24,7 +24,7 @@ from empirisk.solvers.base import (
 )
 from empirisk.solvers.newton.course import Course, Direction, Place
 from empirisk.solvers.newton.joint import Classes, KernelClasses
-from empirisk.solvers.newton.kernel import KEEP, STEEPEST, NoProgress, Samples
+from empirisk.solvers.newton.kernel import KEEP, NoProgress, Samples, bounded_curvatures
 
 System = ColumnForm | RowForm | ConjugateGradients
 #: A normal matrix of so many rows is factored in about two seconds.
@@ -83,11 +83,11 @@ class Hessian:
 
     def _renew(self, place: Place) -> None:
         problem = self._problem
-        curvatures = np.minimum(problem.curvatures(place.f), STEEPEST * problem.scale)
         size = min(problem.design.shape)
         direct = size <= DIRECT and size**3 <= PRODUCTS * max(problem.design.entries, FEW)
         equations = normal_equations if direct else ConjugateGradients
         stiffness = problem.penalty.curvature(place.w)
+        curvatures = bounded_curvatures(problem, place.f)
         self.factor = equations(problem.design, curvatures, stiffness, problem.intercept)
         self._pairs = []
 
