@@ -297,10 +297,21 @@ def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, f
     smallest = 0.0 if first.penalty.smooth else min(problem.critical_C for problem in problems)
     if 0 < smallest < LARGEST:
         return smallest, reach * smallest
-    energy = float(first.weights @ first.design.squared_rows())
+    energy = _energy(first)
     energy = energy if energy > 1 / LARGEST else 1.0  # rows that are zero but for rounding
     # From a penalty as heavy as all rows together to one that only rounding and dependent columns feel.
     return 1.0 / energy, 1e8 / energy
+
+
+def _energy(problem: Problem) -> float:
+    """sum_i c_i |phi(x_i)|^2: beside an intercept of the rows around their mean, where phi is explicit."""
+    design, weights = problem.design, problem.weights
+    if design.implicit or not problem.intercept:
+        return float(weights @ design.squared_rows())
+    squares = design.squared_columns(weights)
+    around = squares - design.tdot(weights) ** 2 / weights.sum()
+    # Of a constant column of a design that is not shifted, rounding is left.
+    return float(around[around > len(weights) * np.finfo(float).eps * squares].sum())
 
 
 def along(
