@@ -37,6 +37,7 @@ Y = X[:, 0] - X[:, 1] ** 2 + 0.3 * random.normal(size=30)
 TWO = (np.median(Y) < Y).astype(int)
 THREE = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
 FRAME = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": [("red", "blue", "green", "grey")[i % 4] for i in range(30)]})
+GAUSSIAN = er.kernels.Gaussian(1.0)
 TEXTS = ["the cat sat", "a dog ran", "dogs and cats", "no cat"] * 3
 
 
@@ -70,19 +71,18 @@ def large_data() -> None:
     designs.LARGE = before
 
 
-def machine_fits() -> Fits:
-    """The smallest set of machines and kernels that reaches every loop of theirs."""
-    gaussian = er.kernels.Gaussian(1.0)
+def equation_fits() -> Fits:
+    """Losses, penalties and solvers."""
     for loss in ("hinge", "squared_hinge", "logistic", "exponential", "perceptron", er.losses.SoftHinge()):
         for penalty in ("l2", "l1"):
             yield f"{loss} {penalty}", fit(er.Classifier(loss, penalty=penalty, max_iter=50), y=TWO)
             yield f"{loss} {penalty} sparse", fit(er.Classifier(loss, penalty=penalty, max_iter=50), THIN, TWO)
-        yield f"{loss} kernel", fit(er.Classifier(loss, features=gaussian, max_iter=50), y=TWO)
+        yield f"{loss} kernel", fit(er.Classifier(loss, features=GAUSSIAN, max_iter=50), y=TWO)
     for loss in ("squared", "absolute", "epsilon_insensitive", "power", "squared_absolute"):
         for penalty in ("l2", "l1", "elastic_net"):
             yield f"{loss} {penalty}", fit(er.Regressor(loss, penalty=penalty, max_iter=50))
         yield f"{loss} sparse", fit(er.Regressor(loss, penalty="l1", max_iter=50), THIN)
-        yield f"{loss} kernel", fit(er.Regressor(loss, features=gaussian, max_iter=50))
+        yield f"{loss} kernel", fit(er.Regressor(loss, features=GAUSSIAN, max_iter=50))
     for solver in er.solvers.NAMES:
         for name, loss, y in (("two", "hinge", TWO), ("smooth", "logistic", TWO), ("joint", "softmax", THREE)):
             yield f"{solver} {name}", fit(er.Classifier(loss, solver=solver, max_iter=20), y=y)
@@ -90,24 +90,29 @@ def machine_fits() -> Fits:
             yield f"{solver} {name} l1", fit(er.Classifier(loss, solver=solver, penalty="l1", max_iter=20), y=y)
             yield (
                 f"{solver} {name} kernel",
-                fit(er.Classifier(loss, solver=solver, features=gaussian, max_iter=20), y=y),
+                fit(er.Classifier(loss, solver=solver, features=GAUSSIAN, max_iter=20), y=y),
             )
         yield f"{solver} squared", fit(er.Regressor("squared", solver=solver, penalty="l1", max_iter=20))
         yield (
             f"{solver} kernel",
-            fit(er.Regressor("epsilon_insensitive", solver=solver, features=gaussian, max_iter=20)),
+            fit(er.Regressor("epsilon_insensitive", solver=solver, features=GAUSSIAN, max_iter=20)),
         )
     for adapt in ("adagrad", "rmsprop", "adam"):
         solver = er.solvers.SGD(adapt=adapt, average=True)
         yield f"sgd {adapt}", fit(er.Classifier("hinge", solver=solver, max_iter=5), y=TWO)
     yield "crammer singer", fit(er.Classifier("crammer_singer"), y=THREE)
-    yield "crammer singer kernel", fit(er.Classifier("crammer_singer", features=gaussian), y=THREE)
+    yield "crammer singer kernel", fit(er.Classifier("crammer_singer", features=GAUSSIAN), y=THREE)
     yield "perceptron", fit(er.Perceptron(average=True), y=TWO)
-    yield "kernel perceptron", fit(er.Perceptron(features=gaussian), y=TWO)
+    yield "kernel perceptron", fit(er.Perceptron(features=GAUSSIAN), y=TWO)
     yield "loo", fit(er.Ridge(C="loo"))
     yield "lasso by folds", fit(er.Lasso(C="cv", cv=3))
     yield "hard", fit(er.SVM(C=np.inf), X + 5 * TWO[:, None], TWO)
-    yield "one class", fit(er.OneClassSVM(features=gaussian))
+    yield "one class", fit(er.OneClassSVM(features=GAUSSIAN))
+    yield "doubly stochastic", fit(er.Classifier("logistic", features=GAUSSIAN, solver="doubly_stochastic"), y=TWO)
+
+
+def feature_fits() -> Fits:
+    """Kernels and maps, kinds of data, and neighbours."""
     for kernel in (
         er.kernels.Laplacian(1.0),
         er.kernels.Laplacian(1.0, norm=2),
@@ -115,9 +120,9 @@ def machine_fits() -> Fits:
         er.kernels.Polynomial(3),
     ):
         yield f"{kernel}", fit(er.Ridge(features=kernel))
-    yield "float32", fit(er.SVM(features=gaussian), X.astype(np.float32), TWO)
-    yield "far away", fit(er.SVM(features=gaussian), X * 1e4 + 1e6, TWO)
-    yield "sparse kernel", fit(er.SVM(features=gaussian), THIN, TWO)
+    yield "float32", fit(er.SVM(features=GAUSSIAN), X.astype(np.float32), TWO)
+    yield "far away", fit(er.SVM(features=GAUSSIAN), X * 1e4 + 1e6, TWO)
+    yield "sparse kernel", fit(er.SVM(features=GAUSSIAN), THIN, TWO)
     wide = np.random.default_rng(1).normal(size=(60, 600))  # more columns than are looked at together
     yield "wide", fit(er.Lasso(C=3.0), np.asfortranarray(wide), wide[:, 0] + 0.3 * wide[:, 1] + 0.1 * wide[::-1, 2])
     wide_logistic = er.Classifier("logistic", penalty="l1", C=3.0)
@@ -135,13 +140,17 @@ def machine_fits() -> Fits:
         yield f"{kernel}", lambda kernel=kernel: kernel([square, path])
     for weights in ("uniform", "distance"):
         yield f"neighbours {weights}", fit(er.KNNClassifier(k="loo", weights=weights), y=TWO)
-    yield "kernel neighbours", fit(er.KNNRegressor(features=gaussian))
+    yield "kernel neighbours", fit(er.KNNRegressor(features=GAUSSIAN))
     yield "sparse neighbours", fit(er.KNNRegressor(), THIN)
+
+
+def unsupervised_fits() -> Fits:
+    """Clusters, mixtures, dictionaries and metrics."""
     yield "k-means", fit(er.KMeans(3, random_state=0))
     yield "mixture", fit(er.GaussianMixture(2, random_state=0))
     yield "linkage", lambda: er.Hierarchical().fit(X).cut(2)
     yield "long linkage", lambda: er.Hierarchical().fit(np.arange(1_600.0)[:, None] ** 2)  # the matrix is made smaller
-    for features in (None, gaussian):
+    for features in (None, GAUSSIAN):
         yield f"clusters {features}", lambda features=features: er.KMeans(3, features=features, random_state=0).fit(X)
         yield f"linkage {features}", lambda features=features: er.Hierarchical(n_clusters=3, features=features).fit(X)
     for linkage in ("ward", "single", "complete"):
@@ -153,7 +162,13 @@ def machine_fits() -> Fits:
         yield f"dictionary {coding}", fit(er.Dictionary(6, method, coding, random_state=0))
     yield "metric of pairs", fit(er.ContrastiveMetric(), y=THREE)
     yield "metric of triplets", fit(er.LargeMarginMetric(), y=THREE)
-    yield "doubly stochastic", fit(er.Classifier("logistic", features=gaussian, solver="doubly_stochastic"), y=TWO)
+
+
+def machine_fits() -> Fits:
+    """The smallest set of machines and kernels that reaches every loop of theirs."""
+    yield from equation_fits()
+    yield from feature_fits()
+    yield from unsupervised_fits()
 
 
 def tree_fits() -> Fits:

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
@@ -30,8 +32,37 @@ def test_rows_that_are_zero_but_for_rounding_have_a_natural_range_of_numbers():
     random = np.random.default_rng(0)
     X, y = rows(random)
     (problem,) = er.Ridge().problems(X, y)
-    problem.design.squared_rows = lambda: np.full(len(y), 1e-310)
+    problem.design.squared_columns = lambda _: np.full(X.shape[1], 1e-310)
     assert np.all(np.isfinite(natural_range([problem])))
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [er.SVM(C="cv"), er.LogisticRegression(C="cv", fit_intercept=False), er.SVR(C="cv"), er.Ridge(C="cv")],
+    ids=repr,
+)
+@pytest.mark.parametrize("constant", [0.0, 1e6])
+def test_the_format_of_the_rows_has_no_say(machine, constant):
+    random = np.random.default_rng(0)
+    X = np.column_stack([sparse.random(120, 5, 0.3, random_state=0).toarray(), np.full(120, constant)])
+    y = X[:, :5] @ random.normal(size=5) + 0.1 * random.normal(size=120)
+    y = y > y.mean() if is_classifier(machine) else y
+    weights = random.uniform(0.5, 2.0, 120)
+    dense, thin, wide = (
+        clone(machine).fit(rows, y, sample_weight=weights).choice_
+        for rows in (X, sparse.csr_array(X), sparse.csc_array(X))
+    )
+    for other in (thin, wide):
+        np.testing.assert_allclose(other.values, dense.values, rtol=1e-9)
+        assert np.argmin(other.mean) == np.argmin(dense.mean)
+
+
+def test_of_weighted_rows_the_natural_range_is_that_of_repeated_ones():
+    random = np.random.default_rng(0)
+    X, y = rows(random)
+    times = random.integers(1, 4, len(y))
+    weighted, repeated = er.Ridge().problems(X, y, times), er.Ridge().problems(X.repeat(times, 0), y.repeat(times))
+    np.testing.assert_allclose(natural_range(weighted), natural_range(repeated), rtol=1e-12)
 
 
 def test_held_out_losses_beyond_all_numbers_are_no_warnings():

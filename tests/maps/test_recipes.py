@@ -116,7 +116,7 @@ def test_bag_of_words():
     assert result.score.value == 1
 
 
-@pytest.mark.parametrize("page", ["evaluation.md", "recipes.md"])
+@pytest.mark.parametrize("page", ["evaluation.md", "model-file.md", "recipes.md"])
 def test_the_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}

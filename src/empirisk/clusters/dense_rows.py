@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from empirisk.linalg.compiled import loop_with, multiply
+from empirisk.linalg.compiled import inner_with, loop_with, multiply
 from empirisk.linalg.threads import in_threads
 
 Array = NDArray[np.float64]
@@ -24,6 +24,22 @@ FAR = 1e15  # in units of the rows; of centres beyond, in a batch, no digit tell
 EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of float64
 
 _FAST = {"reassoc", "contract", "nnan", "nsz"}
+
+
+@inner_with(_FAST)
+def nearest(row, centres, values, limit, own):
+    """The nearest in float64 of the centres whose value is within the limit; of equally near ones the own wins."""
+    found, least = np.int32(own), np.inf
+    for turn in range(2):  # the own centre first
+        for c in range(len(centres)):
+            if (c == own) == (turn == 0) and values[c] <= limit:
+                total = 0.0
+                for j in range(len(row)):
+                    gap = np.float64(row[j]) - centres[c, j]
+                    total += gap * gap
+                if total < least:
+                    found, least = np.int32(c), total * (1 - EXACT) if c == own else total
+    return found
 
 
 @loop_with(_FAST)
@@ -89,17 +105,7 @@ def assign(data, means, state, work, span):
             source = order[row]
             if lower <= limit:
                 lower = best[0, r]
-                nearest = np.inf
-                for turn in range(2):  # the own centre first: of equally near ones it wins
-                    for c in range(count_of_centres):
-                        if (c == old) == (turn == 0) and values[c, r] <= limit:
-                            total = 0.0
-                            for j in range(width - 1):
-                                gap = np.float64(X[source, j]) - centres[c, j]
-                                total += gap * gap
-                            if total < nearest:
-                                new = np.int32(c)
-                                nearest = total * (1 - EXACT) if c == old else total
+                new = nearest(X[source], centres, values[:, r], limit, old)
             above = max(values[new, r] + limits[new, 3] + norms[row] * (1 + rounding), np.float32(0))
             below = max(lower + norms[row] * (1 - rounding), np.float32(0))
             bounds[row, 0], bounds[row, 1] = np.sqrt(above) * (1 + LOOSE), np.sqrt(below) * (1 - LOOSE)

@@ -297,7 +297,7 @@ def natural_range(problems: list[Problem], reach: float = 1e4) -> tuple[float, f
     smallest = 0.0 if first.penalty.smooth else min(problem.critical_C for problem in problems)
     if 0 < smallest < LARGEST:
         return smallest, reach * smallest
-    energy = float(first.weights @ first.design.squared_rows())
+    energy = _energy(first)
     energy = energy if energy > 1 / LARGEST else 1.0  # rows that are zero but for rounding
     # From a penalty as heavy as all rows together to one that only rounding and dependent columns feel.
     smallest = min(_unit(problems) / energy, LARGEST)
@@ -318,6 +318,17 @@ def _unit(problems: list[Problem]) -> float:
         slopes += float(problem.weights @ np.abs(problem.loss.derivative(problem.y, f)))
     ratio = deviations / slopes if slopes > 0 else 1.0
     return 10.0 ** np.round(np.log10(ratio)) if 1 / LARGEST < ratio < LARGEST else 1.0
+
+
+def _energy(problem: Problem) -> float:
+    """sum_i c_i |phi(x_i)|^2: beside an intercept of the rows around their mean, where phi is explicit."""
+    design, weights = problem.design, problem.weights
+    if design.implicit or not problem.intercept:
+        return float(weights @ design.squared_rows())
+    squares = design.squared_columns(weights)
+    around = squares - design.tdot(weights) ** 2 / weights.sum()
+    # Of a constant column of a design that is not shifted, rounding is left.
+    return float(around[around > len(weights) * np.finfo(float).eps * squares].sum())
 
 
 def along(

@@ -113,7 +113,10 @@ class TableModel:
         the truth of a new row, drawn like those, with at least that probability, whatever the model is.
         """
         if self.residuals is None:
-            raise EmpiriskError("Intervals are for numbers, from models that `learn` has tested; use predict_proba.")
+            raise EmpiriskError(
+                "Intervals are for numbers, from models that `learn` has tested; how sure a model of classes is, its "
+                "probabilities say."
+            )
         if not 0 < coverage < 1:
             raise EmpiriskError(f"coverage={coverage!r} must lie between 0 and 1, such as 0.9.")
         rows, tail = len(self.residuals), (1 - coverage) / 2
