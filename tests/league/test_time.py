@@ -32,7 +32,7 @@ def test_time_is_kept_for_the_refit_and_the_files():
     assert 97 < clock.left <= 98
     clock.keep(encoding=4.0, fit=10.0)
     clock.begin_turn(waiting=0)
-    assert 71 < clock.left <= 72
+    assert 73 < clock.left <= 74
     clock.keep(encoding=1.0)
     assert clock.refit == 2.5
     clock.keep(encoding=4.0, fit=10.0, predicting=500.0)

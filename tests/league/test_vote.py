@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.league import contestants
-from empirisk.league.clock import LONGER
 from empirisk.league.contest import Standing, limit, was_cut
 from empirisk.league.vote import can_vote, join, votes
 from empirisk.tables.model import settings_of
@@ -89,7 +88,7 @@ def test_the_time_of_a_fit_grows_as_it_was_seen_to():
     assert machine.on(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
     pairs = replace(machine, least_growth=2.0)
     assert pairs.on(2000, 2.0).seconds_for(4000) == 8.0  # but not of one that looks at pairs of rows
-    assert abs(pairs.rows_for(LONGER * pairs.seconds_for(4000)) - 4000) <= 1
+    assert abs(pairs.rows_for(pairs.seconds_for(4000)) - 4000) <= 1
 
 
 def test_what_is_said_of_a_vote_is_said_of_its_members():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 #: How much longer than expected a fit may take, and the last one, whose rows are worth more than further settings.
-LONGER, REFIT = 1.2, 1.6
+LONGER, REFIT = 1.2, 1.4
 #: Encodings of the length of a fold's between the contest and the report: of all training rows, and of the test's.
 ENCODINGS = 2.5
 #: Predictions of the length of a fold's: of the test part, which is larger, its classes and its probabilities.

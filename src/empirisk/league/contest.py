@@ -36,9 +36,9 @@ FINALISTS, FEW_FINALISTS = 2, 1
 FIRST_ROWS, GROWTH, MOST = 2500, 4, 0.6
 #: Rows of the first round at the least, and the times that learning from a row takes longer than reading it, about.
 LEAST_FIRST, LEARNING_TO_READING = 500, 20
-#: The leaders may take half of the time that is left, as if so many more waited, and the strong and cheap that come
-#: first two thirds of it. For the others of the first round, further rounds are so many more that wait.
-MOST_WAITING, MOST_WAITING_FIRST, FURTHER_ROUNDS = 3, 2, 12
+#: The leaders, and the strong and cheap that come first, may take two thirds of the time that is left, as if so many
+#: more waited. For the others of the first round, further rounds are so many more that wait.
+MOST_WAITING, FURTHER_ROUNDS = 2, 12
 #: As long as these play, time is kept for a refit of the leader on so many times the rows of the first round.
 FIRST_REFIT = 16
 #: The greatest power of the number of rows that the time of a fit grows with.
@@ -114,7 +114,7 @@ class Standing:
 
     def rows_for(self, seconds: float) -> int:
         """Rows of a fit that takes so many seconds, as far as one knows."""
-        times = max(seconds, 0.0) / (LONGER * max(self.seconds, 1e-9))
+        times = max(seconds, 0.0) / max(self.seconds, 1e-9)
         return int(min(self.rows * times ** (1 / self.growth), 1 << 62))
 
     def on(self, rows: int, seconds: float) -> "Standing":
@@ -311,7 +311,7 @@ class Contest:
             if not first:
                 self._begin_turn(min(waiting, MOST_WAITING))
             elif contestant.early:
-                self._begin_turn(MOST_WAITING_FIRST, FIRST_REFIT * arena.rows)
+                self._begin_turn(MOST_WAITING, FIRST_REFIT * arena.rows)
             else:
                 self._begin_turn(waiting + FURTHER_ROUNDS)
             codes = contestant.codes and arena.two
@@ -341,9 +341,10 @@ class Contest:
         """The arena, or fewer of its rows where the turn of one that has played before is too short for all of them."""
         if not (self.clock.limited and standing.rows):
             return arena
-        encoding = self._encoding(arena, 0, reads_codes(standing.machine))
-        rows = standing.rows_for(self.clock.left - standing.predicting - encoding)
-        return self.arena.part(rows) if WORTH * standing.rows <= rows < arena.rows else arena
+        left = self.clock.left - standing.predicting - self._encoding(arena, 0, reads_codes(standing.machine))
+        rows = standing.rows_for(left / LONGER)
+        enough = standing.rows_for(left) >= arena.rows or rows < WORTH * standing.rows
+        return arena if enough else self.arena.part(rows)
 
     def _begin_turn(self, waiting: int, most: float = np.inf) -> None:
         """Keep time for the refit of the leader on so many rows, and give the next one its share of what is left."""

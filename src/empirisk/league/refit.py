@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from empirisk.fits.fit import listening_to
 from empirisk.league.arena import sample
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import ANSWERS, GRACE, REFIT
+from empirisk.league.clock import ANSWERS, GRACE, LONGER, REFIT
 from empirisk.league.contest import GROWTH, WORTH, Contest, Standing, limit, was_cut
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
@@ -89,7 +89,8 @@ def _calibrated_in_time(plan: Plan, contest: Contest, pace: Standing, testing: f
 
 def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
     """Rows on which there is time for a fit."""
-    rows = pace.rows_for(contest.clock.rest_but_files - testing - contest.encoding(everyone))
+    seconds = contest.clock.rest_but_files - testing - contest.encoding(everyone)
+    rows = pace.rows_for(seconds / LONGER)
     # What few rows took says little about many: not too many more at once.
     return min(everyone, GROWTH * pace.rows, rows)
 
