@@ -293,6 +293,13 @@ def test_what_is_done_is_not_lost_to_settings_that_were_cut(monkeypatch):
     assert [standing.mean for standing in contest.play([])] == [0.5, 0.6, 0.7]
 
 
+def test_the_better_of_the_settings_plays_first_on_more_rows():
+    contest = Contest(None, None, Clock(), None, 2, 0)
+    contest._large = False
+    assert contest._best_settings([[{"score": 0.1}], [{"score": 0.2}], [], [{"score": 0.3}]]) == [3, 1]
+    assert contest._best_settings([[], []]) == [0]
+
+
 def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_rounds):
     """Where the refit takes too long, what was fitted for the winner in the contest is the model, and that is said."""
     whole = er.LogisticRegression.fit

@@ -404,10 +404,10 @@ class Contest:
         return playing
 
     def _best_settings(self, tables: list[list[dict]]) -> list[int]:
-        """The numbers of those that play on: the best of those that were played, or the first where none was."""
+        """The numbers of those that play on, best first: of those that were played, or the first where none was."""
         known = [k for k in range(len(tables)) if tables[k]]
         most = FEW_FINALISTS if self._large else FINALISTS
-        return sorted(sorted(known, key=lambda k: (-len(tables[k]), -_mean(tables[k])))[:most]) or [0]
+        return sorted(known, key=lambda k: (-len(tables[k]), -_mean(tables[k])))[:most] or [0]
 
     def _cut_short(self, standing: Standing, state: str, remark: str) -> Standing:
         """The standing of one whose time is over: what it has played under a limit of time counts."""
