@@ -10,6 +10,8 @@ from sklearn.model_selection import GridSearchCV
 
 import empirisk as er
 from empirisk.errors import Unsuitable
+from empirisk.fits import fit
+from tests.fuzz import cases
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))
@@ -165,3 +167,12 @@ def test_the_gap_holds_the_rounding_of_kernels_and_targets():
     joint = er.Ridge(C=0.1, features=several, tol=1e-3).fit(near, y).certificate_
     assert alone.gap > 1e3 * np.finfo(float).eps * alone.primal
     assert joint.gap == pytest.approx(alone.gap, rel=0.1)
+
+
+def test_solvers_in_vain_are_not_asked_at_all_weights(monkeypatch):
+    """Targets of 1e45 far from the origin: no solver has digits for them, at any weights."""
+    case, solve, names = cases.make(1025612), fit._solve, []
+    monkeypatch.setattr(fit, "_solve", lambda solver, *rest: names.append(solver.name()) or solve(solver, *rest))
+    machine = case.machine.fit(case.X, case.y, sample_weight=case.weights)
+    assert f"by {names.count('closed_form')} fits" in machine.certificate_.reason
+    assert len(names) - names.count("closed_form") <= 3 < names.count("closed_form")

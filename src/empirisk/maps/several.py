@@ -65,7 +65,8 @@ class WeightSearch:
     """
 
     def __init__(self, kernel: "SeveralKernels", problems: "list[Problem]", run: "Run"):
-        self.kernel, self.problems, self.run = kernel, problems, run
+        # The problems of all weights are alike: solvers that were in vain are not asked for each.
+        self.kernel, self.problems, self.run = kernel, problems, replace(run, resisted=[])
         # The energies are off by the root of the gap of a fit.
         tol = run.limits.tol
         self._sharp = max(SHARPER * tol, min(tol, SHARPEST))
