@@ -13,7 +13,7 @@ from empirisk.problem import Point, Problem
 from empirisk.solvers import base
 from empirisk.solvers.base import Watch
 from empirisk.solvers.newton import newton
-from empirisk.solvers.newton.course import Place
+from empirisk.solvers.newton.course import Place, line_search
 from empirisk.solvers.newton.newton import Columns, Newton, descend
 
 SMOOTH = [losses.Logistic(), losses.SquaredHinge(), losses.Squared(), losses.SoftHinge(0.5, 0.3)]
@@ -118,3 +118,17 @@ def test_tiny_targets_take_no_more_steps_than_others(features):
     steps = [machine.set_params(C=unit**0.5).fit(X, unit * y).certificate_.iterations for unit in (1.0, 1e-40)]
     assert machine.certificate_.converged
     assert steps[1] <= steps[0] + 3
+
+
+@pytest.mark.parametrize("slope", [-1e-3, -1.0, -1e9])
+def test_a_slope_that_is_rounding_is_seen_through_in_few_trials(slope):
+    """The line rises, whatever its slope at zero was said to be."""
+    trials = []
+    assert line_search(lambda t: (trials.append(t) or 1.0 + t + t * t, 1.0 + 2 * t), 1.0, slope) == (0.0, 1.0)
+    assert len(trials) <= 50
+
+
+@pytest.mark.parametrize("least", [0.3, 1e-3, 1e-7, 30.0])
+def test_the_least_place_of_a_line_is_found_however_near(least):
+    t, _ = line_search(lambda t: ((t / least - 1) ** 2, 2 * (t / least - 1) / least), 1.0, -2.0 / least)
+    assert t == pytest.approx(least, rel=0.1)

@@ -10,6 +10,8 @@ from empirisk.lazy import lazy
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import Watch
 
+EPSILON = np.finfo(float).eps
+
 
 def line_search(along: Callable[[float], tuple[float, float]], value: float, slope: float) -> tuple[float, float]:
     """A step t that decreases a convex function along a line, and the value there.
@@ -46,8 +48,13 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
     # Every third trial is a bisection, of the digits where the ends are of different sizes; sixty leave no double
     # between the ends where it matters.
     for trial in range(60):
+        # By convexity no place between the ends is lower than the best one by more.
+        if -low_slope * (high - low) <= EPSILON * abs(best[1]):
+            break
         known = np.isfinite(high_slope) and high_slope > low_slope and trial % 3 < 2
-        halfway = (low * high) ** 0.5 if high > 4 * low > 0 else 0.5 * (low + high)
+        # Where nothing has fallen yet, the slope at zero may be rounding: a half, a quarter, an eighth ... of the rest.
+        middle = 0.5 * (low + high) if low else high * 0.5 ** (trial // 3 + 1)
+        halfway = (low * high) ** 0.5 if high > 4 * low > 0 else middle
         t = low - low_slope * (high - low) / (high_slope - low_slope) if known else halfway
         if not low < t < high:
             break
