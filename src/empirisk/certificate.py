@@ -186,8 +186,8 @@ class Proof:
         """For every output the size t of the terms that a prediction sums, and what it is weighed by on each row.
 
         As in `HilbertNorm.terms`, errors of many terms behind a kernel add up like the root of the sum of their
-        squares, and those of a row are as large as it. Before any product is taken the values of the kernel are rounded,
-        by more than a product is: a gap must hold for the kernel that they stand for.
+        squares, and those of a row are as large as it. The values of the kernel are rounded before any product of them
+        is taken, and by more: a gap must hold for the kernel that they stand for.
         """
         design, weights = self.problem.design, np.abs(self.point.w)
         if design.implicit:
