@@ -17,7 +17,7 @@ EPSILON = np.finfo(float).eps
 #: Entries of a penalised problem up to which the cancelling of columns is looked for.
 CANCELLING = 1_000_000
 #: Units in the last place of |phi(x)| |phi(z)| that a value of a kernel is off by: its products, sums and powers round.
-KERNEL_UNITS = 8
+KERNEL_UNITS = 4
 
 
 class Status:
