@@ -16,6 +16,8 @@ from empirisk.problem import Array, Point, Problem
 EPSILON = np.finfo(float).eps
 #: Entries of a penalised problem up to which the cancelling of columns is looked for.
 CANCELLING = 1_000_000
+#: Units in the last place of |phi(x)| |phi(z)| that a value of a kernel is off by: its products, sums and powers round.
+KERNEL_UNITS = 4
 
 
 class Status:
@@ -184,12 +186,13 @@ class Proof:
         """For every output the size t of the terms that a prediction sums, and what it is weighed by on each row.
 
         As in `HilbertNorm.terms`, errors of many terms behind a kernel add up like the root of the sum of their
-        squares, and those of a row are as large as it.
+        squares, and those of a row are as large as it. The values of the kernel are rounded before any product of them
+        is taken, and by more: a gap must hold for the kernel that they stand for.
         """
         design, weights = self.problem.design, np.abs(self.point.w)
         if design.implicit:
             squared = design.squared_rows()
-            return np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
+            return KERNEL_UNITS * np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
         if self.problem.penalty.zero or design.shape[0] * design.shape[1] <= CANCELLING:
             return np.atleast_1d(design.term_sizes(self.point.w)), None
         # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.

@@ -36,6 +36,10 @@ FOUND = {
     "the mean of equal distances was another number": (2037875,),
     "a row of weight zero was the only one of its class": (2028213,),
     "members took a target whose squares are beyond all numbers": (2047943, 2076912),
+    "a gap behind a kernel did not hold for the kernel without its rounding": (4064534,),
+    "rounding behind a kernel was a direction": (4050235, 4092935),
+    "huge weights left no step that is safe": (4041452,),
+    "the rounding of a mean was the distance of equal rows": (4074885,),
 }
 
 

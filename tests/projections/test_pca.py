@@ -338,3 +338,24 @@ def test_sparse_rows_that_are_all_equal_have_no_variance():
     for row in np.random.default_rng(0).normal(size=(20, 5)):
         with pytest.raises(EmpiriskError, match="All rows of X are equal"):
             er.PCA(1).fit(sparse.csr_array(np.tile(row, (5, 1))))
+
+
+def test_rounding_behind_a_kernel_is_no_direction_whether_rows_are_weighed_or_repeated():
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        X, counts = random.choice(0.1 * random.normal(size=2), size=(8, 1)), random.integers(1, 4, 8)
+        if len(np.unique(X)) == 1:
+            continue
+        weighted = er.PCA(3, er.kernels.Gaussian()).fit(X, sample_weight=counts)
+        repeated = er.PCA(3, er.kernels.Gaussian()).fit(np.repeat(X, counts, axis=0))
+        assert weighted.n_components_ == repeated.n_components_ == 1  # two points have one direction
+        assert weighted.explained_variance_ == pytest.approx(repeated.explained_variance_)
+
+
+def test_pairs_of_few_different_rows_are_found_by_products():
+    X = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 300, axis=0)
+    values = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    for count in (2, 5):
+        found = er.PCA(count, er.kernels.Linear()).fit(X)
+        np.testing.assert_allclose(found.singular_values_, values)
+        np.testing.assert_allclose(found.explained_variance_ratio_.sum(), 1.0)

@@ -1,5 +1,7 @@
 """Certificates name the algorithm that ran, and its reason, on every way through the table."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -158,3 +160,34 @@ def test_a_constant_target_is_fitted_to_its_rounding(loss, features, level):
     machine = er.Regressor(loss, features=features).fit(X, y)
     assert machine.certificate_.converged
     assert machine.predict(X) == pytest.approx(y, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not reach tol:sklearn.exceptions.ConvergenceWarning")  # gaps hold there too
+@pytest.mark.parametrize("degree", [3, 5, 9])
+def test_the_gap_holds_for_the_kernel_without_its_rounding(degree):
+    exact = np.vectorize(Fraction, otypes=[object])
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        X, C = 10 * np.outer(random.normal(size=8), random.normal(size=12)), float(random.choice([0.01, 0.3, 1, 30]))
+        y = np.where(np.arange(8) < 4, -1.0, 1.0)
+        machine = er.LeastSquaresClassifier(
+            C=C, features=er.kernels.Polynomial(degree), penalty="l2", fit_intercept=False
+        )
+        found = machine.fit(X, y).certificate_
+        rows, beta, t = exact(X), exact(np.zeros(8)), exact(y)
+        beta[machine.support_] = exact(machine.dual_coef_.ravel())
+        K = (rows @ rows.T + 1) ** degree
+        stored = beta @ K @ beta / 2 + Fraction(C) * np.sum((t - K @ beta) ** 2)
+        least = t @ _solution(K + np.diag([1 / (2 * Fraction(C))] * 8), t) / 2
+        assert found.primal - found.gap <= least <= stored <= found.primal + found.gap
+
+
+def _solution(matrix, right):
+    """The solution of a positive definite system of fractions."""
+    system = np.column_stack([matrix, right])
+    for k in range(len(system)):
+        system[k] /= system[k, k]
+        system[k + 1 :] -= np.multiply.outer(system[k + 1 :, k], system[k])
+    for k in reversed(range(len(system))):
+        system[:k] -= np.multiply.outer(system[:k, k], system[k])
+    return system[:, -1]

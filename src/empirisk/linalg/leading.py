@@ -18,6 +18,8 @@ TOLERANCE = 1e-8
 ROUNDING = 1e-15
 #: Restarts before the best pairs so far are taken: each brings several digits unless the values are all but equal.
 RESTARTS = 60
+#: A column of which less is left has half of its digits in its rounding.
+LOST = 1e-8
 
 
 def leading(
@@ -50,7 +52,8 @@ def leading(
     most = kept + DEPTH * BLOCK
     if most > size:
         raise ValueError(f"{count} leading pairs of {size} need more columns than the matrix has")
-    V = _orthonormal(np.random.default_rng(0).normal(size=(size, kept)), np.empty((size, 0)))
+    random = np.random.default_rng(0)
+    V = _orthonormal(random.normal(size=(size, kept)), np.empty((size, 0)), random)
     AV = multiply(V)
     values, S = _ritz(V, AV)
     for _ in range(RESTARTS):
@@ -62,27 +65,36 @@ def leading(
         if found[:count].all() or tell(np.maximum(values[:count], 0.0)):
             break
         try:
-            V, AV = _extended(multiply, V, AV, residuals[:, np.argsort(found, kind="stable")[:BLOCK]])
+            V, AV = _extended(multiply, V, AV, residuals[:, np.argsort(found, kind="stable")[:BLOCK]], random)
         except Stopped:
             break
         values, S = _ritz(V, AV)
     return np.maximum(values[:count], 0.0), V[:, :count]
 
 
-def _extended(multiply: Callable[[Array], Array], V: Array, AV: Array, extra: Array) -> tuple[Array, Array]:
+def _extended(
+    multiply: Callable[[Array], Array], V: Array, AV: Array, extra: Array, random: np.random.Generator
+) -> tuple[Array, Array]:
     """The space with some blocks of a Krylov space more, and its image."""
     for _ in range(DEPTH):
-        Q = _orthonormal(extra, V)
+        Q = _orthonormal(extra, V, random)
         extra = multiply(Q)
         V, AV = np.hstack([V, Q]), np.hstack([AV, extra])
     return V, AV
 
 
-def _orthonormal(block: Array, basis: Array) -> Array:
-    """An orthonormal basis of the block's columns, or of what stands for them, orthogonal to the basis."""
-    for _ in range(2):  # once more: what is left of a column may be rounding for the most part
-        block = np.linalg.qr(block - basis @ (basis.T @ block))[0]
-    return block
+def _orthonormal(block: Array, basis: Array, random: np.random.Generator) -> Array:
+    """An orthonormal basis of the block's columns, orthogonal to the basis.
+
+    A column of which the basis, or the columns before it, leave rounding alone, as where the matrix has a low rank,
+    gives way to a random one: its rounding may lie in the basis again.
+    """
+    sizes = np.linalg.norm(block, axis=0)
+    block, left = np.linalg.qr(block - basis @ (basis.T @ block))
+    lost = np.abs(np.diag(left)) <= LOST * sizes
+    block[:, lost] = random.normal(size=(len(block), lost.sum())) / np.sqrt(len(block))
+    # Once more: what is left of a column may be rounding for a part.
+    return np.linalg.qr(block - basis @ (basis.T @ block))[0]
 
 
 def _ritz(V: Array, AV: Array) -> tuple[Array, Array]:

@@ -260,9 +260,11 @@ class ContrastiveMetric(Metric):
         centred = design.shifted(mean)
         member = weights[:, None] * (codes[:, None] == np.arange(len(totals)))
         sums = centred.tdot(member)
-        # Around the mean all products add up to nothing: those of unlike rows are minus those of like ones.
-        squares = 2 * (float(others @ (member.T @ centred.squared_rows())) + float(np.sum(sums**2)))
-        typical = np.sqrt(squares / unlike)
+        # Products of unlike rows are those of all less those of like ones. All add up to nothing around the mean, but
+        # for its rounding, which counts where one class outweighs all others.
+        products = float(np.sum(sums.sum(axis=1) ** 2)) - float(np.sum(sums**2))
+        squares = 2 * (float(others @ (member.T @ centred.squared_rows())) - products)
+        typical = np.sqrt(max(squares, 0.0) / unlike)
         rounding = EQUAL if isinstance(design.X, np.ndarray) else np.sqrt(EQUAL)
         self.margin_ = self._margin(typical if typical > rounding * np.linalg.norm(mean) else 0.0)
         return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)

@@ -12,7 +12,9 @@ from empirisk.certificate import Status, verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.base import Watch
+from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.proximal import Proximal
+from empirisk.solvers.first_order.scaling import Scaling
 from tests import catalog
 from tests.cases import KINDS, SHAPES, make
 from tests.truth import optimum
@@ -138,3 +140,14 @@ def test_momentum_ends_where_it_is_there(seed):
     machine = er.Lasso(solver=Proximal()).fit(X, y)
     assert machine.certificate_.converged
     assert machine.n_iter_ < 100
+
+
+def test_where_no_step_is_safe_the_place_stays_and_the_method_is_stuck(monkeypatch):
+    problem, _ = make("hinge", "l2", 1.0)
+    method = PrimalDual(Scaling(problem), problem.origin())
+    before = method.here
+    # Products of weights as huge as 1e45 round to this.
+    monkeypatch.setattr(method, "_longest", lambda here, there: 0.0)
+    method.step()
+    assert method.stuck
+    assert method.here is before
