@@ -112,6 +112,21 @@ def test_line_search_finds_a_corner_many_digits_below_the_full_step():
     assert len(tried) < 61  # a bracket that is closed has no trials left to make
 
 
+def test_line_search_cuts_a_step_that_is_far_too_long_at_once():
+    """The slope turns from -1e12 to 4e12 about 1e-14; false position took half a digit of the step at a time."""
+    turn, tried = 1e-14, []
+
+    def along(t):
+        tried.append(t)
+        beyond = max(t - turn, 0.0)
+        bent = min(beyond, turn)
+        return 1 - 1e12 * t + 2.5e26 * bent**2 + 5e12 * (beyond - bent), -1e12 + 5e26 * bent
+
+    t, _ = line_search(along, 1.0, -1e12)
+    assert t == pytest.approx(1.2 * turn, rel=1e-2)
+    assert len(tried) <= 10
+
+
 def test_newton_by_conjugate_gradients(monkeypatch):
     from empirisk.solvers.newton import newton
 

@@ -5,11 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
+import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.base import Watch
+from empirisk.solvers.corners import envelope
 from empirisk.solvers.corners.envelope import Envelope
 from tests.cases import KINDS, make
 from tests.truth import optimum
@@ -90,3 +92,19 @@ def test_stops_when_asked():
 def test_refusals_say_why():
     assert "corners" in Envelope().refusal(make("hinge", "l1", 1.0)[0])
     assert "joint" in Envelope().refusal(make("softmax", "l2", 1.0)[0])
+
+
+def test_weights_that_nothing_bends_take_few_trials(monkeypatch):
+    """Columns that depend on each other, with l1: Newton's step is then without bounds, and only kinks end it."""
+    counted, search = [], envelope.line_search
+
+    def counting(along, value, slope):
+        return search(lambda t: (counted.append(t), along(t))[1], value, slope)
+
+    monkeypatch.setattr(envelope, "line_search", counting)
+    X = np.zeros((13, 3))
+    X[[0, 7, 7, 10, 11], [1, 1, 2, 2, 0]] = 1.3, 0.4, -0.7, -0.9, 0.5
+    y = np.random.default_rng(0).normal(size=13)
+    machine = er.Regressor("power", er.maps.Periodic(), "l1", C=10.0, tol=1e-4).fit(X, y)
+    assert machine.certificate_.converged
+    assert len(counted) < 400

@@ -223,3 +223,11 @@ def test_the_best_intercept_beats_a_grid():
         b = best_intercept(problem, products, 0.0, 0.0)
         lost = [problem.loss_sum(products + shift) for shift in np.linspace(-4, 4, 2001)]
         assert problem.loss_sum(products + b) <= min(lost) + 1e-12
+
+
+def test_proofs_without_an_end_are_no_progress():
+    """Rounding leaves no dual point that is feasible: every gap is infinite, and none below the last."""
+    X = 1e6 * np.random.default_rng(0).normal(size=(20, 2))  # all but the landmarks are far from every landmark
+    features = er.maps.Nystrom(er.kernels.Gaussian(), rank=4, random_state=0)
+    (problem,) = er.OneClassSVM(nu=1.0, features=features).problems(X, np.zeros(20))
+    assert er.solve(problem, "decomposition").certificate.iterations < 20

@@ -47,6 +47,8 @@ class Factored(Solver):
                 watch.iterations, watch.status = inner.iterations, inner.status
                 if watch.proves(problem, point) or watch.status not in (Status.CONVERGED, Status.STALLED):
                     return point
+                if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
+                    break
         watch.status = Status.STALLED
         return point
 

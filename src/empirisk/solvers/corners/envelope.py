@@ -176,6 +176,8 @@ class Envelopes(Rounded):
         yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
         # Where nothing bends any more, as if everything did: the line search finds out where it turns.
         self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
+        if self.l1:
+            self.stiffness = np.maximum(self.stiffness, FLOOR / self.weight_tau)
         yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2]
 
     def _refined(self, system: ColumnForm | RowForm, dw: Array, db: float) -> tuple[Array, float]:

@@ -11,13 +11,16 @@ from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import Watch
 
 EPSILON = np.finfo(float).eps
+#: Trials after which a step that is still too long is so by many digits; false position takes a few of them at a time.
+#: The tangents at both ends meet where the line turns, but for rounding, if it is straight on either side.
+FAR = 3
 
 
 def line_search(along: Callable[[float], tuple[float, float]], value: float, slope: float) -> tuple[float, float]:
     """A step t that decreases a convex function along a line, and the value there.
 
     The full step is taken if it brings a tenth of the promised decrease; otherwise the root of the derivative is
-    bracketed and closed in on by false position and bisection.
+    bracketed and closed in on by false position and bisection; a step far too long is cut to where tangents meet.
 
     Parameters
     ----------
@@ -36,7 +39,7 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
     if reached <= value + 0.1 * slope and abs(steep) <= 0.9 * abs(slope):
         return 1.0, reached
     low, low_slope = 0.0, slope
-    high, high_slope = 1.0, steep
+    high, high_slope, high_value = 1.0, steep, reached
     best = (1.0, reached) if reached < value else (0.0, value)
     # A line that still falls at a hundred million steps falls for ever.
     while high_slope < 0 and high < 1e8 and np.isfinite(reached):
@@ -56,6 +59,9 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
         middle = 0.5 * (low + high) if low else high * 0.5 ** (trial // 3 + 1)
         halfway = (low * high) ** 0.5 if high > 4 * low > 0 else middle
         t = low - low_slope * (high - low) / (high_slope - low_slope) if known else halfway
+        if low == 0 and trial >= FAR and np.isfinite(high_value + high_slope):
+            meet = (high_value - value - high_slope * high) / (slope - high_slope)
+            t = min(t, max(meet, EPSILON * high))
         if not low < t < high:
             break
         reached, steep = along(t)
@@ -67,7 +73,7 @@ def line_search(along: Callable[[float], tuple[float, float]], value: float, slo
         if steep < 0:
             low, low_slope = t, steep
         else:
-            high, high_slope = t, steep
+            high, high_slope, high_value = t, steep, reached
     return best
 
 

@@ -264,9 +264,9 @@ class Run:
             relative = watch.latest.relative_gap if watch.latest is not None else relative
         best = min(self.exact, default=np.inf)
         self.exact.append(relative)
-        # Three proofs that leave more than 0.7 of the gap: rounding, not work, is what remains.
-        stuck = relative > 0.7 * best and len(self.exact) > 3 and min(self.exact[-3:]) > 0.7 * min(self.exact[:-3])
-        if stuck:
+        # Three proofs that leave 0.7 of the gap, or all of one without end: rounding, not work, is what remains.
+        gained = len(self.exact) <= 3 or relative < 0.7 * best or min(self.exact[-3:]) < 0.7 * min(self.exact[:-3])
+        if not gained:
             self.restart()
             return bool(watch.status)
         # What single precision claimed was not true; from here on it only counts what changes.
