@@ -21,7 +21,13 @@ def listed(words: Any) -> str:
 
 
 def warn_unfinished(text: str) -> None:
-    """A ``ConvergenceWarning`` that points at the line which asked for the fit, however far up it is."""
+    """A ``ConvergenceWarning`` that points at the line which asked for the fit, however far up it is.
+
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     warn_unfinished("it was cut; raise max_time.")
+    >>> str(caught[0].message)
+    'it was cut; raise max_time.'
+    """
     from sklearn.exceptions import ConvergenceWarning  # errors alone load nothing
 
     frame, level = sys._getframe(), 1
