@@ -7,6 +7,7 @@ from tests.fuzz import cases, checks
 BATCHES, EACH = 30, 10
 #: What longer runs have found, once: the smallest seed of each kind of fault.
 FOUND = {
+    "a projection without directions wrote into memory that was not its own": (8007675,),
     "coordinate descent on dependent columns ran to its limits": (24200, 10071),
     "the rounding of a prediction beside a corner was that of its value, not of its terms": (119911, 113134, 116003),
     "decomposition stalled with a stored value above primal + gap": (15254, 17408),

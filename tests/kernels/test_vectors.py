@@ -8,7 +8,7 @@ from sklearn.base import clone
 import empirisk as er
 from empirisk.errors import EmpiriskError, TooLarge
 from empirisk.kernels import Anova, Gaussian, Laplacian, Linear, Polynomial, find
-from empirisk.kernels.compiled import EXPONENTIAL, Formula
+from empirisk.kernels.compiled import EXPONENTIAL, Formula, walk
 from empirisk.kernels.distances import Exponents
 from empirisk.kernels.items import size
 from empirisk.kernels.tiles import integer_power
@@ -325,3 +325,14 @@ def test_anova_is_the_sum_over_columns_unless_told_otherwise():
     X = np.random.default_rng(0).normal(size=(5, 3))
     expected = sum(er.kernels.Gaussian()(X[:, [j]]) for j in range(3))
     np.testing.assert_allclose(er.kernels.Anova()(X), expected)
+
+
+def test_sums_of_no_coefficients_are_no_block():
+    """Where nothing is summed, nothing is written: the block that the loop is handed then has no room."""
+    X, memory = points("random", 9), np.zeros((9, 9))
+    work = (X, X, X[:0], X[:0], np.zeros(0), np.zeros(0))
+    rule = np.array([EXPONENTIAL, 1, 1, 1, 1, 0, np.inf, 0, 0, 0], dtype=np.float64)
+    tiles, none = np.zeros((1, 2), dtype=np.int64), np.zeros((0, 9))
+    walk(tiles, 9, rule, work, np.empty(81), memory[:0, :0], none, none)
+    assert not memory.any()
+    assert Gaussian(1.0).fit(X).block(X, X).shape == (9, 9)

@@ -359,3 +359,11 @@ def test_pairs_of_few_different_rows_are_found_by_products():
         found = er.PCA(count, er.kernels.Linear()).fit(X)
         np.testing.assert_allclose(found.singular_values_, values)
         np.testing.assert_allclose(found.explained_variance_ratio_.sum(), 1.0)
+
+
+def test_directions_far_from_zero_are_found_as_far_as_products_have_digits():
+    X = np.random.default_rng(0).normal(size=(20, 5)) + 1e7
+    plain = er.PCA(2).fit(X)
+    behind = er.PCA(2, er.kernels.Linear()).fit(X)
+    np.testing.assert_allclose(behind.explained_variance_, plain.explained_variance_, rtol=0.05)
+    assert behind.transform(X).shape == (20, 2)

@@ -222,7 +222,7 @@ def walk(tiles, side, rule, work, memory, out, coefficients, sums):
                     line[j] = factor * np.sqrt(-line[j] if line[j] < zero else zero)
             if form == EXPONENTIAL or (form == DISTANCE and rule[3] > 0):
                 exponential(line)
-        if len(coefficients):
+        if sums.shape[1] > 0:  # of no coefficients too: the block has no room
             for k in range(len(coefficients)):
                 c = coefficients[k, column : column + width]
                 for i in range(height):

@@ -44,8 +44,6 @@ FOR_PRODUCTS = 32
 FIRST = 16
 #: What is smaller than this part of the terms that it was subtracted from is nothing.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
-#: Eigenvalues up to this part of all products are rounding: it was found to be a tenth of that at 900 rows.
-NO_VARIANCE = 64 * float(np.finfo(np.float64).eps)
 #: Codes that differ by less than this share of their size are the same: networks are stored in single precision.
 SAME_CODES = 1e-6
 #: Rows whose mean stands for a point that has no pre-image, and the ridge that their weights are found with.
@@ -272,11 +270,12 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     ) -> tuple[Array, float]:
         shares = weights / weights.sum() if self.center else np.zeros(len(weights))
         gram = CentredGram(design, shares, np.sqrt(weights))
-        total = _variance(float(weights @ gram.diagonal), ROUNDING * float(weights @ design.diagonal))
+        rounding = ROUNDING * float(weights @ design.diagonal)
+        total = _variance(float(weights @ gram.diagonal), rounding)
         spread, vectors = decompose(gram, len(weights), wanted, total, tell=search.told)
         # What is left of a direction without variance is rounding: that of the products before the mean is subtracted,
-        # which is the same for a row twice and for one of weight 2.
-        kept = spread > NO_VARIANCE * float(weights @ design.diagonal)
+        # which is the same for a row twice and for one of weight 2. The first has some: there is variance at all.
+        kept = (spread > rounding) | (np.arange(len(spread)) == 0)
         spread, vectors = spread[kept], vectors[:, kept]
         vectors = vectors * signs(vectors / gram.root[:, None])
         beta = gram.root[:, None] * vectors / np.sqrt(spread)
