@@ -127,6 +127,8 @@ def feature_fits() -> Fits:
     yield "wide", fit(er.Lasso(C=3.0), np.asfortranarray(wide), wide[:, 0] + 0.3 * wide[:, 1] + 0.1 * wide[::-1, 2])
     wide_logistic = er.Classifier("logistic", penalty="l1", C=3.0)
     yield "wide classes", fit(wide_logistic, np.asfortranarray(wide), (wide[:, 0] > 0).astype(int))
+    # So many columns and classes that steps are found by conjugate gradients.
+    yield "wide and joint", fit(er.Classifier("softmax", solver="newton", max_iter=5), wide, np.arange(60) % 3)
     thin = sparse.csr_array(np.where(np.abs(wide) > 1.2, wide, 0.0))
     yield "wide and sparse", fit(er.Classifier("logistic", penalty="l1", C=0.3), thin, (wide[:, 0] > 0).astype(int))
     yield "rows of a Gram matrix", small_memory
