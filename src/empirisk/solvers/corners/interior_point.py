@@ -53,6 +53,10 @@ CORRECTORS, LARGE = 3, 128
 PATIENCE = 8
 MATRIX = Need("a matrix of (columns + 1) x classes rows that fits", lambda p: p.design.implicit or fits(p))
 
+#: The slack of weights begins at no more than this many times what the penalty allows them at the solution, where it is
+#: below the objective of w = 0: columns of tiny numbers would begin a hundred digits away.
+FARTHEST = 1e6
+
 
 class InteriorPoint(Solver):
     """Primal-dual interior point with Mehrotra's predictor and corrector, then a crossover to the exact solution.
@@ -139,7 +143,8 @@ class Iterate:
         self.scores = scores_of(problem, self.f)
         self.pulls = []
         if problem.penalty.l1:
-            bound, slack = np.full(self.w.shape, problem.penalty.l1), weight_spread(problem)
+            bound = np.full(self.w.shape, problem.penalty.l1)
+            slack = np.minimum(weight_spread(problem), FARTHEST * problem.origin_value / problem.penalty.l1)
             self.pulls = [Kinks(self.w, -bound, bound, np.broadcast_to(slack, self.w.T.shape).T)]
         self.kinks = [*self.scores.kinks, *self.pulls]
         self.pairs = [pairs for kinks in self.kinks for pairs in kinks.pairs]
