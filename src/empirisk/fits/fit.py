@@ -210,6 +210,11 @@ class Run:
         """Value of `time.perf_counter` at which all must end."""
         return np.inf if self.limits.max_time is None else self.begin + self.limits.max_time
 
+    @property
+    def _in_vain(self) -> bool:
+        """Whether no solver but the first is worth asking."""
+        return len(self.resisted or ()) >= IN_VAIN
+
     def again(self) -> "Run":
         """The same run with its clock at zero."""
         return replace(self, begin=time.perf_counter())
@@ -244,6 +249,7 @@ class Run:
         given_up = Status.ITERATIONS if self.limits.max_iter is None else Status.STALLED
         for chosen, reason in pick(self.solver, problem):
             watch = watching(
+                once=self._in_vain,
                 tol=_aim(problem, tol),
                 max_iter=self.limits.max_iter or min(chosen.limit(problem), AGAIN if attempts else np.inf),
                 progress=None if self.progress is None else self.progress(number, problem),
@@ -252,9 +258,9 @@ class Run:
                 point = _finite(problem, _solve(chosen, problem, watch, start))
                 attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
-            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or len(self.resisted or ()) >= IN_VAIN:
+            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or self._in_vain:
                 break
-            if self.resisted is not None and len(attempts) > 1:
+            if self.resisted is not None and (len(attempts) > 1 or watch.ran_by):
                 self.resisted.append(problem)
         return min(attempts, key=lambda fit: fit.certificate.gap)
 

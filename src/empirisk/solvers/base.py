@@ -96,6 +96,8 @@ class Watch:
         The solver that does the work, where another one hands it on.
     notes : list of str
         What the certificate is to say of how the work was done.
+    once : bool
+        Whether a solver that hands the work on asks the first one alone: on problems like this, others did no better.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class Watch:
     status: str = ""
     ran_by: str = ""
     notes: list[str] = field(default_factory=list)
+    once: bool = False
     objection: str = ""
     latest: Certificate | None = None
     best: Point | None = None

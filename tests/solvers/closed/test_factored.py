@@ -4,6 +4,7 @@ import numpy as np
 
 import empirisk as er
 from empirisk.certificate import Status
+from empirisk.fits.fit import IN_VAIN, Limits, Run
 from empirisk.solvers import Proximal, Watch, choose
 from empirisk.solvers.closed.factored import Factored
 
@@ -25,3 +26,21 @@ def test_a_solver_that_stalled_is_not_asked_for_more_digits(monkeypatch):
     assert len(asked) == 1
     assert watch.ran_by == "proximal"
     assert watch.status == Status.CONVERGED
+
+
+def test_where_others_did_no_better_the_first_is_asked_alone(monkeypatch):
+    asked = []
+
+    class Stalls(Proximal):
+        def solve(self, problem, watch, start=None):
+            asked.append(id(self))
+            watch.status = Status.STALLED
+            return problem.origin()
+
+    first, second = Stalls(), Stalls()
+    monkeypatch.setattr(choose, "ranked", lambda problem: [(first, "first"), (second, "then")])
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    (problem,) = er.LogisticRegression(features=er.kernels.Gaussian()).problems(X, X[:, 0] > 0)
+    Run(Factored(), Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 10)
+    assert asked.count(id(first)) == 10
+    assert asked.count(id(second)) == IN_VAIN

@@ -49,6 +49,8 @@ class Factored(Solver):
                     return point
                 if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
                     break
+            if watch.once:
+                break
         watch.status = Status.STALLED
         return point
 
