@@ -5,7 +5,7 @@ import math
 import re
 from inspect import signature
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from sklearn.base import BaseEstimator
 
@@ -33,6 +33,11 @@ class Part(BaseEstimator):
         if not (low <= number <= high and is_finite(number)):
             raise EmpiriskError(f"{name}={value!r} of {type(self).__name__} must be {what}.")
         return float(value)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value is a real number and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_finite(number: Any) -> bool:

@@ -240,7 +240,7 @@ def test_a_slow_contestant_plays_on_once_the_others_are_done(monkeypatch):
     found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.order[:3] == ["baseline tried", "logistic tried", "centroid tried"]
     assert heard.order[3:7] == ["logistic tried", "centroid done", "baseline done", "logistic done"]
-    assert set(heard.order[7:]) == {"logistic done"}  # with settings around the best
+    assert heard.order[7:] == ["logistic done"] * 2  # with settings around the best
     assert {standing.name: len(standing.scores) for standing in found.standings}["logistic"] == 5
 
 

@@ -1,7 +1,7 @@
 """Arguments of the ensembles, checked: numbers in range, columns to draw, constraints by column."""
 
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from empirisk.contract.inputs import Array, class_codes, class_weights, sorted_classes
 from empirisk.errors import EmpiriskError
-from empirisk.parts import is_finite
+from empirisk.parts import is_finite, is_number
 
 
 def check_number(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
     """A number in [low, high], or in (low, high] if ``above``; else a sentence that names the argument."""
-    number: Any = value if isinstance(value, Real) and not isinstance(value, bool) else np.nan  # NaN fails below
+    number: Any = value if is_number(value) else np.nan  # NaN fails below
     if not (number > low if above else number >= low) or not number <= high:
         least = f"above {low:g}" if above else f"at least {low:g}"
         most = "" if np.isinf(high) else f" and at most {high:g}"
         raise EmpiriskError(f"{name}={value!r} must be a number {least}{most}.")
-    return float(number) if is_finite(number) else np.inf  # as good as is a whole number beyond all floats
+    return float(number) if is_finite(number) else np.inf  # a whole number beyond all floats is as good as that
 
 
 def check_count(name: str, value: Any, low: int = 1, optional: bool = False) -> int | None:
@@ -42,7 +42,7 @@ def count_features(max_features: Any, n_features: int) -> int:
         return n_features
     if isinstance(max_features, str) and max_features == "sqrt":
         return max(1, int(np.sqrt(n_features)))
-    number: Any = max_features if isinstance(max_features, Real) and not isinstance(max_features, bool) else np.nan
+    number: Any = max_features if is_number(max_features) else np.nan
     if isinstance(max_features, Integral) and number >= 1:
         return min(int(max_features), n_features)
     if not isinstance(max_features, Integral) and 0.0 < number <= 1.0:

@@ -17,7 +17,7 @@ def all_or_nothing(fit: Method) -> Method:
     def guarded(machine, *args, **kwargs):
         before = dict(vars(machine))
         try:
-            with single_threaded_blas():  # as a decorator it would be one caller more, where warnings point at the user
+            with single_threaded_blas():
                 return fit(machine, *args, **kwargs)
         except BaseException as error:
             # scikit-learn closes its callbacks after us, from attributes of its own.

@@ -10,9 +10,10 @@ from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
-from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, is_number, require_whole, text, within
+from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, require_whole, text, within
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
+from empirisk.parts import is_number
 
 
 def kind_of(parts: Sequence[Kernel]) -> str:

@@ -1,8 +1,7 @@
 """The kernel: its formula for a block of items, and the operators that build kernels from kernels."""
 
 import inspect
-from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from scipy import sparse
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
-from empirisk.parts import Part, is_finite
+from empirisk.parts import Part, is_finite, is_number
 
 if TYPE_CHECKING:
     from empirisk.kernels.compiled import Formula
@@ -226,11 +225,6 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, (list, tuple, np.ndarray)) and isinstance(b, (list, tuple, np.ndarray)):
         return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
     return a is b or ((type(a) is type(b) or (is_number(a) and is_number(b))) and bool(np.all(a == b)))
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value is a real number and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def require_whole(value: Any, name: str, least: int, most: float = np.inf) -> None:

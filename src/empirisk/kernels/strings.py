@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.base import is_number, require_whole
+from empirisk.kernels.base import require_whole
 from empirisk.kernels.counts import CountKernel, number
 from empirisk.kernels.items import Ragged, as_objects
 from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
 from empirisk.linalg.threads import in_threads
+from empirisk.parts import is_number
 
 MOST_LETTERS = 10_000  # of a substring that a file may ask for: more would be hours of work
 CELLS = 2e7  # of the table filled by one call of the compiled loop: some hundredths of a second

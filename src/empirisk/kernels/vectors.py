@@ -12,13 +12,14 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import tiles
-from empirisk.kernels.base import MOST_POWERS, Kernel, is_number, require_positive, require_whole, text
+from empirisk.kernels.base import MOST_POWERS, Kernel, require_positive, require_whole, text
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import in_threads
 from empirisk.linalg.tiled import mirror
+from empirisk.parts import is_number
 
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
 NARROWEST, WIDEST = 1e-150, 1e150  # the squares of other widths are no numbers, or have no inverse

@@ -202,7 +202,7 @@ class GramDesign(Design):
         if self.kernel.takes == "vectors":
             most = KEPT_BYTES if self._within is None else KEPT_BYTES_OF_PARTS
             wide = getattr(self._given, "shape", (0, 0))[1] >= WIDE
-            allowed = min(most * max(self.uses if wide else 1, 1), allowed)
+            allowed = min(most * max(wide * self.uses, 1), allowed)
         return 8 * self.shape[0] * self.shape[1] <= allowed
 
     @lazy

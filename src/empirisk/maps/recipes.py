@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.base import is_number
+from empirisk.parts import is_number
 
 
 def standardised(machine: Any, *, sparse: bool = False) -> Pipeline:

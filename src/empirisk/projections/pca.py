@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.leading import RESTARTS, leading
 from empirisk.linalg.threads import Stopped, patiently, single_threaded_blas, stopping
 from empirisk.maps.implicit import kernel_sums
+from empirisk.parts import is_number
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
@@ -241,7 +242,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         asked = self.n_components
         if asked is None:
             return most
-        number = isinstance(asked, Real) and not isinstance(asked, (bool, np.bool_))
+        number = is_number(asked)
         if number and isinstance(asked, Integral) and 1 <= asked <= most:
             return int(asked)
         if number and not isinstance(asked, Integral) and 0.0 < asked <= 1.0:
