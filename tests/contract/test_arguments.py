@@ -7,6 +7,7 @@ from sklearn.base import clone
 import empirisk as er
 from empirisk.contract.arguments import check_number, count_features
 from empirisk.errors import EmpiriskError
+from empirisk.maps.recipes import BoxCox
 
 BEYOND = 10**400  # a whole number in Python, but larger than all floats
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -34,7 +35,9 @@ def test_a_whole_number_beyond_all_floats_is_infinite_or_refused():
         (er.SVM(features=er.kernels.Gaussian()), "features__width"),
         (er.SVM(features=er.kernels.Polynomial()), "features__degree"),
         (er.SVM(features=er.kernels.Polynomial()), "features__constant"),
+        (er.SVM(features=2.0 * er.kernels.Linear()), "features__factor"),
         (er.SVM(features=er.maps.Nystrom(er.kernels.Gaussian())), "features__rank"),
+        (BoxCox(), "power"),
         (er.Classifier(loss=er.losses.SoftHinge()), "loss__margin"),
         (er.TreeClassifier(), "max_depth"),
         (er.TreeClassifier(), "min_gain"),
@@ -47,7 +50,7 @@ def test_parameters_beyond_all_numbers_get_a_sentence_or_an_answer(machine, name
     machine = clone(machine).set_params(**{name: sign * BEYOND})
     said = ""
     try:
-        machine.fit(X, y)
+        machine.fit(np.abs(X), y)  # some take positive numbers alone
     except EmpiriskError as error:
         said = str(error)
     assert name.split("__")[-1] in said if said else machine.n_features_in_ == 3

@@ -13,7 +13,7 @@ from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, require_whole, text, within
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
-from empirisk.parts import is_number
+from empirisk.parts import is_finite, is_number
 
 
 def kind_of(parts: Sequence[Kernel]) -> str:
@@ -204,7 +204,7 @@ class Scaled(Wrapper):
 
     def check(self):
         super().check()
-        if not (is_number(self.factor) and np.isfinite(self.factor)):
+        if not (is_number(self.factor) and is_finite(self.factor)):
             raise EmpiriskError(f"factor={self.factor!r} must be a finite number.")
         if self.factor < 0:
             raise NotAKernel(f"{self.factor!r} times a kernel is not positive semidefinite; factors must be >= 0.")

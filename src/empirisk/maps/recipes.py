@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.parts import is_number
+from empirisk.parts import is_finite, is_number
 
 
 def standardised(machine: Any, *, sparse: bool = False) -> Pipeline:
@@ -265,7 +265,7 @@ class BoxCox(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._checked(X, reset=True)
         if self.power is None:
             self.lambdas_ = PowerTransformer(method="box-cox", standardize=False).fit(X).lambdas_
-        elif is_number(self.power) and np.isfinite(self.power):
+        elif is_number(self.power) and is_finite(self.power):
             self.lambdas_ = np.full(X.shape[1], float(self.power))
         else:
             raise EmpiriskError(f"power={self.power!r} must be a number, or None for the likeliest.")
