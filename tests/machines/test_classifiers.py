@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -136,6 +138,22 @@ def test_hard_margin_names_the_evidence_where_there_is_none():
     random = np.random.default_rng(0)
     with pytest.raises(er.errors.NotSeparable):
         er.SVM(C=np.inf).fit(random.normal(size=(200, 3)), random.integers(2, size=200))
+
+
+@pytest.mark.row("L10")
+def test_weights_have_no_say_in_a_hard_margin():
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.normal(size=(4, 3)), np.full((4, 2), 1e6)])
+    y, weights = [0, 0, 0, 1], [2e-2, 1.7e8, 1.7e7, 6e2]
+    machine = er.SVM(C=np.inf, fit_intercept=False, tol=1e-8)
+    even = clone(machine).fit(X, y)
+    for rows in X, csr_matrix(X):
+        weighted = clone(machine).fit(rows, y, sample_weight=weights)
+        assert weighted.certificate_.converged
+        assert weighted.certificate_.primal == pytest.approx(even.certificate_.primal, rel=1e-6)
+        np.testing.assert_allclose(weighted.decision_function(rows), even.decision_function(X), atol=1e-4)
+    with pytest.raises(er.errors.NotSeparable):
+        machine.fit(X[[0, 1, 2, 0], :3], y, sample_weight=weights)
 
 
 @pytest.mark.row("E7")

@@ -22,7 +22,8 @@ def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list
     """The problems as they are where C is finite; else with a C so large that every margin is kept, and the solution.
 
     Once C exceeds the largest multiplier of the hard problem, the soft problem has the same solution and its dual
-    is a bound for both.
+    is a bound for both. A margin is kept or not, whatever the row weighs: rows of equal weight have that solution too,
+    and solvers lose no digits to weights of all sizes.
     """
     if not any(np.isinf(problem.C) for problem in problems):
         return problems, None
@@ -31,10 +32,11 @@ def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list
 
 
 def _exact_penalty(problem: Problem, run: Run) -> tuple[Problem, Point]:
-    problem = replace(problem, loss=losses.find(problem.loss.hard_form or problem.loss))
+    loss, even = losses.find(problem.loss.hard_form or problem.loss), np.ones_like(problem.weights)
+    problem = replace(problem, loss=loss, weights=even)
     freely = replace(run, solver="auto", progress=None)
     for scale in SCALES:
-        soft = problem.with_C(scale / problem.weights.min())
+        soft = problem.with_C(scale)
         fit = freely([soft])[0]
         if _violation(soft, fit) <= SEPARATED or fit.cut:
             return replace(soft, remark=f"C=inf, kept by an exact penalty of C={soft.C:.3g}"), fit.point
@@ -60,7 +62,7 @@ def _refuse_if_not_separable(problem: Problem, run: Run) -> None:
     bound = fit.certificate.dual
     if bound <= SEPARATED or fit.point.u is None:
         return
-    raise _not_separable(problem, fit.point.u / problem.weights, f"of any hyperplane sum to at least {bound:.3g}")
+    raise _not_separable(problem, fit.point.u, f"of any hyperplane sum to at least {bound:.3g}")
 
 
 def _refuse_if_margin_is_thin(soft: Problem, fit: Fit) -> None:
