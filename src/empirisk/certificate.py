@@ -215,6 +215,8 @@ class Proof:
         def run(rows: slice) -> Array:
             off = np.abs(f[rows]) + far if labels else np.abs(f[rows]) + far + np.abs(y[rows])
             reach = off + (summed if lengths is None else np.multiply.outer(np.sqrt(lengths[rows]), summed))
+            if problem.classes:  # a joint loss rises where the own class falls and all others rise
+                reach[np.arange(len(reach)), y[rows].astype(int)] *= -1
             ends = (problem.loss.derivative(y[rows], f[rows] + end * reach) for end in (-EPSILON, EPSILON))
             size = (problem.scale[rows] * np.maximum(*map(np.abs, ends)).T).T
             if u is not None:

@@ -191,8 +191,9 @@ def _squares(case: Case) -> float:
     features, X = case.machine.get_params().get("features"), equation.dense(case.X).astype(float)
     if isinstance(features, Kernel):
         return float(np.max(features.diagonal(X)))
+    lost = len(X) * np.finfo(float).eps * np.abs(X).max(axis=0)  # of a mean, even where all rows are equal
     X = X if sparse.issparse(case.X) else X - X.mean(axis=0)
-    return float(np.max(np.sum(X * X, axis=1)))
+    return max(float(np.max(np.sum(X * X, axis=1))), float(lost @ lost) / DIGITS)
 
 
 def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:

@@ -7,9 +7,12 @@ import pytest
 
 import empirisk as er
 from empirisk import solvers
+from empirisk.certificate import Proof
 from empirisk.errors import Unsuitable
 from empirisk.fits import passes
 from empirisk.fits.fit import Limits, Run
+from empirisk.linalg.design import design_of
+from empirisk.problem import Point, Problem
 from empirisk.solvers import choose
 from empirisk.solvers.closed.factored import Factored
 from empirisk.solvers.corners.interior_point import InteriorPoint
@@ -191,3 +194,19 @@ def _solution(matrix, right):
     for k in reversed(range(len(system))):
         system[:k] -= np.multiply.outer(system[:k, k], system[k])
     return system[:, -1]
+
+
+def test_the_gap_holds_beside_the_corner_of_a_joint_loss():
+    hidden = 0
+    for seed in range(20):
+        x, (large, _) = np.random.default_rng(seed).normal(size=(2, 2))
+        terms = np.array([[1e6 * large, 1.001e6 * large], [1 - 1e6 * large, -1.001e6 * large]])
+        w = terms / x[:, None]  # F_0 - F_1 is 1, to rounding
+        rows, loss = design_of(x[None], False), er.losses.CrammerSinger()
+        problem = Problem(loss, er.penalties.NoPenalty(), 1e9, rows, np.zeros(1), np.ones(1), False, 2)
+        found = Proof(problem, Point(w)).with_rounding()
+        ahead = sum(Fraction(a) * (Fraction(own) - Fraction(other)) for a, (own, other) in zip(x, w, strict=True))
+        stored = 10**9 * max(1 - ahead, 0)
+        assert abs(stored - Fraction(found.primal)) <= found.gap
+        hidden += found.primal < stored
+    assert hidden
