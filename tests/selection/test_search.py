@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import loguniform
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import GridSearchCV, check_cv, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -36,6 +36,22 @@ def test_the_scores_are_those_of_trying_everything(steps):
     assert str(found.best_params_) == str(grid.best_params_)
     np.testing.assert_allclose(found.predict(X), grid.predict(X), rtol=1e-3, atol=1e-3)
     assert found.best_params_[("regressor__" if steps else "") + "features"] is not None
+
+
+class Doubled(TransformerMixin, BaseEstimator):
+    """Learns nothing, and has no attribute that would say it is fitted."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return 2 * X
+
+
+def test_a_step_may_learn_nothing():
+    found = er.selection.search(make_pipeline(Doubled(), er.Ridge()), {"ridge__C": [0.01, 1.0]}, X, F)
+    plain = er.selection.search(er.Ridge(), {"C": [0.01, 1.0]}, 2 * X, F)
+    np.testing.assert_array_equal(found.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"])
 
 
 def test_a_path_is_fitted_for_settings_that_differ_in_C_alone():

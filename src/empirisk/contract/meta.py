@@ -25,6 +25,14 @@ def inner_has(method: str) -> Callable[[Any], bool]:
     return check
 
 
+def transformed(steps: list[tuple[str, Any]], X: Any) -> Any:
+    """The rows after some fitted steps of a pipeline; one that learns nothing and does not say so is fitted too."""
+    for _, step in steps:
+        if step not in (None, "passthrough"):
+            X = step.transform(X)
+    return X
+
+
 class Around(MetaEstimatorMixin, BaseEstimator):
     """A machine around ``estimator``; after ``fit``, ``estimator_`` is the one inside."""
 
@@ -40,6 +48,10 @@ class Around(MetaEstimatorMixin, BaseEstimator):
     def classes_(self) -> NDArray:
         """The classes, where the machine predicts classes."""
         return self.estimator_.classes_
+
+    def _table(self, X: Any) -> Any:
+        """The rows as the machine inside takes them."""
+        return X
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -68,10 +80,6 @@ class Whole:
 
 class Delegating(Around):
     """A machine whose answers are those of the machine inside."""
-
-    def _table(self, X: Any) -> Any:
-        """The rows as the machine inside takes them."""
-        return X
 
     def _ask(self, method: str, X: Any, *others: Any, **weights: Any) -> Any:
         """What a method of the machine inside answers."""

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
+from empirisk.contract.meta import Around, transformed
 from empirisk.errors import EmpiriskError
 
 Array = NDArray[np.float64]
@@ -62,7 +64,7 @@ class Answers:
 
 def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
     """Everything that a fitted machine says about rows."""
-    if classes is not None and hasattr(machine, "_scores"):
+    if classes is not None:
         machine = _asked_once(machine, X)
     predictions = np.asarray(machine.predict(X))
     if classes is None:
@@ -81,10 +83,31 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
 
 
 def _asked_once(machine: Any, X: Any) -> Any:
-    """A machine whose classes, probabilities and decisions all come from its scores, with those of the rows at hand."""
-    scores, machine = machine._scores(X), copy(machine)
-    machine._scores = lambda X: scores.copy()
+    """A machine for these rows only, whose classes, probabilities and decisions come from one look at them.
+
+    It knows the rows as the last step of a pipeline takes them, and the scores of a machine that answers by scores.
+    """
+    if type(machine) is Pipeline:  # a class made from it may answer in its own way
+        rows = transformed(machine.steps[:-1], X)
+        return Pipeline([("rows", _Rows(rows)), ("machine", _asked_once(machine[-1], rows))])
+    if isinstance(machine, Around):
+        around = copy(machine)
+        around.estimator_ = _asked_once(machine.estimator_, machine._table(X))
+        return around
+    if hasattr(machine, "_scores"):
+        scores, machine = machine._scores(X), copy(machine)
+        machine._scores = lambda X: scores.copy()
     return machine
+
+
+class _Rows(BaseEstimator):
+    """A first step of a pipeline that has the rows already."""
+
+    def __init__(self, rows: Any):
+        self.rows = rows
+
+    def transform(self, X) -> Any:
+        return self.rows
 
 
 class _Given(BaseEstimator):

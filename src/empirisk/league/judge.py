@@ -84,7 +84,7 @@ def metric_for(name: str | None, classes: NDArray | None, balance: bool, y: NDAr
 def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
     """Score the fitted pipeline on the test part."""
     truth = plan.y[plan.test]
-    answers = answers_of(pipeline[-1], pipeline[0].transform(plan.frame[plan.test]), plan.classes)
+    answers = answers_of(pipeline, plan.frame[plan.test], plan.classes)
     part = Part(np.arange(len(truth)), truth, answers, None)
     scores = scores_of(part, pipeline, [metric], len(plan.test) / len(plan.train))
     said = _luck(plan, part, metric, scores[0].value) if scores[0].name == metric.name else ""

@@ -109,10 +109,13 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         self.history_ = {"objective": np.array([spread])}
         self.n_iter_, self.solver_, self.stopped_ = 1, "closed_form", Status.CONVERGED
 
+    def _scores(self, X: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return self._products(X) + self.intercept_
+
     def decision_function(self, X: ArrayLike) -> Array:
         """|x - m_0|^2 - |x - m_1|^2 for two classes, else |x|^2 - |x - m_k|^2 for each, and the class weights' part."""
-        check_is_fitted(self)
-        scores = self._products(X) + self.intercept_
+        scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: ArrayLike) -> NDArray:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from empirisk import state
-from empirisk.contract.meta import Delegating, Whole
+from empirisk.contract.meta import Delegating, Whole, transformed
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.evaluation.data import Array, Data, fit, read_data, seeded
@@ -217,7 +217,7 @@ class Run:
         if hasattr(machine, "steps") and len(machine.steps) > 1:
             before = machine[:-1]
             train = replace(train, X=before.fit_transform(train.X, train.y))
-            test = replace(test, X=before.transform(test.X))
+            test = replace(test, X=transformed(before.steps, test.X))
         last = machine.steps[-1][1] if hasattr(machine, "steps") else machine
         if hasattr(last.features, "learn_with"):  # the features change along C
             fitted = (fit(clone(last).set_params(C=C), train) for C in self.Cs)

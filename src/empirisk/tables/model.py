@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
+from empirisk.contract.meta import transformed
 from empirisk.errors import EmpiriskError
 from empirisk.tables.explain import contributions
 from empirisk.tables.frames import as_frame
@@ -154,10 +155,7 @@ class TableModel:
 
     def encode(self, table: Any) -> Any:
         """The rows of a table as the machine takes them."""
-        encoded = as_frame(table)
-        for _, step in self.pipeline.steps[:-1]:
-            encoded = step.transform(encoded)
-        return encoded
+        return transformed(self.pipeline.steps[:-1], as_frame(table))
 
 
 #: How a fit is done, and not what is fitted.

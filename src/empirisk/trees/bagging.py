@@ -228,7 +228,8 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         for answers in in_order(ask, zip(self.estimators_, self._column_lists(), strict=True)):
             yield 1.0, answers
 
-    def _mean_answer(self, X: Any) -> Array:
+    def _scores(self, X: Any) -> Array:
+        """The mean answer of the members."""
         return np.sum([answers for _, answers in self._each_answer(X)], axis=0) / len(self.estimators_)
 
     def __sklearn_tags__(self):
@@ -328,7 +329,7 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
 
     def predict_proba(self, X: Any) -> Array:
         """The share of the votes for each class, or the mean of the members' probabilities."""
-        return untied(self._mean_answer(X))
+        return untied(self._scores(X))
 
     def predict(self, X: Any) -> NDArray:
         """The class with the most votes; of two with as many the second."""
@@ -406,7 +407,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
 
     def predict(self, X: Any) -> Array:
         """The mean of what the members predict."""
-        return self._mean_answer(X)[:, 0]
+        return self._scores(X)[:, 0]
 
     def _default(self) -> TreeRegressor:
         return TreeRegressor()

@@ -197,6 +197,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             l2=check_number("l2", self.l2, 0),
             subsample=check_number("subsample", self.subsample, 0, 1, above=True),
             max_features=count_features(self.max_features, n_features),
+            monotone=check_monotone(self.monotone_constraints, self.columns_.names, self.columns_.counts > 0),
         )
 
     def _held(self, member: NDArray[np.intp], target: NDArray, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -223,8 +224,6 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         ``watch_data`` is what callbacks may ask for.
         """
         plan, random = self._plan(X.shape[1]), generator(self.random_state)
-        counts = self.columns_.counts
-        monotone = check_monotone(self.monotone_constraints, self.columns_.names, counts > 0)
         draws, small = self.early_stopping or plan.subsample < 1, TeamGrower.shares(*X.shape) <= 1
         member = equal_rows(X, target)[1] if draws or small else np.arange(len(X))
         if small:  # where weights differ by many orders of magnitude, the rounding of sums decides: not by their order
@@ -235,10 +234,10 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
             objective = self._objective(target[train], weights[train])
-            binning = Binning.of(X[train], weights[train], counts, self.max_bins)
+            binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
             groups = np.unique(member[train], return_inverse=True)[1] if draws else member
             copies = _counts(times[train])
-            rounds = Rounds(X[train], binning, objective, copies, plan, groups, monotone, random, clock)
+            rounds = Rounds(X[train], binning, objective, copies, plan, groups, random, clock)
             jury = None
             if held.any():
                 scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)

@@ -295,10 +295,14 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         self.oob_score_ = 1.0 - self.oob_error_
         self.oob_decision_function_ = shares
 
+    def _scores(self, X: ArrayLike) -> Array:
+        """The mean of the class shares in the leaves."""
+        check_is_fitted(self)
+        return self._shares(self._mean(X, _width(self.classes_)))
+
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes: the mean of the class shares in the leaves."""
-        check_is_fitted(self)
-        shares = self._shares(self._mean(X, _width(self.classes_)))
+        shares = self._scores(X)
         return untied(shares / shares.sum(axis=1, keepdims=True))
 
     def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:

@@ -29,7 +29,10 @@ ROUNDING = 1e-12  # a gain below this part of the score is rounding
 
 @dataclass(frozen=True)
 class Plan:
-    """How trees are grown; see `empirisk.BoostingClassifier`. ``max_features`` is a number of columns."""
+    """How trees are grown; see `empirisk.BoostingClassifier`.
+
+    ``max_features`` is a number of columns, and ``monotone`` has a sign or 0 for each of them.
+    """
 
     learning_rate: float
     max_leaves: int | None
@@ -39,6 +42,7 @@ class Plan:
     l2: float
     subsample: float
     max_features: int
+    monotone: NDArray[np.int8]
 
 
 class Rounds:
@@ -56,8 +60,6 @@ class Rounds:
         How to grow trees.
     groups : array of int
         Which rows are drawn together: equal ones have the same number.
-    monotone : (n_features,) int8
-        Constraints on the columns.
     random : Generator
         Draws rows and columns.
     stop : callable
@@ -72,7 +74,6 @@ class Rounds:
         times: NDArray[np.int32],
         plan: Plan,
         groups: NDArray[np.intp],
-        monotone: NDArray[np.int8],
         random: np.random.Generator,
         stop: Callable[[], bool],
     ):
@@ -96,9 +97,9 @@ class Rounds:
         large = TeamGrower.shares(self.n_rows, width) > 1
         table = binning.codes(X, by_row=large)
         self._growers = [
-            TeamGrower(binning, table, monotone, width, leaves, each, stop)
+            TeamGrower(binning, table, plan.monotone, width, leaves, each, stop)
             if large
-            else LoneGrower(binning, table.by_column, monotone, leaves, stop)
+            else LoneGrower(binning, table.by_column, plan.monotone, leaves, stop)
             for _ in range(growers)
         ]
 

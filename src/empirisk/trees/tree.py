@@ -351,10 +351,13 @@ class TreeClassifier(ClassifierMixin, Tree):
         self._fit(codes, labels[:, None].astype(np.float64), weights)
         return self
 
+    def _scores(self, X: Any) -> Array:
+        leaves = self.apply(X)
+        return self.nodes_.value[leaves]
+
     def predict_proba(self, X: Any) -> Array:
         """The class shares in the leaf that each row reaches."""
-        leaves = self.apply(X)
-        return untied(self.nodes_.value[leaves])
+        return untied(self._scores(X))
 
     def predict(self, X: Any) -> NDArray:
         """The class with the largest share; of two classes with as much the second."""

@@ -177,7 +177,8 @@ class Vote(VoteParameters, Members, BaseEstimator):
         for machine, weight in zip(self.estimators_, self.weights_, strict=True):
             yield float(weight), self._answers(machine, table)
 
-    def _mean_answer(self, X: Any) -> Array:
+    def _scores(self, X: Any) -> Array:
+        """The mean answer of the machines."""
         return np.sum([weight * answers for weight, answers in self._each_answer(X)], axis=0)
 
     def __sklearn_tags__(self):
@@ -259,20 +260,20 @@ class VoteClassifier(ClassMembers, ClassifierMixin, Vote):
 
     def vote_shares(self, X: Any) -> Array:
         """The share of the votes for each class, or the mean probabilities."""
-        return self._mean_answer(X)
+        return self._scores(X)
 
     @available_if(_is_soft)
     def predict_proba(self, X: Any) -> Array:
         """The weighted mean of the probabilities."""
-        return untied(self._mean_answer(X))
+        return untied(self._scores(X))
 
     def predict(self, X: Any) -> NDArray:
         """The class with the most votes; of two classes with as many the second."""
-        return elected(self._mean_answer(X), self.classes_)
+        return elected(self._scores(X), self.classes_)
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """How clear the vote for the right class is: its share minus the largest of another, from -1 to 1."""
-        shares, labels = self._mean_answer(X), self._labels(y)
+        shares, labels = self._scores(X), self._labels(y)
         check_consistent_length(shares, labels)
         return vote_margins(shares, labels)
 
@@ -316,4 +317,4 @@ class VoteRegressor(RegressorMixin, Vote):
 
     def predict(self, X: Any) -> Array:
         """The weighted mean of what the machines predict."""
-        return self._mean_answer(X)[:, 0]
+        return self._scores(X)[:, 0]

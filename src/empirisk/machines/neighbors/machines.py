@@ -243,9 +243,13 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         numbers = np.arange(len(self.classes_))
         return (elected(self._votes(places, amounts), numbers) != self.codes_).astype(np.float64)
 
+    def _scores(self, X: ArrayLike) -> Array:
+        """The votes of the neighbours for each class."""
+        return self._votes(*self._found(X))
+
     def predict_proba(self, X: ArrayLike) -> Array:
         """The share of each class among the neighbours."""
-        votes = self._votes(*self._found(X))
+        votes = self._scores(X)
         totals = votes.sum(axis=1, keepdims=True)
         # Class weights of zero may leave no votes at all.
         return untied(np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / len(self.classes_)))
