@@ -44,3 +44,25 @@ def test_where_others_did_no_better_the_first_is_asked_alone(monkeypatch):
     Run(Factored(), Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 10)
     assert asked.count(id(first)) == 10
     assert asked.count(id(second)) == IN_VAIN
+
+
+def test_a_point_is_not_lost_on_its_way_back_where_slopes_are_huge(monkeypatch):
+    asked, table = [], choose.ranked
+
+    def ranked(problem):
+        for solver, reason in table(problem):
+            asked.append(solver.name())
+            yield solver, reason
+
+    monkeypatch.setattr(choose, "ranked", ranked)
+    random = np.random.default_rng(1)
+    X = np.hstack([random.normal(size=(8, 4)), np.full((8, 1), 10.0)])
+    machine = er.LogisticRegression(C=1e-4, features=er.kernels.Normalised(er.kernels.Linear()))
+    (problem,) = machine.problems(X, random.permutation([0, 0, 1, 0, 1, 0, 0, 0]), sample_weight=np.full(8, 1e30))
+    watch = Watch(tol=1e-13)
+    with np.errstate(all="ignore"):
+        point = Factored().solve(problem, watch)
+    assert asked == ["newton"]
+    assert watch.status == Status.CONVERGED
+    assert np.all(problem.y * problem.predict(point) > 0)
+    assert problem.primal(point) < 1e-15 * problem.origin_value

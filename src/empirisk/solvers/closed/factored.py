@@ -1,5 +1,6 @@
 """Any machine behind a kernel, by a factor of its Gram matrix."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.design import Array, DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
-from empirisk.solvers.base import CONVEX, KERNEL, Solver
+from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver
 
 #: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
@@ -35,7 +36,7 @@ class Factored(Solver):
             watch.shared[problem.design]["factor"] = Factor(problem.design.outer())
         factor = watch.shared[problem.design]["factor"]
         explicit = replace(problem, design=factor.design)
-        point = problem.origin()
+        proofs = Proofs(problem, watch)
         for solver, reason in ranked(explicit):
             watch.ran_by = solver.name()
             watch.notes[:] = [reason]
@@ -43,16 +44,19 @@ class Factored(Solver):
                 inner = replace(
                     watch, tol=share * watch.tol, status="", progress=factor.translated(problem, watch.progress)
                 )
-                point = factor.back(problem, solver.solve(explicit, inner, None))
+                found = solver.solve(explicit, inner, None)
                 watch.iterations, watch.status = inner.iterations, inner.status
-                if watch.proves(problem, point) or watch.status not in (Status.CONVERGED, Status.STALLED):
-                    return point
+                for point in factor.back(problem, found):
+                    if proofs(point):
+                        return point
+                if watch.status not in (Status.CONVERGED, Status.STALLED):
+                    return proofs.best(problem.origin())
                 if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
                     break
             if watch.once:
                 break
         watch.status = Status.STALLED
-        return point
+        return proofs.best(problem.origin())
 
 
 class Factor:
@@ -66,15 +70,20 @@ class Factor:
         # One design for all problems: what solvers keep for it then serves them all.
         self.design = DenseDesign(self.vectors * self.roots)
 
-    def back(self, problem: Problem, point: Point) -> Point:
-        """The point in the coefficients of the samples: beta = -u/l2 at the optimum, else V S^-1/2 w."""
-        if problem.penalty.l2 == 0:
-            return Point(self.vectors @ (point.w.T / self.roots).T, point.b, point.u)
-        u = point.u if point.u is not None else problem.slopes(self.design.X @ point.w + point.b)
-        return Point(-u / problem.penalty.l2, point.b, u)
+    def back(self, problem: Problem, point: Point) -> Iterator[Point]:
+        """The point in the coefficients of the samples: with l2 as beta = -u/l2, and as V S^-1/2 w.
+
+        The first holds at the optimum alone, where it has more digits. Where slopes are huge a point that is near
+        enough to it predicts something else by its slopes than by its weights.
+        """
+        u = point.u
+        if problem.penalty.l2 > 0:
+            u = u if u is not None else problem.slopes(self.design.X @ point.w + point.b)
+            yield Point(-u / problem.penalty.l2, point.b, u)
+        yield Point(self.vectors @ (point.w.T / self.roots).T, point.b, u)
 
     def translated(self, problem: Problem, progress):
         """The caller's progress, told of points in the coefficients of the samples."""
         if progress is None:
             return None
-        return lambda iteration, point: progress(iteration, self.back(problem, point))
+        return lambda iteration, point: progress(iteration, next(self.back(problem, point)))
