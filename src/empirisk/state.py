@@ -94,6 +94,8 @@ class State:
         Of the mapping of attributes; each returns what is wrong, or None. They run after all rules have passed.
     forms : tuples of names
         Of the attributes in these groups a fitted object has those of exactly one group.
+    filled : words
+        Sizes that are not 0 in a fitted object: no answer comes from no neighbours, clusters or members.
     sizes : dict of functions
         Sizes that no attribute has but all together give, by their word: a function of the mapping of attributes.
     **rules : Rule
@@ -112,16 +114,19 @@ class State:
         self,
         *relations: Relation,
         forms: tuple[tuple[str, ...], ...] = (),
+        filled: tuple[str, ...] = (),
         sizes: Mapping[str, Callable[[Mapping[str, Any]], int]] | None = None,
         **rules: Rule,
     ):
-        self.relations, self.forms, self.sizes, self.rules = relations, forms, dict(sizes or {}), rules
+        self.relations, self.forms, self.filled = relations, forms, filled
+        self.sizes, self.rules = dict(sizes or {}), rules
 
     def __or__(self, other: "State") -> "State":
         return State(
             *self.relations,
             *other.relations,
             forms=other.forms or self.forms,
+            filled=self.filled + other.filled,
             sizes={**self.sizes, **other.sizes},
             **{**self.rules, **other.rules},
         )
@@ -144,6 +149,9 @@ class State:
         for word, of in self.sizes.items() if scope.fitted else ():
             scope.bind(word, of(values))
         scope.settle()
+        for word in self.filled if scope.fitted else ():
+            if scope.sizes.get(word) == 0:
+                raise Mismatch(f"{word} is 0, which leaves nothing to answer from")
         for relation in self.relations if scope.fitted else ():
             wrong = relation(values)
             if wrong is not None:

@@ -2,8 +2,9 @@
 
 ``run(names, count)`` builds the fitted models of `subjects`, changes one array, scalar or attribute of each file, loads
 what came of it and asks it about rows: the answer is a sentence (`EmpiriskError`) or as many answers as rows, without
-a signal, within a second and within the memory. What fails is kept: ``finds/`` holds one line of JSON a find, which the
-suite tries first ever after. The full corpus: ``python -m tests.files.mutants --all``.
+a signal, within a second and within the memory. Files with nothing along one of their lengths are asked too, all of
+them. What fails is kept: ``finds/`` holds one line of JSON a find, which the suite tries first ever after. The full
+corpus: ``python -m tests.files.mutants --all``.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import hashlib
 import io
 import itertools
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -22,7 +24,7 @@ import time
 import traceback
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -83,8 +85,12 @@ class File:
         self.tree = json.loads(self.members.pop("tree.json"))
 
     def write(self, path: Path, tree: Any, changed: Members) -> None:
-        """Write a file with this tree and these members, digests and all."""
-        members = {**self.members, **changed, "tree.json": json.dumps(tree).encode()}
+        """Write a file with this tree and the members that it uses, digests and all."""
+        used = {
+            f"arrays/{node['array'][0]}.npy" for _, node in places(tree) if isinstance(node, dict) and "array" in node
+        }
+        members = {name: data for name, data in {**self.members, **changed}.items() if name in used}
+        members["tree.json"] = json.dumps(tree).encode()
         listed = {
             name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in members.items()
         }
@@ -139,6 +145,110 @@ def changed_arrays(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
             with np.errstate(over="ignore"):
                 new.reshape(-1)[chosen] = value
             yield f"{where} {value}", new
+
+
+#: Where the forms of a tree that have a shape keep it.
+SHAPES = {"array": 2, "texts": 0, "objects": 0, "sparse": 1}
+#: Forms whose content is no value: a list or a number in it tells no length.
+OPAQUE = {*SHAPES, "object", "same", "float"}
+#: What the loader says of an attribute that should have no length, and its length; or that points into nothing.
+SIZES = re.compile(r"(\w+) (?:has a size of (\d+) where \w+ is|points at number \d+ of) 0\b")
+HOLLOW = "nothing in "
+
+Place = tuple[tuple, int]
+
+
+def lengths(tree: Any) -> Iterator[tuple[Place, int]]:
+    """The places of a tree that have a length, or tell one: path and axis of arrays, lists and whole numbers."""
+    for path, node in places(tree):
+        form = next(iter(node)) if isinstance(node, dict) and len(node) == 1 else None
+        # The content of a form, its parts, and the pairs of a table are no lists of their own.
+        inside = OPAQUE & set(path[-2:]) or SHAPES.keys() & set(path[-3:-2]) or path[-2:-1] == ("dict",)
+        if form in SHAPES:
+            yield from (((path, axis), length) for axis, length in enumerate(node[form][SHAPES[form]]) if length)
+        elif isinstance(node, list) and node and not inside:
+            yield (path, 0), len(node)
+        elif type(node) is int and node > 0 and not inside:
+            yield (path, 0), node
+
+
+def emptied(file: File, chosen: Iterable[Place]) -> tuple[Any, Members]:
+    """The tree with nothing along these axes, in these lists, and 0 for these numbers."""
+    tree, new = copy.deepcopy(file.tree), {}
+    # Inner places first: a list that is emptied takes what it holds with it.
+    for path, axis in sorted(chosen, key=lambda place: -len(place[0])):
+        owner, key = at(tree, path[:-1]), path[-1]
+        match owner[key]:
+            case {"array": [number, *_]}:
+                new[number] = np.take(new.get(number, file.array(at(file.tree, path)["array"])), [], axis)
+            case {"texts": [shape, *_, items]} | {"objects": [shape, *_, items]}:
+                shape[axis] = 0
+                items.clear()
+            case {"sparse": [kind, shape, *parts]}:
+                shape[axis] = 0
+                lengths_of_parts = 0, 0, 1 + shape[0 if kind.startswith("csr") else 1]
+                for part, length in zip(parts, lengths_of_parts, strict=True):
+                    new[part["array"][0]] = np.zeros(length, part["array"][1])
+            case list():
+                owner[key] = []
+            case _:
+                owner[key] = 0
+    for _, node in places(tree):
+        if isinstance(node, dict) and node.get("array", [None])[0] in new:
+            number = node["array"][0]
+            node["array"] = [number, *arrays.describe(new[number])]
+    return tree, {f"arrays/{number}.npy": b"".join(arrays.chunks(array)) for number, array in new.items()}
+
+
+def hollow(file: File, path: Path) -> Iterator[tuple[str, Callable[[], tuple[Any, Members]]]]:
+    """The files with nothing along a length that still hold together, so that they load.
+
+    From each place that has a length in turn: where the loader says that another attribute has a length and should have
+    none, that one is emptied too, along one axis or both.
+    """
+    known = dict(lengths(file.tree))
+    waiting = [frozenset([place]) for place in known]
+    seen = set(waiting)
+    while waiting:
+        chosen = waiting.pop()
+        file.write(path, *emptied(file, chosen))
+        refusal = _refusal(path)
+        if refusal is None:
+            label = ", ".join(sorted(f"{'/'.join(map(str, place))} {axis}" for place, axis in chosen))
+            yield f"{HOLLOW}{label}", lambda chosen=chosen: emptied(file, chosen)
+            continue
+        said = SIZES.search(refusal)
+        found = [
+            place
+            for place, length in known.items()
+            if said and said[1] in place[0] and length == int(said[2] or length) and place not in chosen
+            if any(_related(place[0], other) for other, _ in chosen)
+        ]
+        nearest = [place for place in found if len(place[0]) == min(len(path) for path, _ in found)]
+        alone = [chosen | {place} for place in nearest] if len(nearest) == 2 else []
+        more = [new for new in (*alone, chosen.union(nearest)) if new not in seen]
+        waiting += more
+        seen.update(more)
+
+
+def _refusal(path: Path) -> str | None:
+    """The sentence with which a file is not loaded; None for one that is, or that fails otherwise."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            er.load(path, limit="1GB")
+        except EmpiriskError as error:
+            return str(error)
+        except Exception:  # noqa: BLE001  who asks the file finds it again, and names it
+            return None
+    return None
+
+
+def _related(one: tuple, other: tuple) -> bool:
+    """Whether the object that owns one place holds the owner of the other, or is it."""
+    owners = [path[: len(path) - path[::-1].index("object")] for path in (one, other)]
+    short, long = sorted(owners, key=len)
+    return long[: len(short)] == short
 
 
 def mutations(file: File) -> Iterator[tuple[str, Callable[[], tuple[Any, Members]]]]:
@@ -201,8 +311,11 @@ def mutations(file: File) -> Iterator[tuple[str, Callable[[], tuple[Any, Members
 # --- the child --------------------------------------------------------------------------------------------------------
 
 
-def ask(model: Any, table: Any) -> str:
-    """What became of a loaded model: its answers are as many as rows, or it said in a sentence what is wrong."""
+def ask(model: Any, table: Any, finite: bool) -> str:
+    """What became of a loaded model: its answers are as many as rows, or it said in a sentence what is wrong.
+
+    ``finite`` asks for numbers that are: those of the file were.
+    """
     from tests.files.cases import ANSWERS
 
     rows = table.shape[0] if hasattr(table, "shape") else len(table)
@@ -218,18 +331,20 @@ def ask(model: Any, table: Any) -> str:
         found = found[0] if name == "predict_interval" and found is not None else found
         if found is not None and np.shape(found)[0] != rows:
             return f"{name} has {np.shape(found)[0]} answers for {rows} rows"
+        if finite and np.asarray(found).dtype.kind == "f" and not np.all(np.isfinite(found)):
+            return f"{name} is not finite"
         said = said if found is None else "answered"
     return said
 
 
-def try_one(path: Path, table: Any) -> str:
+def try_one(path: Path, table: Any, finite: bool = False) -> str:
     """Load a file and ask it; what is neither a sentence nor an answer is named."""
     begin = time.process_time()
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), er.config(memory=MEMORY):
             warnings.simplefilter("ignore")
             try:
-                found = ask(er.load(path, limit="1GB"), table)
+                found = ask(er.load(path, limit="1GB"), table, finite)
             except EmpiriskError as error:
                 found = "refused" if "\n" not in str(error) else "a refusal of several lines"
     except Exception as error:  # noqa: BLE001  the point of the exercise
@@ -268,6 +383,8 @@ def child(names: list[str], count: int, seed: int, skip: set[str], only: set[str
             elif count < len(chosen):
                 some = np.random.default_rng([seed, len(name)]).choice(len(chosen), count, replace=False)
                 chosen = [chosen[number] for number in sorted(some)]
+            if not only:
+                chosen += hollow(file, path)
             tally = {"answered": 0, "refused": 0}
             for label, change in chosen:
                 if f"{name} {label}" in skip:
@@ -275,9 +392,9 @@ def child(names: list[str], count: int, seed: int, skip: set[str], only: set[str
                 print(json.dumps({"trying": f"{name} {label}"}), file=log, flush=True)
                 file.write(path, *change())
                 signal.alarm(LONGEST)  # it ends the process, and the parent goes on after this mutant
-                found = try_one(path, table)
+                found = try_one(path, table, label.startswith(HOLLOW))
                 if " after " in found:  # a way that is gone for the first time is compiled: the second time counts
-                    found = try_one(path, table)
+                    found = try_one(path, table, label.startswith(HOLLOW))
                 tally[found] = tally.get(found, 0) + 1
                 if found not in ("answered", "refused"):
                     print(json.dumps({"subject": name, "mutant": label, "found": found}), file=log, flush=True)

@@ -7,9 +7,10 @@ from operator import attrgetter
 import pytest
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 from empirisk.files import registry
 from tests.files.cases import public_classes
-from tests.files.mutants import FINDS, File, changed_arrays, mutations, run
+from tests.files.mutants import FINDS, File, changed_arrays, emptied, hollow, lengths, mutations, run
 from tests.files.subjects import subjects
 
 EACH, PARTS = 200, 10
@@ -71,6 +72,47 @@ def test_mutations_reach_every_array_and_attribute():
     for name in ("rows_", "codes_", "weights_", "class_factors_", "positions_", "k_"):
         assert any(name in label for label in labels)
     assert {what.split()[0] for what, _ in changed_arrays(file.array([0, *_first(file)]))} >= {"type", "longer", "all"}
+
+
+def test_nothing_is_followed_to_a_file_that_holds_together(tmp_path):
+    """Where a projection has no directions, all that counts them says so, and it answers with no columns."""
+    model, rows = subjects()["PCA"]()
+    file = File(model)
+    counted = {
+        "components_ 0",
+        "n_components_ 0",
+        *(f"{name}_ 0" for name in ("singular_values", "explained_variance")),
+    }
+    found = [change for label, change in hollow(file, tmp_path / "a") if all(word in label for word in counted)]
+    assert found
+    file.write(tmp_path / "a", *found[0]())
+    assert er.load(tmp_path / "a").transform(rows).shape == (len(rows), 0)
+
+
+NOTHING = {
+    "KMeans": ("clusters", ("n_clusters", "cluster_centers_", "labels_")),
+    "kernel k-means": ("clusters", ("n_clusters", "dual_coef_", "squares_of_means_", "labels_")),
+    "GaussianMixture": ("components", ("weights_", "means_", "covariances_")),
+    "KNNClassifier": ("kept", ("positions_", "weights_", "rows_", "codes_")),
+    "sparse neighbours": ("kept", ("positions_", "weights_", "rows_", "targets_")),
+    "BaggingClassifier": ("members", ("estimators_", "features_")),
+    "VoteRegressor": ("members", ("estimators_", "weights_")),
+    "several kernels": ("kernels", ("kernels_", "beta_")),
+    "centred": ("kept", ("items_",)),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_nothing_to_answer_from_is_refused(name, tmp_path):
+    word, attributes = NOTHING[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file = File(subjects()[name]()[0])
+    chosen = [place for place, _ in lengths(file.tree) if place[1] == 0 and place[0][-1] in attributes]
+    assert {path[-1] for path, _ in chosen} == set(attributes)
+    file.write(tmp_path / "a", *emptied(file, chosen))
+    with pytest.raises(EmpiriskError, match=f"{word} is 0, which leaves nothing to answer from"):
+        er.load(tmp_path / "a")
 
 
 def _first(file):

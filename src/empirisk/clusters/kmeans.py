@@ -108,6 +108,7 @@ class KMeans(
 
     _state = state.State(
         forms=(("cluster_centers_",), ("dual_coef_", "support_", "support_vectors_")),
+        filled=("clusters",),
         sizes={"width": lambda its: int(its["n_clusters"])},
         n_clusters=state.size("clusters"),
         cluster_centers_=state.array("f8", "clusters", "mapped"),

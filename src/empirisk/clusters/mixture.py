@@ -111,6 +111,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     _state = state.State(
         _wrong_covariances,
+        filled=("components",),
         covariance_type=state.text(*TYPES),
         weights_=state.array("f8", "components", low=0),
         means_=state.array("f8", "components", "columns"),

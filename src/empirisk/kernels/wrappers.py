@@ -275,6 +275,7 @@ class Centred(Changed):
     _state = state.State(
         lambda its: None if ("items_" in its) == ("mean_" in its) else "items_ and mean_ belong together",
         _wrong_items,
+        filled=("kept",),
         items_=state.optional(state.items("kept", "columns")),
         mean_=state.optional(state.number()),
     )

@@ -235,6 +235,7 @@ class SeveralKernels(Kernel):
     """
 
     _state = state.State(
+        filled=("kernels",),
         norm=state.whole(1, 2),
         kernels_=state.optional(state.several(state.part(Kernel, columns="columns"), "kernels")),
         beta_=state.optional(state.array("f8", "kernels", low=0)),

@@ -72,6 +72,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
 
     _state = state.State(
         _wrong_columns,
+        filled=("members",),
         estimator=state.maybe(state.part(has="fit", fitted=False)),
         n_features_in_=state.size("columns"),
         estimators_=state.several(state.part(has="predict"), "members"),

@@ -133,6 +133,7 @@ class Vote(VoteParameters, Members, BaseEstimator):
     """What the two votes share; see `VoteClassifier` and `VoteRegressor`."""
 
     _state = state.State(
+        filled=("members",),
         n_features_in_=state.size("columns"),
         estimators_=state.several(state.part(has="predict", columns="columns"), "members"),
         weights_=state.array("f8", "members", low=0),

@@ -45,6 +45,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
             else "norms_ go with a kernel"
         ),
         forms=(("rows_",),),
+        filled=("kept",),
         weights=state.text(*WEIGHTS),
         positions_=state.array("i", "kept", low=0),
         weights_=state.array("f8", "kept", low=0),
