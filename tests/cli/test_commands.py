@@ -1,6 +1,7 @@
 """The commands as a user types them: right output, one sentence when something is wrong, help at once."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -54,6 +55,34 @@ def test_the_module_is_the_command():
     wrong = subprocess.run([*NAME, "pedict"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
     assert "Did you mean 'predict'" in wrong.stderr
+
+
+def test_an_answer_for_which_there_is_no_room_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([*NAME, "datasets"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "empirisk: reading or writing failed (No space left on device); make room, or choose another place.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ImportError("x.so: failed to map segment"), "could not be loaded .x.so: failed to map segment.; allow more"),
+        (OSError("Could not find/load shared object"), "could not be loaded .*; allow more memory"),
+        (OSError(5, "Input/output error", "t.csv"), "reading or writing 't.csv' failed .Input/output error."),
+        (MemoryError(), "not enough memory; give fewer rows"),
+    ],
+)
+def test_what_a_machine_cannot_do_is_one_sentence(monkeypatch, error, sentence):
+    def fail(name):
+        raise error
+
+    monkeypatch.setattr("empirisk.cli.main.load", fail)
+    ended = run("datasets")
+    assert ended.exit_code == 1
+    assert re.fullmatch(f"empirisk: .*{sentence}.*\n", ended.stderr)
 
 
 def test_datasets():

@@ -1,6 +1,7 @@
 """Bad input gets one sentence that names the argument and the remedy, and damages nothing."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -100,6 +101,73 @@ def test_one_sentence(machine, arguments, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         machine.fit(*arguments)
     assert "\n\n" not in str(caught.value).strip()
+
+
+NO_LABEL = {
+    "pandas.NA": pd.Series(["a", "b", pd.NA, "a"] * 5, dtype="string"),
+    "NaT": np.array(["2020-01-01", "2020-01-02", "NaT", "2020-01-01"] * 5, dtype="M8[D]"),
+    "NaN": np.array(["a", "b", np.nan, "a"] * 5, dtype=object),
+    "None": np.array(["a", "b", None, "a"] * 5, dtype=object),
+}
+LEARNERS = (
+    er.SVM(),
+    er.SVM(features="gaussian"),
+    er.LogisticRegression(features=er.maps.Polynomial(2)),
+    er.Perceptron(),
+    er.NearestCentroid(),
+    er.KNNClassifier(),
+    er.TreeClassifier(),
+    er.ForestClassifier(),
+    er.BaggingClassifier(),
+    er.BoostingClassifier(),
+    er.AdaBoostClassifier(),
+    er.VoteClassifier(),
+    er.ContrastiveMetric(),
+    er.LargeMarginMetric(),
+)
+
+
+@pytest.mark.parametrize("kind", NO_LABEL)
+@pytest.mark.parametrize("machine", LEARNERS, ids=repr)
+def test_a_label_that_is_missing_is_no_class(machine, kind):
+    with pytest.raises(EmpiriskError, match=r"y (holds|mixes).*drop"):
+        machine.fit(X, NO_LABEL[kind])
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        er.Ridge(),
+        er.SVR(features="gaussian"),
+        er.KNNRegressor(),
+        er.TreeRegressor(),
+        er.ForestRegressor(),
+        er.BaggingRegressor(),
+        er.BoostingRegressor(),
+        er.VoteRegressor(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("kind", [object, "U4"])
+def test_words_among_the_numbers_of_a_target(machine, kind):
+    with pytest.raises(EmpiriskError, match=r"y holds what is no number .*'much'.*take a classifier"):
+        machine.fit(X, np.array([1.0, "much", 2.0, 3.0] * 5, dtype=kind))
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        er.BaggingClassifier("tree"),
+        er.BaggingRegressor(3),
+        er.AdaBoostClassifier("tree"),
+        er.VoteClassifier([("tree", er.TreeClassifier())], vote="soft"),
+        er.VoteRegressor([("tree", er.TreeRegressor())]),
+    ],
+    ids=repr,
+)
+def test_members_that_are_no_machines(machine):
+    with pytest.raises(EmpiriskError, match=r"estimators? holds .*, which is no machine; give one"):
+        machine.fit(X, LABELS)
 
 
 def test_a_failed_fit_leaves_the_fitted_model_as_it_was():

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from empirisk import __version__
-from empirisk.errors import EmpiriskError
+from empirisk.errors import LETTERS, EmpiriskError
 
 #: The commands in the order of help; each is the function ``command`` of the module of its name.
 COMMANDS = {
@@ -49,10 +49,24 @@ class Lazy(TyperGroup):
         """Run a command."""
         try:
             return super().invoke(ctx)
-        except (EmpiriskError, MemoryError) as error:
-            told = error if isinstance(error, EmpiriskError) else "there is not enough memory; give fewer rows."
-            typer.echo(f"empirisk: {told}", err=True)
+        except BrokenPipeError:  # whoever read has had enough: no mistake of anybody
+            raise
+        except (EmpiriskError, MemoryError, ImportError, OSError) as error:
+            typer.echo(f"empirisk: {told(error)}", err=True)
             raise typer.Exit(1) from error
+
+
+def told(error: Exception) -> str:
+    """An error in one sentence."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; give fewer rows."
+    if isinstance(error, EmpiriskError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f" {error.filename!r}" if error.filename else ""
+        return f"reading or writing{place} failed ({error.strerror}); make room, or choose another place."
+    said = " ".join(str(error).split())[:LETTERS]
+    return f"a library could not be loaded ({said}); allow more memory, or install empirisk again."
 
 
 def load(name: str) -> Any:
@@ -98,6 +112,12 @@ def run() -> None:
     try:
         app(prog_name="empirisk")
     except SystemExit as end:
-        sys.stdout.flush()
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
+        try:
+            sys.stdout.flush()
+        except OSError as error:  # a full disk takes no answer, nor does a pipe of which enough has been read
+            code = code or 1
+            if not isinstance(error, BrokenPipeError):
+                sys.stderr.write(f"empirisk: {told(error)}\n")
         sys.stderr.flush()
-        os._exit(end.code if isinstance(end.code, int) else int(bool(end.code)))
+        os._exit(code)

@@ -119,6 +119,8 @@ def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDAr
         if not continuous:
             # As many of them as rows, up to twice each: scikit-learn wonders about classes that mostly have one row.
             check_classification_targets(np.resize(labels, min(len(y), 2 * len(labels))))
+        if labels.dtype.kind in "mM" and np.isnat(labels).any():
+            raise EmpiriskError("y holds NaT where a label is missing; drop rows without a label.")
         return labels if weights.min() > 0 else np.unique(y[weights > 0])
     except TypeError as error:  # labels that cannot be compared: None, or words beside numbers
         kinds = sorted({type(label).__name__ for label in y.tolist()})

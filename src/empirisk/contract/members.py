@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack, issparse
 from sklearn.base import clone
-from sklearn.utils import check_array
+from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from empirisk.contract.inputs import as_numbers
 from empirisk.errors import EmpiriskError
 
 
@@ -28,8 +29,15 @@ def check_target(estimator: Any, y: Any, numbers: bool = False) -> NDArray:
     if y is None:
         raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
-    rules: dict[str, Any] = {"ensure_2d": False, "input_name": "y"}
-    return check_array(y, dtype=np.float64, **rules) if numbers else check_array(y, dtype=None, **rules)
+    y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+    return as_numbers(y) if numbers else y
+
+
+def member_tags(name: str, machine: Any) -> Any:
+    """What scikit-learn's tags say of a member, where it is a machine at all."""
+    if not hasattr(machine, "__sklearn_tags__"):
+        raise EmpiriskError(f"{name} holds {machine!r}, which is no machine; give one such as er.TreeClassifier().")
+    return get_tags(machine)
 
 
 def seeded(machine: Any, seed: int, *, every: bool = True) -> Any:

@@ -8,6 +8,12 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+#: What is said where pandas.NA is compared or made a number.
+OF_PANDAS_NA = ("value of NA is ambiguous", "not 'NAType'")
+#: What scikit-learn says of NaN among labels that are objects: of numbers it says whose they are.
+OF_MISSING = "Input contains NaN"
+#: What NumPy says of a word among numbers.
+OF_WORDS = "could not convert string to float"
 
 
 def all_or_nothing(fit: Method) -> Method:
@@ -24,14 +30,27 @@ def all_or_nothing(fit: Method) -> Method:
             running = {name: value for name, value in vars(machine).items() if "callback" in name}
             vars(machine).clear()
             vars(machine).update(before | running)
-            if isinstance(error, OverflowError):
-                raise EmpiriskError(
-                    f"{_too_large(machine)} is, or holds, a whole number that is too large to compute with; "
-                    "give smaller ones."
-                ) from error
+            sentence = _sentence(machine, error)
+            if sentence:
+                raise EmpiriskError(sentence) from error
             raise
 
     return guarded  # type: ignore[return-value]
+
+
+def _sentence(machine: Any, error: BaseException) -> str:
+    """What others say of numbers, words and missing values without a name for them, in words for the user."""
+    if isinstance(error, OverflowError):
+        return (
+            f"{_too_large(machine)} is, or holds, a whole number that is too large to compute with; give smaller ones."
+        )
+    if isinstance(error, TypeError) and any(words in str(error) for words in OF_PANDAS_NA):
+        return "X or y holds pandas.NA, which is neither a number nor a label; fill those places, or drop their rows."
+    if isinstance(error, ValueError) and str(error) == OF_MISSING:
+        return "y holds NaN where a label is missing; drop rows without a label."
+    if isinstance(error, ValueError) and str(error).startswith(OF_WORDS):
+        return f"X or y holds what is no number ({error}); encode words as numbers, or take a classifier for labels."
+    return ""
 
 
 def _too_large(machine: Any) -> str:

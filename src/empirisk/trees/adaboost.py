@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from empirisk import state
@@ -16,7 +16,7 @@ from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, seeded
+from empirisk.contract.members import check_table, check_target, member_tags, seeded
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -354,7 +354,7 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._machine())
+        inner = member_tags("estimator", self._machine())
         for name in ("sparse", "allow_nan", "positive_only", "string"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         return tags

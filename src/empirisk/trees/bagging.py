@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.dummy import DummyClassifier
-from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_features, check_is_fitted, has_fit_parameter
 
 from empirisk import state
@@ -18,7 +18,7 @@ from empirisk.contract.arguments import check_count, check_number, check_time, c
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import check_weights, class_weights, generator, sorted_classes
-from empirisk.contract.members import check_table, check_target, seeded, shuffled
+from empirisk.contract.members import check_table, check_target, member_tags, seeded, shuffled
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -235,7 +235,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._machine())
+        inner = member_tags("estimator", self._machine())
         for name in ("sparse", "allow_nan", "positive_only", "string"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         return tags

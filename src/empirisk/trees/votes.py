@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.inputs import check_weights, sorted_classes
-from empirisk.contract.members import check_table, check_target
+from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import in_order
@@ -184,7 +184,7 @@ class Vote(VoteParameters, Members, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = [get_tags(machine).input_tags for machine in self._machines()]
+        inner = [member_tags("estimators", machine).input_tags for machine in self._machines()]
         for name in ("sparse", "allow_nan", "string"):
             setattr(tags.input_tags, name, bool(inner) and all(getattr(one, name) for one in inner))
         tags.input_tags.positive_only = any(one.positive_only for one in inner)
