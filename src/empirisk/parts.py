@@ -29,7 +29,8 @@ class Part(BaseEstimator):
     def _number(self, name: str, what: str, low: float = -math.inf, high: float = math.inf) -> float:
         """A parameter as a finite number in a range; else a sentence that says what it must be."""
         value = getattr(self, name)
-        number: Any = value if isinstance(value, Real) else math.nan
+        # Asked in inner loops: of a float the first answer is enough, and it takes a third of the time.
+        number: Any = value if isinstance(value, (float, Real)) else math.nan
         if not (low <= number <= high and is_finite(number)):
             raise EmpiriskError(f"{name}={value!r} of {type(self).__name__} must be {what}.")
         return float(value)

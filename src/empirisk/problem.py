@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -112,9 +113,13 @@ class Problem:
 
     def origin(self) -> Point:
         """w = 0 and the best intercept for it."""
+        return Point(np.zeros(self.width), copy(self._best_constant))
+
+    @lazy
+    def _best_constant(self) -> float | Array:
         if self.intercept:
-            return Point(np.zeros(self.width), self.loss.best_constant(self.y, self.weights))
-        return Point(np.zeros(self.width), np.zeros(self.classes) if self.classes else 0.0)
+            return self.loss.best_constant(self.y, self.weights)
+        return np.zeros(self.classes) if self.classes else 0.0
 
     @lazy
     def origin_value(self) -> float:

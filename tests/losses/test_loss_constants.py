@@ -6,8 +6,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from empirisk.errors import Unsuitable
-from empirisk.losses import Exponential, Logistic, Power, SoftHinge, Squared, SquaredHinge, ZeroOne
+from empirisk.linalg.design import design_of
+from empirisk.losses import Exponential, Logistic, Power, SoftHinge, Softmax, Squared, SquaredHinge, ZeroOne
 from empirisk.losses.base import ScalarLoss
+from empirisk.penalties import L2
+from empirisk.problem import Problem
 from tests import naive
 from tests.catalog import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES
 
@@ -183,3 +186,18 @@ def test_which_losses_report_probabilities():
     assert {loss.name() for loss in LOSSES if loss.probabilistic} == PROBABILISTIC_NAMES
     with pytest.raises(Unsuitable, match=r"loss=Squared\(\) states no link; choose"):
         Squared().link(np.zeros(1))
+
+
+@pytest.mark.parametrize("loss", [Power(1.7), Softmax()], ids=repr)
+def test_a_problem_looks_for_its_constant_once(loss, monkeypatch):
+    found, find = [], type(loss).best_constant
+    monkeypatch.setattr(type(loss), "best_constant", lambda *given: (found.append(1), find(*given))[1])
+    design, y, classes = design_of(np.eye(4), True), np.array([0.0, 1.0, 2.0, 2.0]), 3 * loss.joint
+    problem = Problem(loss, L2(), 1.0, design, y, np.ones(4), classes=classes)
+    first = problem.origin()
+    assert problem.origin_value > 0
+    assert len(found) == 1
+    # a solver that moves its own constants moves no others
+    moved = first.b
+    moved += 1.0
+    assert not np.isclose(problem.origin().b, moved).any()

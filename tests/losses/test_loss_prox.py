@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from empirisk.errors import Unsuitable
-from empirisk.losses import Exponential, Logistic, Power, SoftHinge, ZeroOne
+from empirisk.losses import Exponential, Logistic, Power, SoftHinge, ZeroOne, regression
 from tests import naive
 from tests.catalog import MARGIN_LOSSES, RESIDUAL_LOSSES
 
@@ -109,6 +109,17 @@ def test_the_search_ends_in_few_rounds(step):
         Counted.rounds = 0
         Counted(margin, temperature).phi_prox(points, step)
         assert Counted.rounds <= 10
+
+
+def test_the_default_power_needs_no_search(monkeypatch):
+    """r^2 + 1.5 step r = |e| by its closed form, to the last digits at every size."""
+    monkeypatch.setattr(regression, "monotone_root", None)
+    sizes = np.logspace(-300, 300, 121)
+    for step in np.logspace(-150, 150, 61):
+        half = 0.75 * np.longdouble(step)
+        r = sizes / (half + np.sqrt(half**2 + sizes))
+        np.testing.assert_allclose(Power(1.5).phi_prox(-sizes, step), -(r**2).astype(float), rtol=2e-15)
+    assert Power(1.5).phi_prox(np.zeros(1), 1.0) == 0
 
 
 def test_two_known_points():

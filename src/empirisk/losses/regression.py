@@ -211,12 +211,15 @@ class Power(ResidualLoss):
         """sign(e) x, where x >= 0 solves  x + step p x^(p - 1) = |e|.
 
         Solved for r with x = r^a, where a makes both powers of r convex: Newton then needs few rounds, however
-        small x is.
+        small x is. For p = 3/2, the default, the equation is quadratic: r^2 + pull r = |e|.
         """
         p = self._exponent()
         if p == 1:
             return soft_threshold(e, step)
         size, pull = np.abs(e), step * p
+        if p == 1.5:
+            r = size / (0.5 * pull + np.hypot(0.5 * pull, np.sqrt(size)))
+            return np.copysign(np.where(r > pull, size - pull * r, r**2), e)
         a = max(1.0, 1 / (p - 1))
         c = a * (p - 1)
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 import empirisk as er
-from empirisk.certificate import Status
+from empirisk.certificate import Status, verify
 from empirisk.fits.fit import IN_VAIN, Limits, Run
-from empirisk.solvers import Proximal, Watch, choose
+from empirisk.solvers import InteriorPoint, Proximal, Watch, choose
 from empirisk.solvers.closed.factored import Factored
 
 
@@ -66,3 +66,42 @@ def test_a_point_is_not_lost_on_its_way_back_where_slopes_are_huge(monkeypatch):
     assert watch.status == Status.CONVERGED
     assert np.all(problem.y * problem.predict(point) > 0)
     assert problem.primal(point) < 1e-15 * problem.origin_value
+
+
+def test_weights_stand_in_for_a_dual_point_that_misses_them(monkeypatch):
+    """Where C is large, -u/l2 is far off however small the gap on the factor; its weights have that very gap."""
+    asked = []
+
+    class Inner(InteriorPoint):
+        def solve(self, problem, watch, start=None):
+            asked.append(watch.tol)
+            return super().solve(problem, watch, start)
+
+    monkeypatch.setattr(choose, "ranked", lambda problem: [(Inner(), "first")])
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(16, 12)), random.normal(size=16)
+    for C in 1e4, 1e5, 1e6, 1e7:
+        asked.clear()
+        (problem,) = er.Regressor("absolute", er.kernels.Gaussian(width=3.0), C=C).problems(X, y)
+        watch = Watch(tol=1e-4)
+        point = Factored().solve(problem, watch)
+        assert watch.status == Status.CONVERGED
+        assert verify(problem, point).relative_gap <= 1e-4
+        assert len(asked) == 1
+
+
+def test_the_certificate_tells_who_found_the_best_point(monkeypatch):
+    class Wanders(Proximal):
+        def solve(self, problem, watch, start=None):
+            watch(problem.origin())
+            watch.status = Status.ITERATIONS
+            return problem.origin()
+
+    monkeypatch.setattr(choose, "ranked", lambda problem: [(InteriorPoint(), "first"), (Wanders(), "then")])
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(16, 2)), random.normal(size=16)
+    (problem,) = er.Regressor("absolute", er.kernels.Gaussian(), C=1.0).problems(X, y)
+    watch = Watch(tol=0.0)
+    point = Factored().solve(problem, watch)
+    assert verify(problem, point).relative_gap <= 1e-9
+    assert (watch.ran_by, watch.notes, watch.status) == ("interior_point", ["first"], Status.STALLED)

@@ -107,4 +107,18 @@ def test_weights_that_nothing_bends_take_few_trials(monkeypatch):
     y = np.random.default_rng(0).normal(size=13)
     machine = er.Regressor("power", er.maps.Periodic(), "l1", C=10.0, tol=1e-4).fit(X, y)
     assert machine.certificate_.converged
-    assert len(counted) < 400
+    assert len(counted) < 100
+
+
+def test_steps_that_gain_nothing_end_a_round(monkeypatch):
+    """Equal rows with different labels, and weights of thirty digits: steps are short, and gain seven digits less."""
+    steps, take = [], envelope.Envelopes.step
+    monkeypatch.setattr(envelope.Envelopes, "step", lambda state: (steps.append(state), take(state))[1])
+    for seed in range(6):
+        rows = np.random.default_rng(seed).normal(size=(2, 8))
+        X, y = rows[[0, 1, 0, 1]], np.array([1.0, 1.0, -1.0, 1.0])
+        problem = Problem(losses.SoftHinge(), penalties.L2(), 100.0, design_of(X, True), y, np.full(4, 1e30))
+        with np.errstate(all="ignore"):
+            _, watch = solve(problem, tol=1e-3)
+        assert watch.status == Status.STALLED
+    assert len(steps) < 300

@@ -9,10 +9,12 @@ from empirisk.certificate import Status
 from empirisk.linalg.design import Array, DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
-from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver
+from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver, Watch
 
 #: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
+#: How a solver ends that nobody has stopped.
+UNSTOPPED = (Status.CONVERGED, Status.STALLED, Status.ITERATIONS)
 #: Shares of tol to try: the gap behind the kernel is a little larger than that on the factor.
 SHARPER = (0.5, 1e-2, 1e-4)
 
@@ -27,36 +29,45 @@ class Factored(Solver):
     needs = (KERNEL, CONVEX)
 
     def solve(self, problem, watch, start=None):
-        from empirisk.solvers.choose import ranked  # the table holds this solver, and is asked by it
-
         rows = problem.design.shape[0]
         # The matrix, its eigenvectors, those that are kept, and room to find them, in doubles.
         require(32 * rows**2, f"The factor of a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
         if "factor" not in watch.shared.setdefault(problem.design, {}):
             watch.shared[problem.design]["factor"] = Factor(problem.design.outer())
         factor = watch.shared[problem.design]["factor"]
-        explicit = replace(problem, design=factor.design)
-        proofs = Proofs(problem, watch)
-        for solver, reason in ranked(explicit):
-            watch.ran_by = solver.name()
-            watch.notes[:] = [reason]
-            for share in SHARPER:
-                inner = replace(
-                    watch, tol=share * watch.tol, status="", progress=factor.translated(problem, watch.progress)
-                )
-                found = solver.solve(explicit, inner, None)
-                watch.iterations, watch.status = inner.iterations, inner.status
-                for point in factor.back(problem, found):
-                    if proofs(point):
-                        return point
-                if watch.status not in (Status.CONVERGED, Status.STALLED):
-                    return proofs.best(problem.origin())
-                if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
-                    break
-            if watch.once:
-                break
-        watch.status = Status.STALLED
+        proofs, told = Proofs(problem, watch), watch
+        for point in _points(problem, factor, watch):
+            if proofs(point):
+                return point
+            if proofs.best(point) is point:
+                told = replace(watch, notes=[*watch.notes])
+        # The certificate tells of the solver that found the best point; who stopped the last one stopped them all.
+        watch.ran_by, watch.notes[:], watch.iterations = told.ran_by, told.notes, told.iterations
+        if watch.status in UNSTOPPED:
+            watch.status = Status.ITERATIONS if told.status == Status.ITERATIONS else Status.STALLED
         return proofs.best(problem.origin())
+
+
+def _points(problem: Problem, factor: "Factor", watch: Watch) -> Iterator[Point]:
+    """What one solver after the other finds on the factor, each asked for more digits as long as it has some."""
+    from empirisk.solvers.choose import ranked  # the table holds this solver, and is asked by it
+
+    explicit = replace(problem, design=factor.design)
+    for solver, reason in ranked(explicit):
+        watch.ran_by, watch.notes[:] = solver.name(), [reason]
+        for share in SHARPER:
+            inner = replace(
+                watch, tol=share * watch.tol, status="", progress=factor.translated(problem, watch.progress)
+            )
+            found = solver.solve(explicit, inner, None)
+            watch.iterations, watch.status = inner.iterations, inner.status
+            yield from factor.back(problem, found)
+            if inner.status not in (Status.CONVERGED, Status.STALLED):
+                return
+            if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
+                break
+        if watch.once:
+            return
 
 
 class Factor:
@@ -71,10 +82,10 @@ class Factor:
         self.design = DenseDesign(self.vectors * self.roots)
 
     def back(self, problem: Problem, point: Point) -> Iterator[Point]:
-        """The point in the coefficients of the samples: with l2 as beta = -u/l2, and as V S^-1/2 w.
+        """The point in the coefficients of the samples: beta = -u/l2, as at the optimum, then beta = V S^-1/2 w.
 
-        The first holds at the optimum alone, where it has more digits. Where slopes are huge a point that is near
-        enough to it predicts something else by its slopes than by its weights.
+        The first has zeros where u has them. But a little missing in u is much in K u where C is large: the second has
+        the very predictions of the point.
         """
         u = point.u
         if problem.penalty.l2 > 0:

@@ -28,6 +28,8 @@ SHORT = 0.1
 SMALL = 1 << 20
 #: The least curvature that is assumed where nothing bends, as a share of the largest possible.
 FLOOR = 0.01
+#: No direction has more to gain than the objective; one that promises so many times as much hardly bends at all.
+BOUNDLESS = 1e6
 #: A decrease below this share of the value cannot be seen.
 ROUNDING = 4 * np.finfo(float).eps
 
@@ -73,7 +75,7 @@ class Envelopes(Rounded):
         for _ in range(STEPS_A_ROUND):
             before = self.value
             try:
-                promised = self.step()
+                move = self.step()
             except LinAlgError:  # the curvature has vanished to rounding
                 break
             if watch(self.point(), objective=self.primal) or before - self.value <= ROUNDING * abs(before):
@@ -81,7 +83,10 @@ class Envelopes(Rounded):
             # A twentieth of the tolerance, or a hundredth of what the envelopes round off: the rest is for later
             # rounds.
             goal = max(0.05 * watch.tol * self.problem.magnitude(self.primal), 0.01 * self.rounding())
-            if promised <= goal and self.dual_error() <= goal:
+            if move.promised <= goal and self.dual_error() <= goal:
+                break
+            # Nor are short steps worth it that would gain no more than that all together.
+            if move.t < SHORT and STEPS_A_ROUND * (before - self.value) <= goal:
                 break
         return True
 
@@ -155,30 +160,46 @@ class Envelopes(Rounded):
         self.gradient = problem.penalty.l2 * self.w + self.pulls + problem.design.tdot(self.u)
         self.imbalance = float(self.u.sum()) if problem.intercept else 0.0
 
-    def step(self) -> float:
-        """One Newton step with a line search; returns half of the decrease that its slope promised."""
+    def step(self) -> Move:
+        """One Newton step with a line search."""
         moves = []
-        for direction in self._directions():
+        for direction, enough in self._directions():
             moves.append(self._searched(*direction))
-            if moves[-1].t >= SHORT:
+            if moves[-1].t > enough:
                 break
         move = min(moves, key=lambda each: each.value)
         self._apply(move)
-        return move.promised
+        return move
 
-    def _directions(self) -> Iterator[tuple[Array, float]]:
-        """Newton's direction, and two more for where it leads nowhere."""
-        problem, system = self.problem, self._system()
+    def _directions(self) -> Iterator[tuple[tuple[Array, float], float]]:
+        """Directions, the best one first, each with the share of it that makes the others needless.
+
+        One that promises more than there is goes along what hardly bends at all; its line search takes long to find
+        out, and seldom leads farther than the last direction.
+        """
+        kept, boundless = (self.curvature, self.stiffness), []
+        for direction in self._newton():
+            if self._promise(*direction) <= BOUNDLESS * self.problem.magnitude(self.primal):
+                yield direction, SHORT
+            else:
+                boundless.append(direction)
+        # Where nothing bends any more, as if everything did: the line search finds out where it turns.
+        self.curvature = np.maximum(self.curvature, FLOOR * self.problem.scale / self.tau)
+        if self.l1:
+            self.stiffness = np.maximum(self.stiffness, FLOOR / self.weight_tau)
+        yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2], 0.0
+        self.curvature, self.stiffness = kept
+        for direction in boundless:
+            yield direction, SHORT
+
+    def _newton(self) -> Iterator[tuple[Array, float]]:
+        """Newton's direction, in two forms."""
+        system = self._system()
         yield self._refined(system, *system.solve(-self.gradient, -self.imbalance, None, None)[:2])
         # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of the
         # rows do not have that fault, but they lose digits at the end.
         rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
-        yield system.solve(-(problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
-        # Where nothing bends any more, as if everything did: the line search finds out where it turns.
-        self.curvature = np.maximum(self.curvature, FLOOR * problem.scale / self.tau)
-        if self.l1:
-            self.stiffness = np.maximum(self.stiffness, FLOOR / self.weight_tau)
-        yield self._system().solve(-self.gradient, -self.imbalance, None, None)[:2]
+        yield system.solve(-(self.problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
 
     def _refined(self, system: ColumnForm | RowForm, dw: Array, db: float) -> tuple[Array, float]:
         """Newton's direction with what the factor missed of the equations added once."""
@@ -202,12 +223,16 @@ class Envelopes(Rounded):
     def _searched(self, dw: Array, db: float) -> "Move":
         """A direction, with the step along it that the line search takes."""
         df = self.problem.design.dot(dw) + db
-        promised = -float(self.gradient @ dw + self.imbalance * db)
+        promised = self._promise(dw, db)
         along = self._along(dw, df)
         # A decrease below rounding cannot be searched for; Newton's step is then right as it is.
         minute = 0 < promised <= ROUNDING * abs(self.value)
         t, value = (1.0, along(1.0)[0]) if minute else line_search(along, self.value, -promised)
         return Move(dw, db, df, t, value, 0.5 * promised)
+
+    def _promise(self, dw: Array, db: float) -> float:
+        """How fast the value falls at the beginning of a direction."""
+        return -float(self.gradient @ dw + self.imbalance * db)
 
     def _along(self, dw: Array, df: Array) -> Callable[[float], tuple[float, float]]:
         problem = self.problem
