@@ -1,5 +1,7 @@
 """The way from a kernel to columns: which solvers are asked, and how often."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import empirisk as er
@@ -66,3 +68,27 @@ def test_a_point_is_not_lost_on_its_way_back_where_slopes_are_huge(monkeypatch):
     assert watch.status == Status.CONVERGED
     assert np.all(problem.y * problem.predict(point) > 0)
     assert problem.primal(point) < 1e-15 * problem.origin_value
+
+
+def test_the_best_point_is_named_after_the_solver_that_found_it(monkeypatch):
+    class Wanders(Proximal):
+        def solve(self, problem, watch, start=None):
+            watch.status = Status.ITERATIONS
+            return replace(problem.origin(), w=np.full(problem.width, 1e6))
+
+    class Rests(Proximal):
+        def solve(self, problem, watch, start=None):
+            watch.status = Status.STALLED
+            return problem.origin()
+
+        @classmethod
+        def name(cls):
+            return "rests"
+
+    monkeypatch.setattr(choose, "ranked", lambda problem: [(Rests(), "first"), (Wanders(), "then")])
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    (problem,) = er.LogisticRegression(features=er.kernels.Gaussian()).problems(X, X[:, 0] > 0)
+    watch = Watch(tol=1e-4)
+    point = Factored().solve(problem, watch)
+    assert (watch.ran_by, watch.notes, watch.status) == ("rests", ["first"], Status.STALLED)
+    assert problem.primal(point) <= problem.origin_value

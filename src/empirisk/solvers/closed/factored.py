@@ -9,7 +9,7 @@ from empirisk.certificate import Status
 from empirisk.linalg.design import Array, DenseDesign
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
-from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver
+from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver, Watch
 
 #: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
@@ -36,7 +36,7 @@ class Factored(Solver):
             watch.shared[problem.design]["factor"] = Factor(problem.design.outer())
         factor = watch.shared[problem.design]["factor"]
         explicit = replace(problem, design=factor.design)
-        proofs = Proofs(problem, watch)
+        proofs, found_by = Proofs(problem, watch), (watch.ran_by, watch.notes)
         for solver, reason in ranked(explicit):
             watch.ran_by = solver.name()
             watch.notes[:] = [reason]
@@ -49,14 +49,24 @@ class Factored(Solver):
                 for point in factor.back(problem, found):
                     if proofs(point):
                         return point
+                    if proofs.best(point) is point:
+                        found_by = (solver.name(), list(watch.notes))
                 if watch.status not in (Status.CONVERGED, Status.STALLED):
-                    return proofs.best(problem.origin())
+                    return _best(proofs, watch, problem.origin(), *found_by)
                 if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
                     break
             if watch.once:
                 break
         watch.status = Status.STALLED
-        return proofs.best(problem.origin())
+        return _best(proofs, watch, problem.origin(), *found_by)
+
+
+def _best(proofs: Proofs, watch: Watch, last: Point, name: str, notes: list[str]) -> Point:
+    """The best point of all solvers, in the name of the one that found it; others may have come after."""
+    if watch.status == Status.ITERATIONS and watch.ran_by != name:
+        watch.status = Status.STALLED
+    watch.ran_by, watch.notes[:] = name, notes
+    return proofs.best(last)
 
 
 class Factor:
