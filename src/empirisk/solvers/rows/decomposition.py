@@ -139,6 +139,8 @@ SHARE_OF_ROOM = 3
 FACTORABLE = 1500
 #: A variable of an interior point this near to a bound, as a share of its scale, is at it.
 AT_BOUND = 1e-7
+#: The share of the dual value that a start may lack: bounds cost it far less.
+LOST = 0.01
 
 
 class Decomposition(Solver):
@@ -280,14 +282,18 @@ class Run:
         return False
 
     def restart(self) -> None:
-        """Go on from the dual point of an interior-point method, once and if that is cheap; else give up."""
-        start = None if self.restarted else _interior_start(self.problem, self.watch)
+        """Go on from the dual point of an interior-point method, once and if that is cheap and no worse; else give up.
+
+        Where that method has lost all digits, the same rounds would lead to the same place again.
+        """
+        start, before = None if self.restarted else _interior_start(self.problem, self.watch), self.state.value
         self.restarted, self.smallest, self.exact = True, [], []
-        if start is None:
+        state = None if start is None else DualIterate(self.problem, self.state.source, self.state.size, start)
+        if state is None or state.value - before > LOST * abs(before):
             self.watch.status = self.watch.status or Status.STALLED
             return
         self.watch.note("restarted from an interior point")
-        self.state = DualIterate(self.problem, self.state.source, self.state.size, start)
+        self.state = state
         self.refine()
 
 
