@@ -12,8 +12,11 @@ from empirisk.certificate import Status, verify
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.solvers import Decomposition, Watch
+from empirisk.solvers.rows import decomposition
+from empirisk.solvers.rows.decomposition import HASTE
 from empirisk.solvers.rows.dual_start import _threshold, best_intercept
-from empirisk.solvers.rows.row_cache import RowCache
+from empirisk.solvers.rows.pairs import DualIterate
+from empirisk.solvers.rows.row_cache import RowCache, gram, row_source
 from tests.truth import optimum
 
 pytestmark = pytest.mark.row("S9")
@@ -231,3 +234,33 @@ def test_proofs_without_an_end_are_no_progress():
     features = er.maps.Nystrom(er.kernels.Gaussian(), rank=4, random_state=0)
     (problem,) = er.OneClassSVM(nu=1.0, features=features).problems(X, np.zeros(20))
     assert er.solve(problem, "decomposition").certificate.iterations < 20
+
+
+def test_a_pace_too_slow_by_many_digits_is_seen_after_a_few_rounds():
+    """Multipliers of 1e50 whose products with the kernel cancel: a round of all pair steps gains some 1e20 of 1e48."""
+    random = np.random.default_rng(0)
+    X, kernel = random.choice([-1.0, 1.0], size=(20, 1)), er.kernels.Linear()
+    design = GramDesign(kernel, kernel.prepare(X), X)
+    y, weights = random.permutation([-1.0, 1.0] * 10), np.full(20, 1e48)
+    problem = Problem(losses.SquaredHinge(), penalties.L2(), 100.0, design, y, weights)
+    with np.errstate(all="ignore"):
+        _, watch, certificate = solved(problem, tol=1e-3)
+    assert watch.status == Status.STALLED
+    assert watch.iterations <= HASTE + 2
+    # No more is lost than the digits that were not there.
+    assert certificate.primal <= problem.origin_value
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_start_that_has_lost_the_dual_value_is_not_begun_from(monkeypatch, share):
+    """The same rounds would lead to the same place again; a start as good as the place itself is taken."""
+    problem = problem_of("hinge", er.kernels.Gaussian(1.0))
+    u = solved(problem, tol=1e-9)[0].u
+    monkeypatch.setattr(decomposition, "_interior_start", lambda problem, watch: Point(-share * u, 0.0, share * u))
+    watch, source = Watch(tol=1e-9), row_source(gram(problem), 6)
+    run = decomposition.Run(problem, watch, DualIterate(problem, source, 60, Point(-u, 0.0, u)))
+    before = run.state
+    run.restart()
+    assert (run.state is before) == (share == 0)
+    assert watch.status == ("" if share else Status.STALLED)
+    assert watch.notes == (["restarted from an interior point"] if share else [])

@@ -123,6 +123,8 @@ STEPS = 20_000
 LOOK = 3  # rounds between two looks at which samples still move
 # Rounds over which the pace is measured.
 MEMORY = 60
+#: Rounds that are enough where the pace is too slow by so many times: multipliers far below their scale crawl there.
+HASTE, BY_FAR = 6, 1e6
 #: Rounds without much progress after which Newton steps are tried.
 PATIENCE = 20
 #: Samples whose exact gradient costs no more than a round.
@@ -137,6 +139,8 @@ SHARE_OF_ROOM = 3
 FACTORABLE = 1500
 #: A variable of an interior point this near to a bound, as a share of its scale, is at it.
 AT_BOUND = 1e-7
+#: The share of the dual value that a start may lack: bounds cost it far less.
+LOST = 0.01
 
 
 class Decomposition(Solver):
@@ -238,17 +242,21 @@ class Run:
 
     def hopeless(self) -> bool:
         """Whether, at the pace of the last rounds, even twice the rounds left will not bring the gap to tol."""
-        gaps, watch = self.smallest, self.watch
         if self.rounds > PATIENCE and not self.values[-1] <= abs(self.values[0]):
             return True  # what only falls has risen, or is no number: no digit is left
-        if len(gaps) <= MEMORY + 1 or gaps[-1] <= 0:
+        return self._too_slow(MEMORY, 1.0) or self._too_slow(HASTE, BY_FAR)
+
+    def _too_slow(self, memory: int, times: float) -> bool:
+        """Whether as many times the pace of so many rounds would not do either."""
+        gaps, watch = self.smallest, self.watch
+        if len(gaps) <= memory + 1 or gaps[-1] <= 0:
             return False
         most = WHOLE if self.state.size >= len(self.problem.y) else watch.max_iter
-        left = 2 * (min(most, watch.max_iter) - watch.iterations)
+        left = 2 * times * (min(most, watch.max_iter) - watch.iterations)
         # While most samples have yet to move, the dual value falls steadily and the gap not at all.
-        if (self.values[-MEMORY] - self.values[-1]) / MEMORY * left > gaps[-1]:
+        if (self.values[-memory] - self.values[-1]) / memory * left > gaps[-1]:
             return False
-        pace = np.log(gaps[-MEMORY] / gaps[-1]) / MEMORY
+        pace = np.log(gaps[-memory] / gaps[-1]) / memory
         # A tolerance of zero has no logarithm.
         missing = np.log(gaps[-1] / max(watch.tol * self.magnitude(), 1e-300))
         return bool(missing > pace * left)
@@ -274,14 +282,18 @@ class Run:
         return False
 
     def restart(self) -> None:
-        """Go on from the dual point of an interior-point method, once and if that is cheap; else give up."""
-        start = None if self.restarted else _interior_start(self.problem, self.watch)
+        """Go on from the dual point of an interior-point method, once and if that is cheap and no worse; else give up.
+
+        Where that method has lost all digits, the same rounds would lead to the same place again.
+        """
+        start, before = None if self.restarted else _interior_start(self.problem, self.watch), self.state.value
         self.restarted, self.smallest, self.exact = True, [], []
-        if start is None:
+        state = None if start is None else DualIterate(self.problem, self.state.source, self.state.size, start)
+        if state is None or state.value - before > LOST * abs(before):
             self.watch.status = self.watch.status or Status.STALLED
             return
         self.watch.note("restarted from an interior point")
-        self.state = DualIterate(self.problem, self.state.source, self.state.size, start)
+        self.state = state
         self.refine()
 
 
