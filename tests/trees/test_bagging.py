@@ -1,5 +1,7 @@
 """Bagging: bootstrap samples, honest out-of-bag judgement, any machine, weights as repeated rows."""
 
+import os
+import signal
 from time import sleep
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn.svm import LinearSVC
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.trees import bagging
 from empirisk.trees.resample import Groups, row_hashes
 
 pytestmark = pytest.mark.row("T5")
@@ -209,6 +212,30 @@ class Slow(DummyClassifier):
         if Slow.copies > 2:
             sleep(4)
         return super().fit(X, y, sample_weight)
+
+
+def test_ctrl_c_is_heard_while_a_member_answers(classes, monkeypatch):
+    monkeypatch.setattr(bagging, "ASKED", 5)
+    presses = iter([signal.SIGINT])  # one: the thread goes on to the next member, which nobody awaits
+
+    class Pressed(er.KNNClassifier):
+        def predict(self, X):
+            for number in presses:
+                os.kill(os.getpid(), number)
+                sleep(0.1)
+            return super().predict(X)
+
+    with er.config(threads=1), pytest.warns(ConvergenceWarning, match="1 of 9 machines"):
+        bag = er.BaggingClassifier(Pressed(), n_estimators=9, random_state=0).fit(*classes)
+    assert bag.stopped_ == "interrupted"
+    assert np.count_nonzero(~np.isnan(bag.oob_decision_function_[:, 0])) == 5
+
+
+def test_rows_that_are_asked_about_in_parts_get_the_same_answers(classes, monkeypatch):
+    whole = er.BaggingClassifier(n_estimators=5, random_state=0).fit(*classes)
+    monkeypatch.setattr(bagging, "ASKED", 7)
+    parts = er.BaggingClassifier(n_estimators=5, random_state=0).fit(*classes)
+    np.testing.assert_array_equal(parts.oob_decision_function_, whole.oob_decision_function_)
 
 
 def test_time_does_not_wait_for_a_slow_member(classes):

@@ -32,6 +32,7 @@ from empirisk.trees.votes import ClassMembers, Members, numbered
 Array = NDArray[np.float64]
 
 REDRAWS = 100  # attempts to draw a sample that holds two classes, where there are two
+ASKED = 1024  # rows that a member is asked about between two looks at the clock: neighbours take a while for each
 
 
 class Member(NamedTuple):
@@ -146,7 +147,7 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": weights}})
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
-            members = in_order(lambda sample: self._member(groups, *sample, X, y), samples, clock)
+            members = in_order(lambda sample: self._member(groups, sample, X, y, clock), samples, clock)
             for member in members:
                 watch.begin("machine")
                 self.estimators_.append(member.machine)
@@ -184,9 +185,10 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         return X if len(columns) == self.n_features_in_ else _safe_indexing(X, columns, axis=1)
 
     def _member(
-        self, groups: Groups, counts: NDArray[np.int64], columns: NDArray[np.int64], seed: int, X: Any, y: NDArray
+        self, groups: Groups, sample: tuple[NDArray[np.int64], NDArray[np.int64], int], X: Any, y: NDArray, clock: Clock
     ) -> Member:
         """Fit one machine on its sample, and ask it about the rows outside."""
+        counts, columns, seed = sample
         drawn, X = np.flatnonzero(counts), self._columns(X, columns)
         # Where a sample holds a single class, many machines refuse: its member is the constant that it asks for.
         learnable = self._acceptable(y, groups.first[drawn])
@@ -201,13 +203,23 @@ class Bagging(BaggingParameters, Members, CallbackSupportMixin, Importances, Bas
         if not len(outside):
             said = self._answers(machine, _safe_indexing(X, groups.first[:1]))[:0]
             return Member(machine, columns, outside, said, np.zeros(0))
-        table = _safe_indexing(X, outside)
-        answers = self._answers(machine, table)
+        answers = self._answers_in_time(machine, X, outside, clock)
+        outside = outside[: len(answers)]
         importances = np.zeros(self.n_features_in_ if self.oob_importances else 0)
         if self.oob_importances:
+            table = _safe_indexing(X, outside)
             rises = self._shuffle_losses(machine, table, y[outside], answers, np.random.default_rng(seed))
             importances[columns] = rises
         return Member(machine, columns, outside, answers, importances)
+
+    def _answers_in_time(self, machine: Any, X: Any, rows: NDArray[np.intp], clock: Clock) -> Array:
+        """What a member says about some rows, or about the first of them where the time is up."""
+        answers = [self._answers(machine, _safe_indexing(X, rows[:ASKED]))]
+        for begin in range(ASKED, len(rows), ASKED):
+            if clock():
+                break
+            answers.append(self._answers(machine, _safe_indexing(X, rows[begin : begin + ASKED])))
+        return np.concatenate(answers)
 
     def _shuffle_losses(self, machine: Any, X: Any, y: NDArray, answers: Array, random: np.random.Generator) -> Array:
         """How much the mean loss rises when each column is shuffled among rows outside the sample."""
