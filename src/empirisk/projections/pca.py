@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 from empirisk import state
 from empirisk.contract.arguments import check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.features import FLOATS, MapsFeatures, expansion
+from empirisk.contract.features import FLOATS, SUPPORT, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -109,7 +109,10 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     """
 
     _state = state.State(
-        forms=(("components_", "mean_"), ("dual_coef_", "mean_coef_", "mean_products_", "mean_norm_")),
+        forms=(
+            ("components_", "mean_"),
+            (*SUPPORT, "mean_coef_", "mean_products_", "mean_norm_"),
+        ),
         whiten=state.flag(),
         n_components_=state.size("width"),
         components_=state.array("f", "width", "mapped"),
