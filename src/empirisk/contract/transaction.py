@@ -17,11 +17,16 @@ OF_WORDS = "could not convert string to float"
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread."""
+    """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread.
+
+    What an earlier fit has learned is forgotten first: with other parameters it may be what this one does not set.
+    """
 
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         before = dict(vars(machine))
+        for learned in [name for name in before if name.endswith("_") and not name.startswith("_")]:
+            delattr(machine, learned)
         try:
             with single_threaded_blas():
                 return fit(machine, *args, **kwargs)
