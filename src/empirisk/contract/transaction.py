@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.state import state_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What is said where pandas.NA is compared or made a number.
@@ -25,8 +26,11 @@ def all_or_nothing(fit: Method) -> Method:
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         before = dict(vars(machine))
-        for learned in [name for name in before if name.endswith("_") and not name.startswith("_")]:
-            delattr(machine, learned)
+        # What a subclass has noted for itself is no attribute that ours states, and stays.
+        stated = state_of(type(machine))
+        for name in stated.rules if stated else ():
+            if name.endswith("_"):
+                vars(machine).pop(name, None)
         try:
             with single_threaded_blas():
                 return fit(machine, *args, **kwargs)
