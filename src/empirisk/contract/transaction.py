@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.state import state_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What is said where pandas.NA is compared or made a number.
@@ -17,11 +18,19 @@ OF_WORDS = "could not convert string to float"
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread."""
+    """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread.
+
+    What an earlier fit has learned is forgotten first: with other parameters it may be what this one does not set.
+    """
 
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         before = dict(vars(machine))
+        # What a subclass has noted for itself is no attribute that ours states, and stays.
+        stated = state_of(type(machine))
+        for name in stated.rules if stated else ():
+            if name.endswith("_"):
+                vars(machine).pop(name, None)
         try:
             with single_threaded_blas():
                 return fit(machine, *args, **kwargs)
