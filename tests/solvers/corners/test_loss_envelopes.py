@@ -122,3 +122,12 @@ def test_steps_that_gain_nothing_end_a_round(monkeypatch):
             _, watch = solve(problem, tol=1e-3)
         assert watch.status == Status.STALLED
     assert len(steps) < 300
+
+
+def test_envelopes_that_come_and_go_are_no_progress():
+    """Those too near for the rounding of predictions are taken back; that they come near again is nothing new."""
+    problem, _ = make(losses.Power(1.5), "l1", 0.2)
+    state, rises = envelope.Envelopes(problem, problem.origin()), []
+    for state.value in (1.0, 2.0, 1.0, 2.0, 3.0):
+        rises.append(state.rising())
+    assert rises == [True, True, False, False, True]

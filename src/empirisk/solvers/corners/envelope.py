@@ -67,7 +67,7 @@ class Envelopes(Rounded):
         self.weight_tau = weight_spread(problem) / (self.l1 or 1.0)
         self.weight_centre = np.zeros(len(self.w))
         self.led_to: Array | None = None
-        self._least = -np.inf
+        self._highest = -np.inf
         self._differentiate()
 
     def round(self, watch: Watch) -> bool:
@@ -91,8 +91,8 @@ class Envelopes(Rounded):
         return True
 
     def rising(self) -> bool:
-        """Whether the envelopes still come nearer to the loss: their minimum then rises."""
-        before, self._least = self._least, self.value
+        """Whether the envelopes are nearer to the loss than ever before: their minimum then rises."""
+        before, self._highest = self._highest, max(self._highest, self.value)
         # A rise of less than a ten-thousandth will not close a gap.
         return self.value > before + 1e-4 * self.problem.magnitude(self.primal)
 
