@@ -10,7 +10,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
+from empirisk.clusters.hierarchical import Hierarchical
+from empirisk.clusters.mixture import _Run
+from empirisk.contract.clock import Clock
 from empirisk.errors import EmpiriskError
+from empirisk.maps.implicit import GramDesign
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 6)) + 4 * rng.integers(0, 3, 400)[:, None]
@@ -131,6 +135,129 @@ def test_a_tree_in_no_time_links_cells_where_there_are_many_rows(monkeypatch):
     repeated = np.repeat(X[:5], 80, axis=0)
     with pytest.warns(ConvergenceWarning, match="max_time"):
         assert len(er.Hierarchical(max_time=1e-9, random_state=0).fit(repeated).linkage_) == 4
+
+
+class Looks:
+    """A clock that says how often it was looked at, and that the time is up from some look on."""
+
+    def __init__(self, monkeypatch, last=np.inf):
+        self.count, self.last = 0, last
+        monkeypatch.setattr(Clock, "__call__", lambda clock: self._look(clock))
+
+    def _look(self, clock):
+        self.count += 1
+        if self.count > self.last:
+            clock.reason = "max_time"
+        return bool(clock.reason)
+
+
+class Passed:
+    """Keeps the means with which every round began."""
+
+    def __init__(self):
+        self.means = []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+        if context.task_name == "round":
+            self.means.append(fitted_estimator.means_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("form", ["full", "tied", "diagonal", "spherical"])
+def test_a_mixture_stopped_anywhere_is_one_that_it_passed(form, monkeypatch):
+    monkeypatch.setattr("empirisk.clusters.expectation.PIECE", 1)
+    monkeypatch.setattr("empirisk.clusters.expectation.BATCH_BYTES", 1)
+    passed, plain = Passed(), er.GaussianMixture(3, form, max_iter=4, tol=0, random_state=0)
+    rows = np.random.default_rng(2).normal(size=X.shape)  # in no clusters: no round is the last
+    pieces = len(rows) // 8  # the smallest batch
+    looks = Looks(monkeypatch)
+    whole = clone(plain).set_callbacks(passed).fit(rows)
+    assert looks.count > 5 * pieces  # four rounds, and the likelihood of what they made
+    likelihoods, means = [*whole.history_["log_likelihood"], whole.lower_bound_], [*passed.means, whole.means_]
+    seen = set()
+    for last in range(0, looks.count, 7):
+        stopping = Looks(monkeypatch, last)
+        machine = clone(plain).fit(rows)
+        assert stopping.count <= last + 5  # it ends soon after
+        assert machine.stopped_ == "max_time"
+        assert usable(machine)
+        rounds = machine.n_iter_
+        seen.add(rounds)
+        if rounds:
+            # What the last round began with, or what it made once the likelihood of that is known too.
+            assert machine.lower_bound_ in likelihoods[rounds - 1 : rounds + (rounds == 4)]
+            np.testing.assert_array_equal(machine.means_, means[likelihoods.index(machine.lower_bound_)])
+            np.testing.assert_array_equal(machine.history_["log_likelihood"], likelihoods[:rounds])
+        else:
+            assert np.isfinite(machine.lower_bound_)
+            assert len(machine.history_["log_likelihood"]) == 1
+    assert seen == {0, 1, 2, 3, 4}
+
+
+def test_a_mixture_that_is_asked_nothing_has_the_same_bits_in_pieces(monkeypatch):
+    plain = er.GaussianMixture(3, init="random", random_state=0)
+    whole = clone(plain).fit(X)
+    monkeypatch.setattr("empirisk.clusters.expectation.PIECE", 1)
+    pieces = clone(plain).fit(X)
+    for name in ("means_", "covariances_", "lower_bound_", "offset_"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+
+
+def test_ctrl_c_in_the_first_round_keeps_the_start(monkeypatch):
+    monkeypatch.setattr("empirisk.clusters.expectation.PIECE", 1)
+    monkeypatch.setattr("empirisk.clusters.mixture._Run.rounds_until", pressed_before(_Run.rounds_until))
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) after 0 rounds"):
+        machine = er.GaussianMixture(3, random_state=0).fit(X)
+    assert usable(machine)
+
+
+def pressed_before(function):
+    """The function, with Ctrl-C right before it."""
+
+    def run(*args):
+        signal.raise_signal(signal.SIGINT)
+        return function(*args)
+
+    return run
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("features", [None, GAUSSIAN], ids=["rows", "kernel"])
+@pytest.mark.parametrize("linkage", ["average", "ward"])
+def test_a_tree_without_time_is_that_of_some_rows(linkage, features, monkeypatch):
+    monkeypatch.setattr("empirisk.clusters.hierarchical.QUICK", 100)
+    monkeypatch.setattr("empirisk.clusters.hierarchical.CELLS", 20)
+    chosen, link = [], Hierarchical._link_some
+    monkeypatch.setattr(Hierarchical, "_link_some", lambda *args: chosen.append(args[-1]) or link(*args))
+    evaluated, block = [], GramDesign.block
+    monkeypatch.setattr(GramDesign, "block", lambda *args: evaluated.append(block(*args)) or evaluated[-1])
+    with monkeypatch.context() as hurry:
+        Looks(hurry, 0)
+        machine = er.Hierarchical(linkage, features).fit(X)
+    assert machine.stopped_ == "max_time"
+    assert sum(part.size for part in evaluated) <= 20 * len(X) + 20**2
+    (some,) = chosen
+    nearest = np.sum((X[:, None] - X[some]) ** 2, axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(machine.leaves_, nearest)
+    tree = er.Hierarchical(linkage, features).fit(X[some], sample_weight=np.bincount(nearest))
+    np.testing.assert_allclose(machine.linkage_[0, 2], tree.linkage_[0, 2], rtol=1e-9)
+    np.testing.assert_array_equal(np.diff(machine.linkage_[:, 2]) >= 0, True)
+
+
+def test_a_tree_of_equal_rows_without_time_has_one_cluster(monkeypatch):
+    monkeypatch.setattr("empirisk.clusters.hierarchical.QUICK", 100)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        machine = er.Hierarchical(max_time=1e-9).fit(np.zeros((200, 2)))
+    assert machine.n_clusters_ == 1
 
 
 def test_merges_that_were_found_in_time_are_those_of_the_whole_tree():

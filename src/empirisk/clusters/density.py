@@ -14,7 +14,7 @@ from empirisk.contract.inputs import check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.threads import look, single_threaded_blas
 
 Array = NDArray[np.float64]
 FLOATS = (np.float64, np.float32)
@@ -261,9 +261,13 @@ def least_variances(X: NDArray, weights: Array, floor: float) -> Array:
 
 def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:
     """Matrices R with S^-1 = R R' for every S, and log|S| / 2; the units of the columns do not matter to either."""
-    factors = np.linalg.cholesky(covariances)
-    inverses = [solve_triangular(factor, np.eye(len(factor)), lower=True).T for factor in factors]
-    return inverses, [float(np.log(factor.diagonal()).sum()) for factor in factors]
+    inverses, halves = [], []
+    for covariance in covariances:
+        look()
+        factor = np.linalg.cholesky(covariance)
+        inverses.append(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
+        halves.append(float(np.log(factor.diagonal()).sum()))
+    return inverses, halves
 
 
 @single_threaded_blas()
@@ -274,6 +278,7 @@ def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
 
     def run(rows: slice) -> None:
         for k, (mean, inverse, half) in enumerate(zip(means, inverses, halves, strict=True)):
+            look()
             scaled = (X[rows] - mean) @ inverse
             out[rows, k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + len(mean) * LOG_TWO_PI) - half
 

@@ -6,6 +6,7 @@ of rows are one matrix product, and the weighted sums that give the next means a
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ from numpy.typing import NDArray
 
 from empirisk.clusters.dense_rows import shares_of
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, inverse_roots, least_variances, log_densities, mean_and_scatter
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import loop_with, multiply
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look, patiently
 
 Array = NDArray[np.float64]
 
 BATCH_BYTES = 1 << 19  # products of a batch of rows: they stay in the second cache between the two matrix products
 LARGEST_BATCH = 256  # rows: more gain nothing from one larger product
+PIECE = 1 << 30  # operations between two looks at the clock: a tenth of a second on a slow core
+EXPONENTIAL = 100  # operations in the time of one of a share
 NEGLIGIBLE = -40.0  # shares below exp(-40) are lost in the rounding of a sum of shares anyway
 
 
@@ -28,13 +32,13 @@ def expect(data, terms, span, work, sums):
     """Weigh rows among the components and add up what the next components need.
 
     ``data`` holds the rows, their mean, their weights, and which entries are multiplied; ``terms`` turns the products
-    into log w_k + log p_k; ``sums`` gets their weighted sums, k x pairs. Returns the weighted log-likelihood.
+    into log w_k + log p_k; ``sums`` gets their weighted sums, k x pairs. Returns the weighted log-likelihood, added to
+    that of the rows before, which comes last in ``span``.
     """
     X, shift, weights, pairs = data
     entries, products, shares, found = work
-    start, stop = span
+    start, stop, likelihood = span
     batch, width, count = products.shape[1], X.shape[1], terms.shape[0]
-    likelihood = 0.0
     for first in range(start, stop, batch):
         rows = min(batch, stop - first)
         for r in range(rows):
@@ -100,7 +104,8 @@ class Moments:
         self._total = weights.sum()
         # Around the mean, so that squares lose no digits to it.
         self._shift = weights @ X / self._total
-        self.least = least_variances(X, weights, floor)
+        self._variances = least_variances(X, weights, 1.0)
+        self.least = floor * self._variances
         width = X.shape[1]
         if covariance_type in ("full", "tied"):
             pairs = np.triu_indices(width + 1)
@@ -111,12 +116,26 @@ class Moments:
         self._shares = shares_of(len(X))
         self._batch = int(np.clip(BATCH_BYTES // (8 * len(pairs[0])), 8, LARGEST_BATCH))
 
+    def _piece(self, components: int) -> int:
+        """Rows of a round, or of densities, between two looks at the clock, in whole batches."""
+        products = max(4 * self._pairs.shape[1], 2 * self.X.shape[1] ** 2)  # two in a round; one with a matrix
+        return max(1, PIECE // (components * (products + EXPONENTIAL) * self._batch)) * self._batch
+
+    def long(self, components: int) -> bool:
+        """Whether a round takes so long that it is worth a look at the clock."""
+        return len(self.X) > self._piece(components)
+
+    def some_rows(self, components: int) -> NDArray[np.intp]:
+        """Rows from one end to the other, as many as there always is time for."""
+        return np.linspace(0, len(self.X) - 1, self._piece(components)).astype(np.intp)
+
     def round(self, mixture: Mixture) -> tuple[float, Mixture]:
         """The mean log-likelihood of a mixture, and the mixture that the round makes of it."""
         terms = self._terms(mixture)
         count, products = terms.shape
 
-        def run(share: int) -> tuple[float, Array]:
+        def run(share: tuple[int, int]) -> tuple[float, Array]:
+            first, last = share
             work = (
                 np.ones((self.X.shape[1] + 1, self._batch)),
                 np.empty((products, self._batch)),
@@ -125,10 +144,13 @@ class Moments:
             )
             sums = np.zeros((count, products))
             data = self.X, self._shift, self.weights, self._pairs
-            likelihood = expect(data, terms, self._shares[share], work, sums)
+            likelihood = 0.0
+            for piece in slices(last, self._piece(count), first):
+                look()
+                likelihood = expect(data, terms, (piece.start, piece.stop, likelihood), work, sums)
             return likelihood, sums
 
-        found = in_threads(run, range(len(self._shares)))
+        found = in_threads(run, self._shares)
         sums = np.add.reduce([part for _, part in found])
         return float(sum(part for part, _ in found) / self._total), self._of_sums(sums)
 
@@ -170,24 +192,38 @@ class Moments:
             pooled = self._form.covariance(np.einsum("k,kij->ij", shares, np.array(scatters)), self.least)
             kept = [pooled] * len(means)
         else:
-            kept = [self._form.covariance(scatter, self.least) for scatter in scatters]
+            kept = [self._kept(scatter) for scatter in scatters]
+        return self._mixture(shares, means, kept)
+
+    def _kept(self, scatter: Array) -> Any:
+        look()
+        return self._form.covariance(scatter, self.least)
+
+    def _mixture(self, shares: Array, means: Array, kept: list[Any]) -> Mixture:
         return Mixture(shares, means, kept, np.stack([self._form.whole(one, means.shape[1]) for one in kept]))
 
     def of_cells(self, labels: NDArray, centres: Array) -> Mixture:
         """Components from the rows around centres; one without rows stays there, as wide as all rows together."""
-        everything = self._scatter(slice(None))[1]
+        everything = cache(lambda: self._scatter(slice(None))[1])
         totals, means, scatters = [], [], []
         for k, centre in enumerate(centres):
+            look()
             inside = labels == k
             total = self.weights[inside].sum()
-            mean, scatter = self._scatter(inside) if total > 0 else (centre, everything)
+            mean, scatter = self._scatter(inside) if total > 0 else (centre, everything())
             totals.append(max(total, 1.0))
             means.append(mean)
             scatters.append(scatter)
         return self._made(np.array(totals), np.array(means), scatters)
 
+    def at_centres(self, centres: Array) -> Mixture:
+        """Components of equal shares at the centres, with the columns' variances: for them no row is looked at."""
+        kept = self._form.covariance(np.diag(self._variances), self.least)
+        return self._mixture(np.full(len(centres), 1 / len(centres)), centres, [kept] * len(centres))
+
     def _scatter(self, inside: Any) -> tuple[Array, Array]:
-        return mean_and_scatter(self.X[inside], self.weights[inside])
+        X, weights = self.X[inside], self.weights[inside]
+        return patiently(lambda: mean_and_scatter(X, weights), len(X))
 
     def collapsed(self, mixture: Mixture) -> int | None:
         """A component that has lost its rows: fewer than one, or all variances at the floor; None if all are well."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from empirisk import state
 from empirisk.clusters.kmeans import KMeans
 from empirisk.clusters.lloyd import EQUAL_KEYS, TooFew
-from empirisk.clusters.rows import keys
+from empirisk.clusters.rows import keys, nearest
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.features import MapsFeatures
@@ -26,8 +26,10 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.kernels.distances import robust_centre
 from empirisk.kernels.tiles import DENSE_ENOUGH, dense, density, products, squared_norms
+from empirisk.linalg.blocks import blocks, over_rows
 from empirisk.linalg.compiled import loop_with, plain_loop
-from empirisk.linalg.threads import Stopped, stopping
+from empirisk.linalg.threads import Stopped, in_threads, stopping
+from empirisk.maps.implicit import GramDesign
 from empirisk.settings import require
 
 Array = NDArray[np.float64]
@@ -36,7 +38,7 @@ LINKAGES = ("single", "complete", "average", "ward")
 CLOSE = 1e-3  # pairs nearer than this share of their squared norms are measured by differences: 13 digits are kept
 MERGES = 512  # between two looks at Ctrl-C and the callbacks
 QUICK = 2048  # rows whose distances take no time
-CELLS = 256  # cells that stand for the rows where there is no time for all distances
+CELLS = 256  # rows that stand for all where there is no time for all distances
 SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 
 
@@ -66,7 +68,8 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         For long data: link the means of so many clusters of k-means instead of the rows.
     max_time : float or None
         Seconds after which no more merges are looked for: the clusters of that moment are joined all at one height, the
-        largest distance between any two. Where not even the distances are there, cells of k-means are linked.
+        largest distance between any two. Where not even the distances are there, some rows are linked, and every other
+        one is with the nearest of them.
     random_state : int, RandomState or None
         Decides the start of k-means, where there are cells.
 
@@ -79,7 +82,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     n_clusters_ : int
         The number of clusters in ``labels_``.
     leaves_ : array of n
-        The leaf that each row belongs to: itself, or its cell.
+        The leaf that each row belongs to: itself, its cell, or the nearest of the rows that are linked.
     history_ : dict
         ``merges`` that were known, and ``height``, the largest of them, after every piece of the work.
     stopped_ : str
@@ -130,6 +133,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
+        clock = Clock(self.max_time, lambda: False)
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
@@ -140,7 +144,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         self.leaves_ = np.full(len(ones), -1)
         watch = Watch(self, len(counting), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
+            clock.interrupted = interrupted
             leaves, sizes, squares = self._distances(X, design, weights, counting, clock)
             merging = Merging(squares, sizes, self.linkage, self.squared)
             self.history_ = merging.run(clock, watch)
@@ -171,7 +175,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     ) -> tuple[NDArray[np.intp], Array, Array]:
         """The leaves in an order of their values, so that theirs breaks no tie; weights and squared distances."""
         if self.cells is not None:
-            found = self._link_cells(X, weights, counting, self.cells, {"max_time": clock.left()})
+            found = self._link_cells(X, weights, counting, self.cells, clock.left())
             clock()
             return found
         along = keys(design)[counting]
@@ -181,17 +185,19 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
                 squares = _squares_between(design.rows(counting[order]))
         except Stopped:
             along = along[order]
-            distinct = 1 + int(np.count_nonzero(np.diff(along) > EQUAL_KEYS * np.abs(along).max()))
-            one_look = {"init": "random", "max_iter": 1, "shifts": 0}
-            return self._link_cells(X, weights, counting, min(CELLS, distinct), one_look)
+            distinct = np.flatnonzero(np.diff(along, prepend=-np.inf) > EQUAL_KEYS * np.abs(along).max())
+            if len(distinct) == 1:  # of equal rows two make a tree
+                distinct = np.array([0, 1])
+            some = np.linspace(0, len(distinct) - 1, min(CELLS, len(distinct))).astype(np.intp)
+            return self._link_some(design, weights, counting, counting[order[distinct[some]]])
         self.leaves_[counting] = np.arange(len(counting))
         return order, weights[counting[order]], squares
 
     def _link_cells(
-        self, X: Any, weights: Array, counting: NDArray[np.intp], cells: int, options: dict[str, Any]
+        self, X: Any, weights: Array, counting: NDArray[np.intp], cells: int, max_time: float | None
     ) -> tuple[NDArray[np.intp], Array, Array]:
         """The cells of k-means, their weights, and the squared distances of their means."""
-        machine = KMeans(cells, self.features, n_init=1, random_state=self.random_state, **options)
+        machine = KMeans(cells, self.features, n_init=1, max_time=max_time, random_state=self.random_state)
         with warnings.catch_warnings():
             # The tree says itself that it was stopped; and cells need not be those of the last round.
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -202,6 +208,20 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             return np.arange(cells), sizes, _distances_of(machine.cluster_centers_)
         products = machine.dual_coef_ @ machine._products(machine.support_vectors_)
         return np.arange(cells), sizes, _of_products((products + products.T) / 2)
+
+    def _link_some(
+        self, design: Any, weights: Array, counting: NDArray[np.intp], chosen: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], Array, Array]:
+        """Some of the rows, the weights of the cells around them, and their squared distances."""
+        if design.implicit:
+            labels = _nearest_items(design, chosen)
+        else:
+            labels = nearest(design, dense(_table(design.rows(chosen))))[0]
+        every = np.arange(len(chosen))
+        labels[chosen] = every  # whatever rounding says
+        self.leaves_[counting] = labels[counting]
+        sizes = np.bincount(labels[counting], weights[counting]).astype(np.float64)
+        return every, sizes, _squares_between(design.rows(chosen))
 
     def _wanted(self) -> int | None:
         """How many clusters to cut into; None where the distance decides."""
@@ -272,9 +292,27 @@ def _squares_between(design: Any) -> Array:
     rows = design.shape[0]
     require(8 * rows**2, f"A matrix of distances of {rows} rows", "give cells=, which links the cells of k-means")
     if design.implicit:
-        return _of_products(design.fresh_matrix())
+        # A part keeps the matrix that it is asked for, which would be a second one.
+        whole = design if design.keeps_matrix else GramDesign(design.kernel, design.items)
+        return _of_products(whole.fresh_matrix())
+    return _distances_of(_table(design))
+
+
+def _table(design: Any) -> Any:
+    """The rows of a design that is not behind a kernel."""
     table = getattr(design, "X", None)
-    return _distances_of(design.dot(np.eye(design.shape[1])) if table is None else table)
+    return design.dot(np.eye(design.shape[1])) if table is None else table
+
+
+def _nearest_items(design: GramDesign, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The nearest of some items to each, behind a kernel."""
+    norms, labels = design.diagonal[chosen], np.empty(design.shape[0], np.intp)
+
+    def run(rows: slice) -> None:
+        labels[rows] = (norms - 2 * design.block(rows, chosen)).argmin(axis=1)
+
+    over_rows(run, len(labels), norms.nbytes)
+    return labels
 
 
 def _distances_of(X: Any) -> Array:
@@ -301,10 +339,16 @@ def _distances_of(X: Any) -> Array:
 def _of_products(products: Array) -> Array:
     """Squared distances in the place of inner products."""
     norms = products.diagonal().copy()
-    products *= -2.0
-    products += norms
-    products += norms[:, None]
-    return np.maximum(products, 0.0, out=products)
+
+    def run(rows: slice) -> None:
+        part = products[rows]
+        part *= -2.0
+        part += norms
+        part += norms[rows, None]
+        np.maximum(part, 0.0, out=part)
+
+    over_rows(run, len(products), products[0].nbytes)
+    return products
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------
@@ -404,10 +448,14 @@ class Merging:
 
     def __init__(self, squares: Array, sizes: Array, linkage: str, squared: bool):
         D = np.ascontiguousarray(squares)
-        if linkage == "ward":
-            D *= 2 * sizes[:, None] * sizes / (sizes[:, None] + sizes)
-        elif not squared:
-            np.sqrt(D, out=D)
+
+        def run(rows: slice) -> None:
+            if linkage == "ward":
+                D[rows] *= 2 * sizes[rows, None] * sizes / (sizes[rows, None] + sizes)
+            elif not squared:
+                np.sqrt(D[rows], out=D[rows])
+
+        over_rows(run, len(D), D[0].nbytes)
         np.fill_diagonal(D, np.inf)
         self._D, self._method, self._roots = D, LINKAGES.index(linkage), linkage == "ward" and not squared
         leaves = len(sizes)
@@ -450,8 +498,13 @@ class Merging:
     def _join_the_rest(self) -> None:
         """The clusters there are, all at the largest distance."""
         alive = np.flatnonzero(self._dead == 0)
-        between = self._D[np.ix_(alive, alive)]
-        height = max(between[np.isfinite(between)].max(), self.merges[: self._done, 2].max())
+
+        def largest(rows: slice) -> float:
+            between = self._D[np.ix_(alive[rows], alive)]
+            return between.max(where=np.isfinite(between), initial=0.0)
+
+        farthest = in_threads(largest, blocks(len(alive), self._D[0].nbytes))
+        height = max(*farthest, self.merges[: self._done, 2].max())
         names = self._names[alive]
         self.merges[self._done :, 0], self.merges[self._done :, 1] = names[:-1], names[1:]
         self.merges[self._done :, 2] = height

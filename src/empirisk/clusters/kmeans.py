@@ -151,6 +151,7 @@ class KMeans(
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
+        clock = Clock(self.max_time, lambda: False)
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
@@ -161,7 +162,7 @@ class KMeans(
         rounds = (self.n_init + self.shifts) * self.max_iter
         watch = Watch(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
+            clock.interrupted = interrupted
             along = keys(design)
             order = counting[np.argsort(along[counting], kind="stable")]
             fit = self._fit_rounds if self.batch_size is None else self._fit_batches

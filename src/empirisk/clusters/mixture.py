@@ -1,6 +1,7 @@
 """Gaussian mixtures by expectation and maximisation."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -32,6 +33,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.threads import Stopped, stopping
 
 Array = NDArray[np.float64]
 
@@ -81,7 +83,8 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     quantile : float
         The share of the training rows that `anomalies` marks, in [0, 1).
     max_time : float or None
-        Seconds after which the best so far is kept.
+        Seconds after which the best so far is kept: the mixture before the unfinished round. Where there is no time
+        for one look at all rows, some of them give ``lower_bound_`` and ``offset_``.
     random_state : int, RandomState or None
         Decides the starts.
 
@@ -100,7 +103,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     converged_, n_iter_, stopped_
         How it ended.
     history_ : dict
-        ``log_likelihood``, the mean over the rows, in each round.
+        ``log_likelihood``, the mean over the rows, in each round; that of the start where no round has ended.
 
     Examples
     --------
@@ -124,7 +127,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         lower_bound_=state.number(),
         offset_=state.number(),
         converged_=state.flag(),
-        n_iter_=state.whole(1),
+        n_iter_=state.whole(),
         history_=state.mapping(state.anything()),
         stopped_=state.text(),
     )
@@ -160,6 +163,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
+        clock = Clock(self.max_time, lambda: False)
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
@@ -168,18 +172,19 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 else 1
         watch = Watch(self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         best: _Run | None = None
-        with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
+        long = moments.long(self.n_components)
+        with interruptible() as interrupted, stopping(lambda: long and clock() and clock.reason != "callback"):
+            clock.interrupted = interrupted
             for random in generator(self.random_state).spawn(restarts):
                 if best is not None and clock():
                     break
                 run = _Run(self, moments, self._start(moments, random, clock))
-                run.rounds_until(clock, watch)
+                with suppress(Stopped):  # what the round began with is there
+                    run.rounds_until(clock, watch)
                 if best is None or run.likelihood > best.likelihood + 1e-10 * abs(best.likelihood):
                     best = run
-        assert best is not None
-        self._keep(best, clock)
-        self.offset_ = lower_quantile(self._log_density(moments.X), moments.weights, self.quantile)
+            assert best is not None
+            self._keep(best, moments, clock)
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
@@ -209,26 +214,42 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 centres = self._start_centres(design, moments.weights, random, clock)
             except TooFew as error:
                 raise TooFew(count, error.distinct, "n_components") from None
-        return moments.of_cells(nearest(design, centres)[0], centres)
+        try:
+            return moments.of_cells(nearest(design, centres)[0], centres)
+        except Stopped:
+            return moments.at_centres(centres)
 
     def _start_centres(self, design: Design, weights: Array, random: np.random.Generator, clock: Clock) -> Array:
         """Rows drawn at random, or the means of a few rounds of k-means from there."""
-        rows = rows_of(design, weights, np.arange(design.shape[0])).begin()
-        rows.start_at_rows(draw_rows(rows, self.n_components, random, self.init == "k-means", clock))
-        for _ in range(START_ROUNDS if self.init == "k-means" else 0):
-            if clock():
-                break
-            rows.assign()
-            rows.move()
-            fill_empty(rows)
+        with stopping(clock.interrupted):  # there is nothing to keep yet
+            rows = rows_of(design, weights, np.arange(design.shape[0])).begin()
+            rows.start_at_rows(draw_rows(rows, self.n_components, random, self.init == "k-means", clock))
+        with suppress(Stopped):
+            for _ in range(START_ROUNDS if self.init == "k-means" else 0):
+                if clock():
+                    break
+                rows.assign()
+                rows.move()
+                fill_empty(rows)
         return rows.centres
 
-    def _keep(self, run: "_Run", clock: Clock) -> None:
+    def _keep(self, run: "_Run", moments: Moments, clock: Clock) -> None:
+        """The attributes of a run; where there is no time to look at all rows, some of them stand for the rest."""
         for name, value in run.mixture.attributes(self.covariance_type).items():
             setattr(self, name, value)
-        self.lower_bound_, self.n_iter_, self.converged_ = run.likelihood, run.rounds, run.converged
-        self.history_ = {"log_likelihood": np.array(run.history)}
-        self.stopped_ = "converged" if run.converged else clock.reason or "max_iter"
+        rows, ended = slice(None), run.converged
+        try:
+            densities = self._log_density(moments.X)
+        except Stopped:
+            rows, ended = moments.some_rows(self.n_components), False
+            with stopping(lambda: False):
+                densities = self._log_density(moments.X[rows])
+        weights = moments.weights[rows]
+        self.offset_ = lower_quantile(densities, weights, self.quantile)
+        self.lower_bound_ = run.likelihood if run.rounds else float(np.average(densities, weights=weights))
+        self.n_iter_, self.converged_ = run.rounds, run.converged
+        self.history_ = {"log_likelihood": np.array(run.history or [self.lower_bound_])}
+        self.stopped_ = "converged" if ended else clock.reason or "max_iter"
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -312,26 +333,29 @@ class _Run:
 
     def rounds_until(self, clock: Clock, watch: Watch) -> None:
         """Rounds until the likelihood settles; a component without rows is tried elsewhere, once each."""
-        tries = self._machine.n_components
-        while self.rounds < self._machine.max_iter and not self.converged:
-            self.likelihood, following = self._moments.round(self.mixture)
+        tries, following = self._machine.n_components, self.mixture
+        while self.rounds < self._machine.max_iter:
+            following = self._round(following)
             self.history.append(self.likelihood)
             self.rounds += 1
-            self.converged = len(self.history) > 1 and self.likelihood - self.history[-2] <= self._machine.tol
+            settled = len(self.history) > 1 and self.likelihood - self.history[-2] <= self._machine.tol
             lost = self._moments.collapsed(following) if tries else None
             if lost is not None:
                 tries -= 1
                 following = self._moved(following, lost)
-                self.converged = False
+            self.converged = settled and lost is None
             watch.begin("round")
             if watch.end(lambda: self.mixture.attributes(self._machine.covariance_type)):
                 clock.reason = "callback"
             if self.converged or clock.reason == "callback" or clock():
                 return
-            self.mixture = following
-        # The likelihood that is told is that of the mixture that is kept.
-        if not self.converged:
-            self.likelihood = self._moments.round(self.mixture)[0]
+        self._round(following)
+
+    def _round(self, mixture: Mixture) -> Mixture:
+        """A round from a mixture, which is the one to keep as soon as its likelihood is known."""
+        likelihood, following = self._moments.round(mixture)
+        self.mixture, self.likelihood = mixture, likelihood
+        return following
 
     def _moved(self, mixture: Mixture, lost: int) -> Mixture:
         """The mixture with a lost component put where rows are fitted worst, if a few rounds prove it better."""
