@@ -132,3 +132,22 @@ def test_a_slope_that_is_rounding_is_seen_through_in_few_trials(slope):
 def test_the_least_place_of_a_line_is_found_however_near(least):
     t, _ = line_search(lambda t: ((t / least - 1) ** 2, 2 * (t / least - 1) / least), 1.0, -2.0 / least)
     assert t == pytest.approx(least, rel=0.1)
+
+
+@pytest.mark.parametrize(("share", "ends"), [(1e-6, newton.CRAWL), (0.2, None)])
+def test_steps_that_crawl_end(share, ends):
+    """Steps of a curvature without digits fall for ever; steps that gain something may take as many as they need."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20, 3))
+    problem = Problem(losses.Squared(), penalties.L2(), 1.0, design_of(X, False), random.normal(size=20), np.ones(20))
+    best = er.solve(problem).point
+
+    class Slow(Columns):
+        def moved(self, place):
+            return self.at(Point(place.w + share * (best.w - place.w), place.b + share * (best.b - place.b)))
+
+    watch = Watch(tol=1e-12, max_iter=1000)
+    course = Slow(problem, watch)
+    descend(course, course.at(Point(np.full(3, 1e9), 1e9)))
+    assert watch.status == (Status.STALLED if ends else Status.CONVERGED)
+    assert (watch.iterations == ends) if ends else watch.iterations > newton.CRAWL

@@ -1,5 +1,6 @@
 """Newton's method (IRLS) with a line search, for smooth losses and smooth penalties."""
 
+from collections import deque
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -111,6 +112,8 @@ class Hessian:
 ROUGH, ROUGH_STEPS = 1e-2, 20
 #: A decrease below this share of the objective is rounding; so many in a row, and there is no way on.
 ROUNDING, PATIENCE = 1e-14, 3
+#: Newton steps gain digits; where so many together take off less than this share, the curvature has none left.
+CRAWL, LITTLE = 100, 1e-2
 #: So many proofs in vain, and the next waits for one more step: a proof may cost more than a step.
 HASTE = 8
 
@@ -168,6 +171,7 @@ def descend(course: Course, place: Place) -> Point:
     """Newton steps until the gap is proved, or nothing helps any more."""
     problem, watch = course.problem, course.watch
     proofs, patience, failed, due = Proofs(problem, watch), 0, 0, 0
+    values = deque([place.value], maxlen=CRAWL)
     while True:
         if (course.promising(place) or patience) and watch.iterations >= due:
             if proofs(place.point):
@@ -180,10 +184,12 @@ def descend(course: Course, place: Place) -> Point:
             patience = patience + 1 if before - place.value <= ROUNDING * abs(before) else 0
         except (LinAlgError, NoProgress):  # the curvature has vanished to rounding, or there was no time for a step
             patience = PATIENCE
-        if patience >= PATIENCE:
+        crawls = len(values) == CRAWL and values[0] - place.value <= LITTLE * abs(place.value)
+        values.append(place.value)
+        if patience >= PATIENCE or crawls:
             watch.status = watch.status or Status.STALLED
         if watch(place.point, objective=place.value):
-            if watch.iterations < due and watch.status in (Status.STALLED, Status.ITERATIONS):
+            if failed and watch.status in (Status.STALLED, Status.ITERATIONS):
                 proofs(place.point)
             return proofs.best(place.point)
 
