@@ -17,10 +17,11 @@ whole (all are, but the `optional` ones).
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import reduce, wraps
 from operator import or_
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -33,6 +34,7 @@ Test = Callable[[Any, "Scope"], None]
 Relation = Callable[[Mapping[str, Any]], str | None]
 
 Options = ParamSpec("Options")
+Method = TypeVar("Method", bound=Callable[..., Any])
 _LARGEST = 2**62  # a size beyond it is no size of anything in memory
 
 
@@ -401,3 +403,33 @@ COMMON = State(
     _sklearn_output_config=optional(mapping(text())),
     _metadata_request=optional(anything()),
 )
+
+
+@contextmanager
+def renewed(learner: Any) -> Iterator[None]:
+    """Within it ``learner`` has learned nothing yet; where what is done there raises, every attribute is put back."""
+    before = dict(vars(learner))
+    # What a subclass has noted for itself is no attribute that ours states, and stays.
+    stated = state_of(type(learner)) or State()
+    for name in (COMMON | stated).rules:
+        if name.endswith("_"):
+            vars(learner).pop(name, None)
+    try:
+        yield
+    except BaseException:
+        # scikit-learn closes its callbacks after us, from attributes of its own.
+        running = {name: value for name, value in vars(learner).items() if "callback" in name}
+        vars(learner).clear()
+        vars(learner).update(before | running)
+        raise
+
+
+def renewing(fit: Method) -> Method:
+    """Method decorator: ``fit`` starts from nothing learned, and leaves all as it was where it raises."""
+
+    @wraps(fit)
+    def guarded(learner, *args, **kwargs):
+        with renewed(learner):
+            return fit(learner, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
-from empirisk.state import state_of
+from empirisk.state import renewed
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What is said where pandas.NA is compared or made a number.
@@ -25,20 +25,10 @@ def all_or_nothing(fit: Method) -> Method:
 
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
-        before = dict(vars(machine))
-        # What a subclass has noted for itself is no attribute that ours states, and stays.
-        stated = state_of(type(machine))
-        for name in stated.rules if stated else ():
-            if name.endswith("_"):
-                vars(machine).pop(name, None)
         try:
-            with single_threaded_blas():
+            with renewed(machine), single_threaded_blas():
                 return fit(machine, *args, **kwargs)
         except BaseException as error:
-            # scikit-learn closes its callbacks after us, from attributes of its own.
-            running = {name: value for name, value in vars(machine).items() if "callback" in name}
-            vars(machine).clear()
-            vars(machine).update(before | running)
             sentence = _sentence(machine, error)
             if sentence:
                 raise EmpiriskError(sentence) from error

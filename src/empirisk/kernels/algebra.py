@@ -68,6 +68,7 @@ class Composed(Kernel):
                 raise Unsuitable(f"{self.child(name)!r} learns its weights only where it is all that features= holds.")
         require_one_kind(self, self.parts)
 
+    @state.renewing
     def fit(self, X, y=None):
         self.check()
         for name in self.children:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
@@ -97,6 +98,7 @@ class Kernel(Part):
 
     # --- what follows from it -----------------------------------------------------------------------------------------
 
+    @state.renewing
     def fit(self, X: Any, y: Any = None) -> "Kernel":
         """Learn the parameters that depend on data, such as ``width="median"``; most kernels have none."""
         self.learn(self.prepare(X))

@@ -63,6 +63,7 @@ class MeanEmbedding(Cosine, Wrapper):
     def child(self, name):
         return Gaussian() if getattr(self, name) is None else super().child(name)
 
+    @state.renewing
     def fit(self, X, y=None):
         self.check()
         self.kernel_ = clone(self.child("kernel")).fit(np.concatenate(_samples(X)))

@@ -66,6 +66,7 @@ class Precomputed(Kernel):
 
     takes = "gram"
 
+    @state.renewing
     def fit(self, X, y=None):
         """Check that X is the Gram matrix of a kernel."""
         K = as_matrix(X, False)

@@ -339,6 +339,7 @@ class Anova(Kernel):
     def _base(self) -> Kernel:
         return Gaussian() if self.kernel is None else self.kernel
 
+    @state.renewing
     def fit(self, X, y=None):
         self.check()
         X = as_matrix(X, False)

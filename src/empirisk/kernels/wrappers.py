@@ -1,6 +1,7 @@
 """A kernel seen another way: on some columns, weighted by a function, normalised, centred."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -129,6 +130,7 @@ class On(Wrapper):
     def constant_diagonal(self) -> bool:
         return all(part.constant_diagonal for part in self.parts)
 
+    @state.renewing
     def fit(self, X, y=None):
         self.check()
         self.columns_ = position(X, self.columns)
@@ -280,11 +282,12 @@ class Centred(Changed):
         mean_=state.optional(state.number()),
     )
 
+    @state.renewing
     def fit(self, X, y=None):
         super().fit(X)
-        items = self.child("kernel").prepare(X)
-        self.items_ = items
-        self.mean_ = float(self._means(items).mean())
+        # A copy: what the caller does with X later changes no product.
+        self.items_ = deepcopy(self.child("kernel").prepare(X))
+        self.mean_ = float(self._means(self.items_).mean())
         return self
 
     def _means(self, items: Any) -> NDArray:

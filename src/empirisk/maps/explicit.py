@@ -62,6 +62,7 @@ class Polynomial(FloatMap):
         self.degree = degree
         self.interaction_only = interaction_only
 
+    @state.renewing
     def fit(self, X: ArrayLike, y: Any = None) -> "Polynomial":
         """Note the columns and list the monomials."""
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
@@ -123,6 +124,7 @@ class Periodic(FloatMap):
         self.harmonics = harmonics
         self.period = period
 
+    @state.renewing
     def fit(self, X: ArrayLike, y: Any = None) -> "Periodic":
         """Check the parameters and note the columns."""
         if not (isinstance(self.harmonics, (int, np.integer)) and self.harmonics >= 1):

@@ -195,6 +195,7 @@ class Logarithm(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, plus_one: bool = True):
         self.plus_one = plus_one
 
+    @state.renewing
     def fit(self, X: ArrayLike, y: Any = None) -> "Logarithm":
         """Note the columns, and refuse numbers that have no logarithm."""
         self._checked(X, reset=True)
@@ -260,6 +261,7 @@ class BoxCox(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, power: float | None = None):
         self.power = power
 
+    @state.renewing
     def fit(self, X: ArrayLike, y: Any = None) -> "BoxCox":
         """Find the powers, and the mean and deviation after them."""
         X = self._checked(X, reset=True)

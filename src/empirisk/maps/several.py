@@ -273,6 +273,7 @@ class SeveralKernels(Kernel):
             kernel.check()
         require_one_kind(self, self._members())
 
+    @state.renewing
     def fit(self, X, y=None):
         self.check()
         self.kernels_ = [clone(families.find(kernel)).fit(X) for kernel in self.kernels]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -282,6 +283,7 @@ class Nystrom(StreamedMap):
     _: KW_ONLY
     random_state: Any = None
 
+    @state.renewing
     @single_threaded_blas()
     def fit(self, X: ArrayLike, y: Any = None) -> "Nystrom":
         """Choose the landmarks and factor their Gram matrix."""
@@ -299,7 +301,7 @@ class Nystrom(StreamedMap):
 
     def _choose(self, X: Any, items: Any, random: np.random.Generator) -> Any:
         if not isinstance(self.landmarks, str):
-            return self.landmarks
+            return deepcopy(self.landmarks)
         if self.landmarks not in WAYS:
             raise EmpiriskError(f"landmarks={self.landmarks!r} must be one of {WAYS}, or the landmarks themselves.")
         rank = min(int(self.rank), size(items))
@@ -422,6 +424,7 @@ class RandomFourier(StreamedMap):
         self.rank = rank
         self.random_state = random_state
 
+    @state.renewing
     @single_threaded_blas()
     def fit(self, X: ArrayLike, y: Any = None) -> "RandomFourier":
         """Draw the frequencies."""

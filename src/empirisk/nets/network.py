@@ -241,6 +241,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- the map ------------------------------------------------------------------------------------------------------
 
+    @state.renewing
     def fit(self, X: ArrayLike, y: Any = None) -> "Network":
         """Note the shape of the rows and draw first weights; a machine then learns better ones."""
         rows = validate_data(self, X, dtype=FLOATS, allow_nd=True)

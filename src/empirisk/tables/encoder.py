@@ -150,6 +150,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(self.names_, dtype=object)
 
+    @state.renewing
     def _learn(self, X: Any, y: Any) -> Any:
         if min(self.max_categories, self.max_words, self.max_letters + 1) < 1:
             raise EmpiriskError("max_categories and max_words must be at least 1, and max_letters at least 0.")
