@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 from empirisk.maps.recipes import BoxCox, Logarithm
 from tests.public import EXPORTS
 
@@ -259,3 +260,13 @@ def test_a_kernel_fitted_again_forgets_what_it_learned():
 def test_a_network_fitted_again_has_no_decoder_of_other_codes():
     network = er.Network([], random_state=0).fit(X).learn_to_rebuild(1)
     assert essence(vars(network.fit(WIDE))) == essence(vars(clone(network).fit(WIDE)))
+
+
+def test_a_network_that_could_not_learn_to_rebuild_may_try_again():
+    network = er.Network([], random_state=0).fit(X)
+    for wrong in ({"n_components": 0}, {"n_components": 1, "sample_weight": [1.0]}):
+        with pytest.raises(ValueError, match=r"n_components|sample_weight"):
+            network.learn_to_rebuild(**wrong)
+    assert network.learn_to_rebuild(1).transform(X).shape == (20, 1)
+    with pytest.raises(EmpiriskError, match="call fit"):
+        network.learn_to_rebuild(1)

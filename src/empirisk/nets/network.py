@@ -304,10 +304,12 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> bool(np.abs(network.inverse_transform(network.transform(X)) - X).max() < 0.1)
         True
         """
-        rows = self.__dict__.pop("_rows")
+        if "_rows" not in vars(self):
+            raise EmpiriskError("learn_to_rebuild learns from the rows of `fit`, and once; call fit(X) first.")
+        width, weights = whole("n_components", n_components), check_weights(sample_weight, len(self._rows))
         with interruptible() as interrupted:
             run = Run("auto", Limits(0.0, None, None), interrupted=interrupted) if run is None else run
-            rebuild(self, rows, check_weights(sample_weight, len(rows)), whole("n_components", n_components), run)
+            rebuild(self, self.__dict__.pop("_rows"), weights, width, run)
         return self
 
     @available_if(_rebuilds)
