@@ -8,6 +8,7 @@ from scipy import sparse
 
 from empirisk.linalg.blocks import groups
 from empirisk.linalg.design import DenseDesign, SparseDesign, design_of
+from empirisk.linalg.threads import Stopped, stopping
 from empirisk.settings import config
 
 
@@ -96,3 +97,21 @@ def test_sizes_of_terms_are_those_of_the_columns(used, kind):
     }[kind]
     shown = X if kind == "as it is" else X - X.mean(axis=0)
     assert design.term_sizes(w) == pytest.approx(np.linalg.norm(shown, axis=0) @ np.abs(w), rel=1e-7, abs=1e-6)
+
+
+@pytest.mark.parametrize("product", ["gram", "outer"])
+def test_sparse_products_look_at_the_flag_between_pieces_that_change_no_bit(product, monkeypatch):
+    dense = sparse.random(60, 40, 0.3, random_state=0).toarray()
+    dense[7] = 0.0
+    make = getattr(SparseDesign(sparse.csr_matrix(dense)), product)
+    whole = make()
+    np.testing.assert_allclose(whole, dense.T @ dense if product == "gram" else dense @ dense.T, atol=1e-12)
+    for name, value in {"PRODUCTS": 100, "FRESH": 100, "STRIP": 16}.items():
+        monkeypatch.setattr(f"empirisk.linalg.design.{name}", value)
+    looks = []
+    with stopping(lambda: looks.append(0) is not None):
+        np.testing.assert_array_equal(make(), whole)
+    assert len(looks) > 40
+    left = iter(range(len(looks)))
+    with pytest.raises(Stopped), stopping(lambda: next(left) > 20):
+        make()

@@ -1,6 +1,8 @@
 """Nystrom features: projections on the span of the landmarks, and machines that stream over them."""
 
+import time
 import tracemalloc
+from itertools import count
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.errors import TooLarge
+from empirisk.maps.streamed import SAMPLE
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 3))
@@ -142,3 +145,30 @@ def test_centres_of_k_means_are_rows_for_every_kernel_on_vectors():
         np.testing.assert_allclose(phi.transform(table) @ phi.transform(table).T, phi.kernel_(table), atol=1e-6)
     with pytest.raises(ValueError, match="needs vectors"):
         er.maps.Nystrom(er.kernels.Spectrum(2), landmarks="kmeans").fit(["ab", "ba"])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", [er.maps.Nystrom, er.maps.RandomFourier])
+@pytest.mark.parametrize(
+    "machine", [er.SVM(multiclass="one_vs_one"), er.LogisticRegression(fit_intercept=False), er.Ridge()]
+)
+def test_the_time_of_a_fit_is_that_of_its_features_too(kind, machine, monkeypatch):
+    """A clock that goes on by a second with every look: features are left half made, and the machine answers."""
+    random = np.random.default_rng(0)
+    rows, target = random.normal(size=(3000, 3)), random.integers(0, 3, 3000)
+    features = kind("gaussian", rank=20, random_state=0).fit(rows)
+    seconds, made = count(), []
+
+    def raw(self, items, basis):
+        made.append(len(items))
+        return make(self, items, basis)
+
+    make = kind.raw
+    monkeypatch.setattr(kind, "raw", raw)
+    monkeypatch.setattr("empirisk.maps.streamed.BLOCK_BYTES", 0)  # the fewest rows at a time
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(seconds)))
+    late = clone(machine).set_params(features=features, max_time=10.0).fit(rows, target)
+    assert late.stopped_ == late.certificate_.status == "time limit"
+    assert sum(made) < SAMPLE + len(rows)
+    assert np.isfinite(late.predict(rows[:3])).all()
+    assert late.coef_.shape[-1] == features.transform(rows[:1]).shape[1]

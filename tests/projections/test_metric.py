@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.linalg.threads import stopping
 from empirisk.projections import metric_losses
 from empirisk.projections.metric import neighbours
 from empirisk.projections.metric_losses import ClassPairs, ListedPairs, Triplets, hinge_of_squares, square_of_hinge
@@ -311,3 +312,16 @@ def test_rows_that_are_equal_but_for_rounding_have_a_margin_of_one():
         rows, weights = np.tile(random.normal(size=12), (9, 1)), 10.0 ** random.uniform(-9, 9, 9)
         for form in (np.asarray, sparse.csr_matrix):
             assert er.ContrastiveMetric().fit(form(rows), np.arange(9) % 2, sample_weight=weights).margin_ == 1.0
+
+
+def test_pairs_of_classes_look_at_the_flag_between_rows_that_change_no_bit(data, monkeypatch):
+    X, y = data
+    loss = ClassPairs(np.unique(y, return_inverse=True)[1], np.ones(len(X)), 0.5, 2.0, 3.0)
+    value, gradient = loss(X)
+    monkeypatch.setattr(metric_losses, "PAIRS", 1)
+    looks = []
+    with stopping(lambda: looks.append(0) is not None):
+        again = loss(X)
+    assert again[0] == value
+    np.testing.assert_array_equal(again[1], gradient)
+    assert len(looks) >= len(X)

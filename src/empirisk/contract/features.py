@@ -1,6 +1,6 @@
 """The slot ``features=``: data through the feature map or behind the kernel, validated on the way in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -101,8 +101,13 @@ class MapsFeatures:
                 "by which it could; give a sum of kernels, or the features of a machine that was fitted."
             )
 
-    def _fit_map(self, X, y, sample_weight=None, **target) -> tuple[Design, NDArray]:
-        """Validated data after the fitted feature map or behind the kernel, and validated targets."""
+    def _fit_map(
+        self, X, y, sample_weight=None, *, late: Callable[[], bool] | None = None, **target
+    ) -> tuple[Design, NDArray]:
+        """Validated data after the fitted feature map or behind the kernel, and validated targets.
+
+        Features that are made block by block are not kept where it is ``late`` before all are there.
+        """
         kernel = self._kernel()
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
@@ -115,11 +120,12 @@ class MapsFeatures:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.features_, name):
                 setattr(self, name, getattr(self.features_, name))
-        streamed = self.features_.streamed(X) if hasattr(self.features_, "streamed") else None
-        if streamed is not None:
-            check_consistent_length(y, range(streamed.shape[0]))
-            return streamed, y
-        matrix = check_array(self.features_.transform(X), accept_sparse=FORMATS, input_name="features(X)", **UNREAD)
+        blockwise = hasattr(self.features_, "mapped")
+        mapped = self.features_.mapped(X, late) if blockwise else self.features_.transform(X)
+        if isinstance(mapped, Design):
+            check_consistent_length(y, range(mapped.shape[0]))
+            return mapped, y
+        matrix = check_array(mapped, accept_sparse=FORMATS, input_name="features(X)", **UNREAD)
         check_consistent_length(matrix, y)
         self._check_size("features(X)", matrix)
         return design_of(matrix), y
@@ -176,7 +182,7 @@ class MapsFeatures:
     @single_threaded_blas()
     def _products(self, X) -> Array:
         """<w, phi(x)> for every row and output."""
-        if hasattr(getattr(self, "features_", None), "streamed"):
+        if hasattr(getattr(self, "features_", None), "mapped"):
             return self.features_.products(X, np.atleast_2d(self.coef_).T)
         if not isinstance(getattr(self, "features_", None), Kernel):
             return design_of(self._mapped(X)).dot(np.atleast_2d(self.coef_).T)

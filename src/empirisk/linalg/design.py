@@ -1,6 +1,7 @@
 """The design matrix: dense or sparse data behind one interface."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +12,19 @@ from empirisk.lazy import lazy
 from empirisk.linalg import blocks, tiled
 from empirisk.linalg.blocks import Array
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look
 
 Slopes = Callable[[slice, Array], Array]
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4
 #: Fewer products than this are summed by one.
 SHARE_OF_WORK = 1e6
+#: Products of sparse rows between two looks at the clock: a tenth of a second.
+PRODUCTS = 1 << 21
+#: Numbers of fresh memory between two looks, and those of a page of it: a system may take its time to give a page.
+FRESH, PAGE = 1 << 22, 512
+#: Columns of a matrix that are added to its rows at a time.
+STRIP = 1024
 #: Weights of which at most one in so many is not zero are multiplied column by column.
 SPARSE = 16
 #: Entries from which compiled passes are worth their compilation: on many threads Python's lock would be the limit.
@@ -381,7 +388,16 @@ class SparseDesign(Design):
 
     def outer(self, weights=None):
         A = self.by_row if weights is None else self.by_row.multiply(np.sqrt(weights)).tocsr()
-        return (A @ A.T).toarray()
+        if A.nnz * self.shape[0] <= PRODUCTS:
+            return (A @ A.T).toarray()
+        out, other = np.empty((self.shape[0], self.shape[0])), A.T.tocsr()
+        ends = np.append(0, np.cumsum(np.diff(other.indptr)[A.indices], dtype=np.int64))[A.indptr]
+
+        def run(rows: slice) -> None:
+            (A[rows] @ other).toarray(out=out[rows])
+
+        in_threads(run, _pieces(np.diff(ends) + self.shape[0]))  # what a row of the result takes counts too
+        return out
 
     def squared_columns(self, weights=None):
         squares = self.by_row.multiply(self.by_row).tocsr()
@@ -453,17 +469,46 @@ def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.in
 
     def run(share: int) -> Array:
         total = np.zeros((size, size))
+        for band in blocks.slices(size, max(1, FRESH // max(size, 1))):
+            look()
+            total[band, ::PAGE] = 0.0  # so that no product waits for many pages
         first, last = (part * rows // shares for part in (share, share + 1))
         starts, memory = matrix.indptr[first : last + 1], (np.empty(size + 1, np.int32), np.empty(size + 1))
-        add_gram(matrix.data, matrix.indices, starts, weights[first:last], places, *memory, total)
+        for piece in _pieces(np.diff(starts).astype(np.int64) ** 2):
+            look()
+            part = starts[piece.start : piece.stop + 1]
+            add_gram(matrix.data, matrix.indices, part, weights[first:last][piece], places, *memory, total)
         return total
 
     work = np.count_nonzero(weights) * (matrix.nnz / max(rows, 1)) ** 2
     shares = SHARES if work > SHARE_OF_WORK else 1
-    total = np.add.reduce(in_threads(run, range(shares)))
-    total += total.T
+    total, *others = in_threads(run, range(shares))
+
+    def gather(rows: slice) -> None:
+        for other in others:
+            total[rows] += other[rows]
+
+    blocks.over_rows(gather, size, 8 * size)
+    for strip in blocks.slices(size, STRIP):
+        look()
+        total[strip, strip] += total[strip, strip].T
+        total[strip, strip.stop :] += total[strip.stop :, strip].T
+        total[strip.stop :, strip] = total[strip, strip.stop :].T
     total.flat[:: size + 1] /= 2
     return total
+
+
+def _pieces(products: NDArray) -> list[slice]:
+    """The rows, which need so many products each, in slices that need about as many as are made between two looks.
+
+    >>> _pieces(np.array([PRODUCTS, 1, PRODUCTS - 1]))
+    [slice(0, 1, None), slice(1, 3, None)]
+    """
+    if products.sum() <= PRODUCTS:
+        return [slice(0, len(products))]
+    before = np.append(0, np.cumsum(products))
+    cuts = np.append(np.searchsorted(before, np.arange(0, before[-1], PRODUCTS)), len(products))
+    return [slice(start, stop) for start, stop in pairwise(np.unique(cuts).tolist())]
 
 
 @plain_loop

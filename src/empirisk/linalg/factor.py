@@ -5,7 +5,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
-from empirisk.linalg import tiled
+from empirisk.linalg import blocks, tiled
 from empirisk.linalg.design import Array, Design
 from empirisk.linalg.threads import LONG
 from empirisk.settings import require
@@ -27,7 +27,9 @@ class Cholesky:
     def __init__(self, matrix: Array, definite: bool = False):
         diagonal = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
         self._scale = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
-        scaled = matrix * self._scale[:, None] * self._scale
+        scaled = blocks.rowwise(
+            lambda scale, rows: rows * scale[:, None] * self._scale, self._scale, matrix, row_bytes=8 * len(matrix)
+        )
         scaled.flat[:: len(scaled) + 1] = 1.0
         self.ridge = 0.0
         self._factor, failed = _lower(scaled)
@@ -53,7 +55,7 @@ def _lower(matrix: Array) -> tuple[Array, bool]:
     if len(matrix) < LONG:
         # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
         return lapack.dpotrf(matrix.T, lower=True, clean=False)
-    found, failed = matrix.copy(), False
+    found, failed = blocks.rowwise(np.array, matrix, row_bytes=8 * len(matrix)), False
     try:
         tiled.factor(found)
     except LinAlgError:
@@ -98,7 +100,12 @@ class ColumnForm:
             "choose solver='coordinate_descent', 'dual_ascent' or 'proximal', or reduce the number of columns",
         )
         matrix = np.empty((columns + intercept, columns + intercept))
-        matrix[:columns, :columns] = design.gram(curvatures)
+        gram = design.gram(curvatures)
+
+        def fill(rows: slice) -> None:
+            matrix[rows, :columns] = gram[rows]
+
+        blocks.over_rows(fill, columns, 8 * columns)
         matrix.flat[: columns * (columns + intercept) : columns + intercept + 1] += stiffness
         if intercept:
             matrix[:columns, -1] = matrix[-1, :columns] = design.tdot(curvatures)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
 from empirisk.certificate import EVIDENCE, Status
-from empirisk.contract.clock import Reporter
+from empirisk.contract.clock import Clock, Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -19,7 +19,7 @@ from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
 from empirisk.fits.passes import hard_margins, merged
 from empirisk.linalg.design import Design
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.threads import ctrl_c, single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.problem import Array, Point, Problem
 
@@ -119,12 +119,18 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     def _limits(self) -> Limits:
         return Limits(self.tol, self.max_iter, self.max_time)
 
-    def _solve(self, X, problems: list[Problem], y: NDArray) -> None:
+    def _late(self) -> Clock | None:
+        """Says when a fit that begins now must end; None if it has all the time."""
+        return None if self.max_time is None else Clock(self._limits().max_time, ctrl_c.get() or (lambda: False))
+
+    def _solve(self, X, problems: list[Problem], y: NDArray, begin: float) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
         reporter = Reporter(self, X, y, problems, self._coefficients)
         C = problems[0].C
         with interruptible() as interrupted:
-            run = Run(self.solver, self._limits(), reporter.progress, interrupted, learning=reporter.learning)
+            run = Run(
+                self.solver, self._limits(), reporter.progress, interrupted, learning=reporter.learning, begin=begin
+            )
             if not choice.is_given(self.C):
                 self.choice_ = choice.choose_C(self, X, problems, y, run)
                 C = self.choice_.chosen

@@ -1,5 +1,6 @@
 """The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
@@ -79,7 +80,8 @@ class Equation(Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        self._solve(X, *self._prepare(X, y, sample_weight))
+        begin = time.perf_counter()
+        self._solve(X, *self._prepare(X, y, sample_weight), begin)
         return self
 
 
@@ -180,7 +182,7 @@ class Classifier(ClassifierMixin, Equation):
             raise EmpiriskError(
                 "y holds lists of different lengths; give one label for each row, or a table."
             ) from error
-        design, y = self._fit_map(X, y, sample_weight, multi_output=several)
+        design, y = self._fit_map(X, y, sample_weight, late=self._late(), multi_output=several)
         weights = check_weights(sample_weight, len(y))
         if several:
             return self._problems(loss, design, self._label_targets(loss, y, weights), weights), y
@@ -317,7 +319,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
         several = isinstance(self.loss, (list, tuple)) and len(self.loss) > 0
         given = [self._suitable_loss(loss) for loss in (self.loss if several else [self.loss])]
-        design, y = self._fit_map(X, y, sample_weight, multi_output=True, y_numeric=True)
+        design, y = self._fit_map(X, y, sample_weight, late=self._late(), multi_output=True, y_numeric=True)
         weights = check_weights(sample_weight, len(y))
         self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(as_numbers(y).reshape(len(y), -1).T))

@@ -1,5 +1,6 @@
 """The one-class machine: where the data are, as a hyperplane that keeps most of them away from the origin."""
 
+import time
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -112,7 +113,8 @@ class OneClassSVM(OutlierMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        self._solve(X, *self._prepare(X, y, sample_weight))
+        begin = time.perf_counter()
+        self._solve(X, *self._prepare(X, y, sample_weight), begin)
         return self
 
     def _prepare(self, X, y=None, sample_weight=None) -> tuple[list[Problem], NDArray]:

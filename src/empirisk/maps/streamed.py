@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,12 @@ from empirisk.lazy import lazy
 from empirisk.linalg import tiled
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, DenseDesign, Design
-from empirisk.linalg.threads import in_threads, single_threaded_blas
+from empirisk.linalg.threads import Stopped, in_threads, look, single_threaded_blas, stopping
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.settings import require, settings
 
+Made = TypeVar("Made")
+Late = Callable[[], bool] | None
 BLOCK_BYTES = 1 << 25  # features made at a time: they stay in the cache of the last level
 FORMATS = ("csr", "csc")
 SAMPLE = 500  # rows whose Gram matrix is compared with the exact one, in a fraction of a second
@@ -96,6 +98,7 @@ class StreamedMap(FloatMap):
         (_, items), basis = self._items(X), self.basis()
         out: NDArray | None = None
         for rows in row_blocks(size(items), self.width):
+            look()
             block = self.projected(self.raw(items[rows], basis))
             out = np.empty((size(items), block.shape[1]), block.dtype) if out is None else out
             out[rows] = block
@@ -113,20 +116,24 @@ class StreamedMap(FloatMap):
         check_is_fitted(self)
         return StreamedDesign(self, self._items(X)[1]).dot(w)
 
-    def streamed(self, X: Any) -> "StreamedDesign | None":
-        """What stands for phi(X) where it is too large to be kept; None where it is not."""
+    def mapped(self, X: Any, late: Late = None) -> "NDArray | StreamedDesign":
+        """phi(X); or what stands for it, where it is too large to be kept, or it is too late to make it."""
         wide = 8 * _num_samples(X) * self.width > settings().memory // 4
-        return StreamedDesign(self, self._items(X)[1]) if wide else None
+        made = None if wide else _unless(late, lambda: self.transform(X))
+        return StreamedDesign(self, self._items(X)[1], late=late) if made is None else made
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "error_")
 
 
 class StreamedDesign(Design):
-    """phi(X) - 1 shift', a block of rows at a time: every product is one pass over the rows."""
+    """phi(X) - 1 shift', a block of rows at a time: every product is one pass over the rows.
 
-    def __init__(self, features: StreamedMap, items: Any, shift: Array | None = None):
-        self._features, self._items, self.shift = features, items, shift
+    Where it is ``late``, a pass that would only make later ones better or cheaper is left out.
+    """
+
+    def __init__(self, features: StreamedMap, items: Any, shift: Array | None = None, late: Late = None):
+        self._features, self._items, self.shift, self._late = features, items, shift, late
         self._basis = features.basis()
         projection = features.projection_
         self._projection = None if projection is None else projection.astype(np.float64, copy=False)
@@ -141,6 +148,7 @@ class StreamedDesign(Design):
 
     def _blocks(self):
         for rows in row_blocks(self.shape[0], self._features.width):
+            look()
             yield rows, self._features.raw(self._items[rows], self._basis).astype(np.float64, copy=False)
 
     def _inward(self, w: Array) -> Array:
@@ -203,14 +211,30 @@ class StreamedDesign(Design):
         return np.asfortranarray(np.concatenate([features[:, chosen] for _, features in self._rows_of_features()]))
 
     def centred(self):
-        means = StreamedDesign(self._features, self._items).tdot(np.ones(self.shape[0])) / self.shape[0]
-        return StreamedDesign(self._features, self._items, means)
+        plain = StreamedDesign(self._features, self._items)
+        means = _unless(self._late, lambda: plain.tdot(np.ones(self.shape[0])) / self.shape[0])
+        # Without means the machine is the same: a free intercept makes up for any shift.
+        return StreamedDesign(self._features, self._items, means, self._late)
 
     def rows(self, chosen):
         items = self._items[chosen]
-        if 8 * size(items) * self._features.width > settings().memory // 4:
-            return StreamedDesign(self._features, items, self.shift)
-        return DenseDesign(StreamedDesign(self._features, items).columns(slice(None)), self.shift)
+        wide = 8 * size(items) * self._features.width > settings().memory // 4
+        plain = StreamedDesign(self._features, items)
+        made = None if wide else _unless(self._late, lambda: plain.columns(slice(None)))
+        if made is None:
+            return StreamedDesign(self._features, items, self.shift, self._late)
+        return DenseDesign(made, self.shift)
+
+
+def _unless(late: Late, make: Callable[[], Made]) -> Made | None:
+    """make(), or None where it is late before that is done."""
+    if late is None:
+        return make()
+    try:
+        with stopping(late):
+            return make()
+    except Stopped:
+        return None
 
 
 def project(raw: NDArray, projection: NDArray) -> NDArray:

@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.lazy import lazy
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look
 from empirisk.settings import settings
 
 Array = NDArray[np.float64]
 #: Rows whose distances to all others are looked at together.
 ROWS = 256
+#: Differences of numbers between two looks at the clock: a tenth of a second.
+PAIRS = 1 << 27
 #: Entries that are compared at once before any of them is looked at.
 CHUNK = 128
 #: Lists of impostors reach this much beyond the margin, so that they stay complete while the images move a little.
@@ -98,8 +101,11 @@ class ClassPairs:
         def run(start: int) -> float:
             rows = slice(start, min(start + ROWS, len(Z)))
             tile = Z[rows] @ Z.T
-            levels = np.empty(len(tile))
-            value = repel(tile, (Z, norms), self.codes, self.weights, (start, self.margin), levels)
+            levels, value = np.empty(len(tile)), 0.0
+            for few in slices(len(tile), max(1, PAIRS // Z.size)):
+                look()
+                place = (start + few.start, self.margin, value)
+                value = repel(tile[few], (Z, norms), self.codes, self.weights, place, levels[few])
             gradient[rows] += 4 * self.push * (levels[:, None] * Z[rows] - tile @ Z)
             return value
 
@@ -109,10 +115,9 @@ class ClassPairs:
 
 @plain_loop
 def repel(tile, images, codes, weights, place, levels):
-    """Turn products of rows into the weights of their differences; returns what the pairs cost."""
-    start, margin = place
+    """Turn products of rows into the weights of their differences; returns what the pairs cost, with those before."""
+    start, margin, total = place
     Z, norms = images
-    total = 0.0
     for i in range(tile.shape[0]):
         own, weight = codes[start + i], weights[start + i]
         level = 0.0
