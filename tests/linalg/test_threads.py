@@ -1,6 +1,8 @@
 """The pools: results in order, errors passed on, nested calls, settings copied, forks survived, BLAS given back."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 from contextvars import ContextVar
 from time import perf_counter, sleep
@@ -241,3 +243,37 @@ def test_what_is_not_done_in_time_is_left_behind():
     assert done.wait(60.0)
     with pytest.raises(ZeroDivisionError):
         until(lambda: perf_counter() + 9.0, lambda: 1 / 0)
+
+
+LEAVES = {
+    "a call": "patiently(work, 10_000)",
+    "late work": "until(lambda: 0.0, work)",
+    "a task": "next(iter(in_order(lambda task: task and work(), range(2))))",
+}
+SCRIPT = """
+import os, sys, time
+from contextlib import suppress
+from empirisk.linalg.threads import Stopped, in_order, patiently, stopping, until
+from empirisk.settings import config
+
+def work():
+    time.sleep(1.0)
+    print("work", flush=True)
+
+with config(threads=2), suppress(Stopped), stopping(lambda: {flag}):
+    {leave}
+print("end", flush=True)
+if os.fork() == 0:
+    print("child", flush=True)
+    sys.exit()
+os.wait()
+print("parent", flush=True)
+"""
+
+
+@pytest.mark.parametrize("leave", LEAVES)
+def test_a_process_ends_after_the_work_that_it_left_behind(leave):
+    """BLAS that works while a process ends may crash it. A forked child has left nothing."""
+    script = SCRIPT.format(leave=LEAVES[leave], flag=leave == "a call")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["end", "child", "parent", "work"]

@@ -4,10 +4,11 @@ A thread of the pool sees the settings and the stop flag of the one that it work
 does alone. After a fork the child has a pool of its own.
 """
 
+import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, ContextDecorator
+from contextlib import AbstractContextManager, ContextDecorator, suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import cache
 from importlib import import_module
@@ -29,6 +30,7 @@ LONG = 1000  # matrices of a smaller order are factored in no time
 PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
 AHEAD = 4  # tasks for each thread that wait for it
 MANY = 1 << 16  # more threads than anybody has
+FAREWELL = 30.0  # seconds that the end of the process waits for work that was left behind
 
 
 # --- the flag -----------------------------------------------------------------------------------------------------
@@ -93,6 +95,24 @@ def _start(function: Callable[[int], None], number: int, outbox: SimpleQueue, co
     except IndexError:
         worker = _Worker()
     worker.inbox.put((context, function, number, outbox))
+
+
+#: Where work that was left behind tells of its end.
+_left: list[SimpleQueue] = []
+
+
+def _leave(outboxes: Iterable[SimpleQueue]) -> None:
+    """Note work that nobody waits for any more; what has ended since is forgotten."""
+    _left[:] = [outbox for outbox in (*_left, *outboxes) if outbox.empty()]
+
+
+@atexit.register
+def _await_left() -> None:
+    """Wait for what was left behind: BLAS that works while the process takes its memory apart may crash it."""
+    end = perf_counter() + FAREWELL
+    for outbox in _left:
+        with suppress(Empty):
+            outbox.get(timeout=max(0.0, end - perf_counter()))
 
 
 def _alone() -> Context:
@@ -195,15 +215,23 @@ def _awaited(function: Callable[[], Result], context: Context, check: Callable[[
     outbox: SimpleQueue[BaseException | None] = SimpleQueue()
     results: list[Result] = []
     _start(lambda _: results.append(function()), 0, outbox, context)
-    while True:
-        try:
-            error = outbox.get(timeout=PATIENCE)
-            break
-        except Empty:
-            check()
+    try:
+        error = _end_of(outbox, check)
+    except BaseException:
+        _leave([outbox])
+        raise
     if error is not None:
         raise error
     return results[0]
+
+
+def _end_of(outbox: SimpleQueue, check: Callable[[], None]) -> BaseException | None:
+    """What a task has ended with, checked for again and again."""
+    while True:
+        try:
+            return outbox.get(timeout=PATIENCE)
+        except Empty:
+            check()
 
 
 def in_order(
@@ -232,8 +260,9 @@ def in_order(
         todo.put(item)
     waiting, number = todo.qsize(), 0
     context = _alone()
-    for place in range(min(threads, waiting)):
-        _start(share, place, SimpleQueue(), context.copy())
+    outboxes: list[SimpleQueue] = [SimpleQueue() for _ in range(min(threads, waiting))]
+    for place, outbox in enumerate(outboxes):
+        _start(share, place, outbox, context.copy())
     try:
         with single_threaded_blas():
             while number < waiting:
@@ -258,6 +287,7 @@ def in_order(
             todo.get()
         for _ in range(threads):
             todo.put(None)
+        _leave(outboxes)
 
 
 # --- BLAS -------------------------------------------------------------------------------------------------------------
@@ -337,6 +367,7 @@ def single_threaded_blas() -> _SingleThread:
 
 def _after_fork() -> None:
     _idle.clear()
+    _left.clear()
     _single_thread.after_fork()
 
 
