@@ -358,14 +358,16 @@ class ModelSteps:
     """Moves a state along a working set.
 
     The curvatures of a model are those of the loss, with two exceptions that make models good over a whole step. After
-    a step that had to be shortened they are the slopes of the chords to the predictions that were too far; and where
-    the curvature of the loss has no bound, to those at which its slopes are what the last model expected.
+    a step that had to be shortened they are the slopes of the chords to the predictions that were too far, the steepest
+    ones where several steps in a row were shortened; and where the curvature of the loss has no bound, to those at
+    which its slopes are what the last model expected.
     """
 
     def __init__(self, state: Iterate):
         self._state = state
         self.working = WorkingSet(state.problem.design, state.problem.intercept)
         self._missed: Array | None = None
+        self._bends: Array | float = 0.0
         self._expected: Array | None = None
         self._promise = np.inf
         self._slow = False
@@ -403,6 +405,9 @@ class ModelSteps:
             curvatures = self._chords(self._expected, state.v, curvatures)
         elif self._missed is not None:
             curvatures = self._chords(self._missed, state.slopes(self._missed), curvatures)
+            if not loss.quadratic:
+                # Bends that one short step after the other has met: forgotten ones would only be met again.
+                curvatures = self._bends = np.maximum(curvatures, np.minimum(self._bends, STEEPEST))
         largest = curvatures.max()
         return np.maximum(curvatures, FLATTEST * largest) if largest > 0 else weights
 
@@ -481,7 +486,7 @@ class ModelSteps:
             ceiling = before - SHARE * t * promise + noise
             value = state.try_move(chosen, old + t * step, b + t * rise, f + t * df, ceiling)
             if value <= ceiling:
-                self._missed = f + missed * df if missed else None
+                self._missed, self._bends = (f + missed * df, self._bends) if missed else (None, 0.0)
                 return promise
             missed = t
             bend = value - before + promise * t
