@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.clusters.dense_rows import DenseRows
-from empirisk.clusters.lloyd import run_lloyd, shift_means
+from empirisk.clusters.lloyd import Ends, run_lloyd, shift_means
 from empirisk.errors import EmpiriskError, Unsuitable
 from tests.naive import lloyd
 
@@ -165,15 +165,15 @@ def test_a_shift_of_means_frees_a_fit_that_is_stuck():
     stuck = np.repeat([0, 1, 2, 2], 40)
     stuck[:40][rows[:40, 0] > 0] = 3
     alone = er.KMeans(4, init=stuck).fit(rows)
+    ends = Ends(lambda: False, lambda: False, lambda run: False)
     run = run_lloyd(
         DenseRows(rows, np.ones(160), np.arange(160)).begin(),
         lambda state: state.start_from_labels(stuck, 4),
         99,
-        lambda: False,
-        lambda run: False,
+        ends,
     )
     assert run.inertia == pytest.approx(alone.inertia_)
-    freed = shift_means(run, 5, 99, lambda: False, lambda run: False)
+    freed = shift_means(run, 5, 99, ends)
     assert freed.inertia == pytest.approx(er.KMeans(4, random_state=0).fit(rows).inertia_)
     assert freed.inertia < 0.1 * alone.inertia_
     assert (np.diff(freed.history["inertia"]) <= 0).all()

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.clusters.hierarchical import Hierarchical
+from empirisk.clusters.lloyd import fill_empty
 from empirisk.clusters.mixture import _Run
 from empirisk.contract.clock import Clock
 from empirisk.errors import EmpiriskError
@@ -280,6 +281,109 @@ def test_starts_of_k_means_look_at_the_clock():
     assert len(np.unique(machine.labels_)) == 500
     assert machine.history_["inertia"].shape == (1,)
     assert time.perf_counter() > start
+
+
+KINDS = {
+    "rows": (None, X),
+    "float32": (None, X.astype(np.float32)),
+    "sparse": (None, sparse.csr_array(np.where(X > 4, X, 0.0))),
+    "kernel": (GAUSSIAN, X),
+}
+
+
+@pytest.fixture
+def long_rounds(monkeypatch):
+    """As if every round took long, and 30 rows were all there always is time for."""
+    monkeypatch.setattr("empirisk.clusters.rows.LONG_ROUND", 0)
+    monkeypatch.setattr("empirisk.clusters.rows.QUICK", 0)
+    monkeypatch.setattr("empirisk.clusters.dense_rows.PIECE", 1)
+    monkeypatch.setattr("empirisk.clusters.dense_rows.SMALLEST_SHARE", 64)
+    monkeypatch.setattr("empirisk.clusters.kmeans.SOME", 30)
+    monkeypatch.setattr("empirisk.clusters.kmeans.SOME_AT_ONCE", 100)
+
+
+INITS = [(kind, init) for kind in KINDS for init in ("k-means++", "assignment", "box", "splitting")]
+INITS = [(kind, init) for kind, init in INITS if kind != "kernel" or init in ("k-means++", "assignment")]
+
+
+@pytest.mark.usefixtures("long_rounds")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("kind", "init"), INITS)
+def test_k_means_stopped_anywhere_has_rows_at_their_nearest_means(kind, init, monkeypatch):
+    features, rows = KINDS[kind]
+    plain = er.KMeans(5, features, init=init, n_init=2, max_iter=4, random_state=0)
+    on_some, fit_some = [], er.KMeans._fit_some
+    monkeypatch.setattr(er.KMeans, "_fit_some", lambda *args: on_some.append(args[0]) or fit_some(*args))
+    with monkeypatch.context() as patience:
+        looks = Looks(patience)
+        clone(plain).fit(rows)
+    assert looks.count > 15
+    assert not on_some
+    rounds = set()
+    for last in range(0, looks.count, 1 + looks.count // 60):
+        on_some.clear()
+        with monkeypatch.context() as hurry:
+            stopping = Looks(hurry, last)
+            machine = clone(plain).fit(rows)
+        assert stopping.count <= last + 10  # it ends soon after
+        assert machine.stopped_ in ("max_time", "converged")
+        assert machine.n_iter_ == len(machine.history_["changes"]) == len(machine.history_["inertia"])
+        squares = machine.transform(rows).astype(float) ** 2
+        own = squares[np.arange(len(squares)), machine.labels_]
+        rounds.add(0 if on_some else machine.n_iter_)
+        assert np.isfinite(own).all()
+        if not on_some:
+            # Of equally near means the own one wins; float32 has seven digits.
+            np.testing.assert_allclose(own, squares.min(axis=1), rtol=1e-5, atol=1e-9)
+            np.testing.assert_allclose(machine.inertia_, own.sum(), rtol=1e-5)
+    assert {0, 1, 2} <= rounds
+
+
+@pytest.mark.usefixtures("long_rounds")
+@pytest.mark.parametrize("kind", KINDS)
+def test_k_means_without_time_is_that_of_some_rows(kind, monkeypatch):
+    monkeypatch.setattr("empirisk.clusters.kmeans.GRACE", np.inf)
+    evaluated, block = [], GramDesign.block
+    monkeypatch.setattr(GramDesign, "block", lambda *args: evaluated.append(block(*args)) or evaluated[-1])
+    features, rows = KINDS[kind]
+    plain = er.KMeans(3, features, random_state=0)
+    weights = np.random.default_rng(3).integers(0, 3, len(X)).astype(float)
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(max_time\) after 1 rounds"):
+        machine = clone(plain).set_params(max_time=1e-9).fit(rows, sample_weight=weights)
+    np.testing.assert_array_equal(machine.labels_, machine.predict(rows))
+    assert len(np.unique(machine.labels_)) == 3
+    assert sum(part.size for part in evaluated) <= 30 * len(X)
+    true = weights @ machine.transform(rows).astype(float).min(axis=1) ** 2
+    np.testing.assert_allclose(machine.inertia_, true, rtol=0.5)
+    np.testing.assert_array_equal(machine.history_["inertia"].shape, 1)
+    if features is not None:
+        assert set(machine.support_) <= set(np.flatnonzero(weights))
+    Looks(monkeypatch, 0)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        quick = clone(plain).fit(rows)
+    assert len(np.unique(quick.labels_)) == 3  # as the rows near them, before any is compared with the means
+
+
+@pytest.mark.usefixtures("long_rounds")
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_within_a_round_of_k_means_keeps_what_is_there(kind, monkeypatch):
+    features, rows = KINDS[kind]
+    monkeypatch.setattr("empirisk.clusters.lloyd.fill_empty", pressed_before(fill_empty))
+    machine = er.KMeans(5, features, n_init=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) after 1 rounds"):
+        machine.fit(rows)
+    np.testing.assert_array_equal(machine.labels_, machine.predict(rows))
+
+
+@pytest.mark.parametrize("kind", ["rows", "float32"])
+def test_k_means_in_pieces_has_the_same_bits(kind, monkeypatch):
+    features, rows = KINDS[kind]
+    plain = er.KMeans(5, features, n_init=2, random_state=0)
+    whole = clone(plain).fit(rows)
+    monkeypatch.setattr("empirisk.clusters.dense_rows.PIECE", 1)
+    pieces = clone(plain).fit(rows)
+    for name in ("cluster_centers_", "labels_", "inertia_"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
 
 
 # --- plain refusals: what is wrong, and which machines it is wrong for ------------------------------------------------

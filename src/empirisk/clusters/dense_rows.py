@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import inner_with, loop_with, multiply
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look
 
 Array = NDArray[np.float64]
 
@@ -21,6 +22,7 @@ SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
 OWN_LOOSE = np.float32(1e-5)  # added to the distance to the own centre, a sum of squares in float32
 FAR = 1e15  # in units of the rows; of centres beyond, in a batch, no digit tells which is nearer
+PIECE = 1 << 30  # products between two looks at the clock: a tenth of a second on a slow core
 EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of float64
 
 _FAST = {"reassoc", "contract", "nnan", "nsz"}
@@ -179,6 +181,7 @@ class DenseRows:
     """
 
     floats = np.float32
+    settled = ("centres",)  # beside the labels, what a half-step that is given up may have changed
     labels: NDArray[np.int32]
     bounds: NDArray[np.float32]
     centres: Array
@@ -279,6 +282,7 @@ class DenseRows:
         table = np.empty((len(scaled), self.width + 1), np.float32)
         table[:, :-1], table[:, -1] = -2 * scaled, squares * (1 - self.rounding)
         limits = self._limits(scaled, squares)
+        step = max(1, PIECE // (table.size * BATCH)) * BATCH
 
         def run(share: int) -> int:
             work = (
@@ -290,7 +294,11 @@ class DenseRows:
             data = self.points, self.norms, self.X, self.order, self.weights
             means = table, limits, self.centres
             state = self.labels, self.bounds, self._sums[share]
-            return assign(data, means, state, work, (*self.shares[share], self.rounding))
+            changes = 0
+            for piece in slices(self.shares[share][1], step, self.shares[share][0]):
+                look()
+                changes += assign(data, means, state, work, (piece.start, piece.stop, self.rounding))
+            return changes
 
         changes = sum(in_threads(run, range(len(self.shares))))
         self._before = self.centres
@@ -353,6 +361,8 @@ class DenseRows:
             return np.einsum("ij,ij->i", gaps, gaps)
 
         return np.concatenate(in_threads(run, self.shares))
+
+    settled_squares = own_squares
 
     def squares_between_means(self) -> Array:
         """The squared distance of every two centres."""

@@ -1,6 +1,7 @@
 """k-means: each row to the nearest of k means, Euclidean, after a map, or behind a kernel."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,9 +14,20 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from empirisk import state
 from empirisk.clusters.batches import Batches
-from empirisk.clusters.lloyd import Run, TooFew, best_run, draw_rows, fill_empty, random_labels, shift_means, split
+from empirisk.clusters.lloyd import (
+    EQUAL_KEYS,
+    Ends,
+    Run,
+    TooFew,
+    best_run,
+    draw_rows,
+    fill_empty,
+    random_labels,
+    shift_means,
+    split,
+)
 from empirisk.clusters.product_rows import ROUNDING
-from empirisk.clusters.rows import in_least_room, keys, nearest, rows_of
+from empirisk.clusters.rows import in_least_room, is_long, keys, nearest, rows_of, some_rows_of
 from empirisk.contract.arguments import check_count, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.features import FLOATS, MapsFeatures, expansion
@@ -23,12 +35,17 @@ from empirisk.contract.inputs import check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
+from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import single_threaded_blas, stopping
+from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
 
 Array = NDArray[np.float64]
 
 Starts = list[Callable[[Any], None]]
+
+SOME = 256  # rows, and twice as many as clusters, for which there always is time
+SOME_AT_ONCE = 4096  # rows that are labelled between two looks at the clock
+GRACE = 0.3  # seconds after the end in which the rows may find their nearest means
 
 INITS = ("k-means++", "random", "box", "splitting", "assignment")
 
@@ -78,7 +95,9 @@ class KMeans(
     batch_size : int or None
         Rows of a mini-batch, for long data: each round then sees a random batch only.
     max_time : float or None
-        Seconds after which the best so far is kept.
+        Seconds after which the best so far is kept. Where there was no time to give every row a cluster, the means are
+        those of some rows, from which ``inertia_`` is estimated, and a row that does not find its nearest mean in a
+        moment is labelled as one of these rows that is close to it.
     random_state : int, RandomState or None
         Decides the starts; the same one gives the same bits on any number of threads, in any order of the rows.
 
@@ -165,8 +184,16 @@ class KMeans(
             clock.interrupted = interrupted
             along = keys(design)
             order = counting[np.argsort(along[counting], kind="stable")]
-            fit = self._fit_rounds if self.batch_size is None else self._fit_batches
-            fit(design, weights, order, self._starts(design.shape[1], along, clock), clock, watch)
+            starts = self._starts(design.shape[1], along, clock)
+            if self.batch_size is not None:
+                self._fit_batches(design, weights, order, starts, clock, watch)
+            else:
+                try:
+                    self._fit_rounds(design, weights, order, starts, clock, watch)
+                except Stopped:
+                    if not is_long(design, self.n_clusters):  # there is nothing to keep
+                        raise
+                    self._fit_some(design, weights, order, starts, along, clock)
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
@@ -237,14 +264,20 @@ class KMeans(
     def _fit_rounds(
         self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch
     ) -> None:
+        long = is_long(design, self.n_clusters)
+
+        def give_up() -> bool:
+            return long and clock() and clock.reason != "callback"
+
         def tell(run: Run) -> bool:
             return _told(watch, clock, lambda: self._means(run.rows, design))
 
-        with stopping(clock.interrupted):  # there is nothing to keep yet
+        with stopping(give_up if long else clock.interrupted):
             rows = rows_of(design, weights[order], order)
-        best = best_run(rows, starts, self.max_iter, clock, tell)
+        ends = Ends(clock, give_up, tell)
+        best = best_run(rows, starts, self.max_iter, ends)
         if isinstance(self.init, str):
-            best = shift_means(best, self.shifts, self.max_iter, clock, tell)
+            best = shift_means(best, self.shifts, self.max_iter, ends)
         for name, value in self._means(best.rows, design).items():
             setattr(self, name, value)
         self.labels_ = np.empty(design.shape[0], np.int32)
@@ -255,6 +288,35 @@ class KMeans(
         self.inertia_, self.n_iter_ = best.inertia, best.rounds
         self.history_ = {name: np.array(values) for name, values in best.history.items()}
         self.stopped_ = "converged" if best.converged else clock.reason or "max_iter"
+
+    def _fit_some(
+        self, design: Any, weights: Array, order: NDArray[np.intp], starts: Starts, along: Array, clock: Clock
+    ) -> None:
+        """The means of a round on some of the rows, which stand for the others; labels in blocks, for a moment."""
+        distinct = np.flatnonzero(np.diff(along[order], prepend=-np.inf) > EQUAL_KEYS * np.abs(along).max())
+        count = min(max(SOME, 2 * self.n_clusters), len(distinct))
+        chosen = order[distinct[np.linspace(0, len(distinct) - 1, count).astype(np.intp)]]
+        ends = Ends(lambda: True, lambda: False, lambda run: False)
+        run = best_run(some_rows_of(design, weights[chosen], chosen), starts[:1], 1, ends)
+        for name, value in self._means(run.rows, design).items():
+            setattr(self, name, value)
+        before = np.searchsorted(along[chosen], along, side="right") - 1
+        self.labels_ = run.rows.labels[np.maximum(before, 0)]
+        with suppress(Stopped), stopping(Clock(GRACE, clock.interrupted)):
+            for part in slices(len(along), SOME_AT_ONCE):
+                look()
+                if design.implicit:
+                    products = design.block(part, self.support_) @ self.dual_coef_.T
+                    self.labels_[part] = (run.rows.squares_of_means - 2 * products).argmin(axis=1)
+                else:
+                    self.labels_[part] = nearest(design.rows(np.arange(part.start, part.stop)), self.cluster_centers_)[
+                        0
+                    ]
+        scale = weights.sum() / weights[chosen].sum()
+        self.inertia_, self.n_iter_ = scale * run.inertia, run.rounds
+        self.history_ = {name: np.array(values) for name, values in run.history.items()}
+        self.history_["inertia"] *= scale
+        self.stopped_ = clock.reason
 
     def _fit_batches(
         self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch

@@ -4,14 +4,14 @@ Rows come as an object with the half-steps ``assign`` and ``move``; see `DenseRo
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import Stopped, in_threads, stopping
 
 Array = NDArray[np.float64]
 
@@ -31,31 +31,59 @@ class Run:
     rounds: int = 0
     converged: bool = False
     history: dict[str, list[float]] = field(default_factory=lambda: {"inertia": [], "changes": []})
+    _settled: dict[str, Any] = field(default_factory=dict)
+
+    def go(self, start: Callable[[Any], None], max_iter: int, ends: "Ends") -> None:
+        """Half-steps from a start until no row changes its cluster."""
+        rows = self.rows
+        start(rows)
+        while self.rounds < max_iter and not self.converged:
+            changes = rows.assign()
+            # The labels alone are written over; what else a half-step changes is made anew.
+            self._settled = {name: getattr(rows, name) for name in rows.settled} | {"labels": rows.labels.copy()}
+            self.rounds += 1
+            self.converged = changes == 0
+            self.history["changes"].append(float(changes))
+            if not self.converged:
+                rows.move()
+                fill_empty(rows)
+            self.history["inertia"].append(rows.inertia_of_means())
+            if ends.tell(self) or ends.stop():
+                break
+        if self.converged:
+            rows.renew()
+        else:
+            # The labels are those of the centres, also where the centres would still move.
+            rows.assign()
+        self.inertia = float(rows.weights @ rows.own_squares())
+
+    def go_back(self) -> None:
+        """To the last labels that are those of their centres, out of a round that was given up; `Stopped` if none."""
+        if not self._settled:
+            raise Stopped
+        vars(self.rows).update(self._settled)
+        self.inertia, self.converged = float(self.rows.weights @ self.rows.settled_squares()), False
+        if len(self.history["inertia"]) < self.rounds:
+            self.history["inertia"].append(self.inertia)
 
 
-def run_lloyd(
-    rows: Any, start: Callable[[Any], None], max_iter: int, stop: Callable[[], bool], tell: Callable[[Run], bool]
-) -> Run:
-    """Half-steps from a start until no row changes its cluster; ``tell`` hears of every round and may say stop."""
+@dataclass
+class Ends:
+    """What may end a run: ``stop`` between two rounds, ``give_up`` within one, and ``tell``, which hears of each."""
+
+    stop: Callable[[], bool]
+    give_up: Callable[[], bool]
+    tell: Callable[[Run], bool]
+
+
+def run_lloyd(rows: Any, start: Callable[[Any], None], max_iter: int, ends: Ends) -> Run:
+    """A run from a start; `Stopped` where it is given up before every row had a cluster."""
     run = Run(rows)
-    start(rows)
-    while run.rounds < max_iter and not run.converged:
-        changes = rows.assign()
-        run.rounds += 1
-        run.converged = changes == 0
-        if not run.converged:
-            rows.move()
-            fill_empty(rows)
-        run.history["inertia"].append(rows.inertia_of_means())
-        run.history["changes"].append(float(changes))
-        if tell(run) or stop():
-            break
-    if run.converged:
-        rows.renew()
-    else:
-        # The labels are those of the centres, also where the centres would still move.
-        rows.assign()
-    run.inertia = float(rows.weights @ rows.own_squares())
+    try:
+        with stopping(ends.give_up):
+            run.go(start, max_iter, ends)
+    except Stopped:
+        run.go_back()
     return run
 
 
@@ -69,50 +97,42 @@ def fill_empty(rows: Any) -> None:
         rows.relabel(worst, int(np.flatnonzero(~rows.filled)[0]))
 
 
-def best_run(
-    rows: Any,
-    starts: list[Callable[[Any], None]],
-    max_iter: int,
-    stop: Callable[[], bool],
-    tell: Callable[[Run], bool],
-) -> Run:
+def best_run(rows: Any, starts: list[Callable[[Any], None]], max_iter: int, ends: Ends) -> Run:
     """The best of several restarts: side by side where the rows are few, else one after the other."""
     best: Run | None = None
     together = len(starts) if rows.count * rows.width <= SMALL else 1
+    inside = ends if together == 1 else replace(ends, tell=lambda run: False)
     for first in range(0, len(starts), together):
 
         def one(number: int) -> Run | None:
             # The first restart always runs, so that there is a result.
-            if number and stop():
+            if number and ends.stop():
                 return None
-            return run_lloyd(rows.begin(), starts[number], max_iter, stop, tell if together == 1 else lambda run: False)
+            try:
+                return run_lloyd(rows.begin(), starts[number], max_iter, inside)
+            except Stopped:
+                return None
 
         for run in in_threads(one, range(first, min(first + together, len(starts)))):
             if run is None:
                 continue
             if best is None or run.inertia < best.inertia * (1 - BETTER):
                 best = run
-            if together > 1 and tell(best):
+            if together > 1 and ends.tell(best):
                 return best
-    assert best is not None
+    if best is None:
+        raise Stopped
     return best
 
 
-def shift_means(best: Run, most: int, max_iter: int, stop: Callable[[], bool], tell: Callable[[Run], bool]) -> Run:
+def shift_means(best: Run, most: int, max_iter: int, ends: Ends) -> Run:
     """Move means from where two are close to where the rows are fitted worst, as long as that helps."""
-    clusters = len(best.rows.filled)
     for _ in range(most):
-        labels = _shifted(best.rows) if best.converged and not stop() else None
-        if labels is None:
+        try:
+            run = _run_from_shifted(best, max_iter, ends) if best.converged and not ends.stop() else None
+        except Stopped:
             break
-        run = run_lloyd(
-            best.rows.begin(),
-            lambda rows, labels=labels: rows.start_from_labels(labels, clusters),
-            max_iter,
-            stop,
-            tell,
-        )
-        if not (run.converged and run.inertia < best.inertia * (1 - WORTHWHILE)):
+        if run is None or not (run.converged and run.inertia < best.inertia * (1 - WORTHWHILE)):
             break
         # Of the rounds between two shifts only the end is told: the first of them may be above what was reached.
         run.history = {
@@ -122,6 +142,15 @@ def shift_means(best: Run, most: int, max_iter: int, stop: Callable[[], bool], t
         run.rounds += best.rounds
         best = run
     return best
+
+
+def _run_from_shifted(best: Run, max_iter: int, ends: Ends) -> Run | None:
+    with stopping(ends.give_up):
+        labels = _shifted(best.rows)
+    if labels is None:
+        return None
+    clusters = len(best.rows.filled)
+    return run_lloyd(best.rows.begin(), lambda rows: rows.start_from_labels(labels, clusters), max_iter, ends)
 
 
 def _shifted(rows: Any) -> NDArray[np.int32] | None:

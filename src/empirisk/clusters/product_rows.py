@@ -8,7 +8,7 @@ from scipy import sparse
 
 from empirisk.clusters.dense_rows import shares_of, squares_between
 from empirisk.errors import Unsuitable
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import in_threads, look
 from empirisk.settings import require, settings
 
 Array = NDArray[np.float64]
@@ -32,6 +32,7 @@ class ProductRows:
     """
 
     floats = np.float64
+    settled = ("centres", "_nearest_squares")  # beside the labels, what a half-step that is given up may have changed
     labels: NDArray[np.int32]
     centres: Any
     totals: Array
@@ -84,6 +85,7 @@ class ProductRows:
         slack = ROUNDING * (self.norms + squares[winner])
         changed = values[winner, every] < np.where(known, own - slack, np.inf)
         self.labels = np.where(changed, winner, self.labels)
+        self._nearest_squares = np.maximum(self.norms + values[self.labels, every], 0.0)
         return int(changed.sum())
 
     def own_squares(self) -> Array:
@@ -92,6 +94,10 @@ class ProductRows:
         own = squares[self.labels]
         values = self.norms + own - 2 * products[self.labels, np.arange(self.count)]
         return np.where(values <= ROUNDING * (self.norms + own), 0.0, values)
+
+    def settled_squares(self) -> Array:
+        """The squared distances that the last `assign` found: it takes as long as these alone."""
+        return self._nearest_squares
 
     def _weigh(self) -> None:
         self.filled = np.bincount(self.labels, minlength=len(self.filled)) > 0
@@ -111,6 +117,7 @@ class DesignRows(ProductRows):
     """Rows of a sparse table or of a map that is streamed: centres are arrays."""
 
     def products_with_rows(self, chosen):
+        look()
         return self.design.dot(self.design.tdot(self._indicators(chosen))).T
 
     def _indicators(self, chosen: NDArray[np.intp]) -> Array:
@@ -149,11 +156,13 @@ class DesignRows(ProductRows):
         self.filled = np.ones(len(centres), dtype=bool)
 
     def _own_level(self):
+        look()
         return np.ascontiguousarray(self.design.dot(self.centres.T).T), np.einsum(
             "kj,kj->k", self.centres, self.centres
         )
 
     def move(self):
+        look()
         self._weigh()
         member = np.zeros((self.count, len(self.filled)))
         member[np.arange(self.count), self.labels] = self.weights
@@ -178,6 +187,8 @@ class GramRows(ProductRows):
     Gram matrix of the items that changed their cluster; they are computed again where the matrix is over the budget.
     """
 
+    settled = ("totals", "_squares_of_means", "_summed", "_nearest_squares")
+
     def __init__(self, design, weights, order):
         super().__init__(design, weights, order)
         self._kept = 8 * self.count**2 <= settings().memory // 4
@@ -198,7 +209,7 @@ class GramRows(ProductRows):
         """Centres at some of the items."""
         self.sums, self.totals = self.products_with_rows(chosen).copy(), np.ones(len(chosen))
         self.filled = np.ones(len(chosen), dtype=bool)
-        self._squares_of_means = self.norms[chosen]
+        self._squares_of_means, self._chosen = self.norms[chosen], chosen
         self._summed: NDArray[np.int32] | None = None
 
     def start_from_labels(self, labels: NDArray, clusters: int) -> None:
@@ -249,9 +260,11 @@ class GramRows(ProductRows):
 
     def coefficients(self) -> Array:
         """The weights of the items in each mean, n x k; labels may be ahead of the means by half a round."""
+        shape = self.count, len(self.filled)
+        if self._summed is None:  # the means are some items still
+            return sparse.csr_array((self.totals, (self._chosen, np.arange(shape[1]))), shape=shape).toarray()
         places = np.arange(self.count), self._summed
-        member = sparse.csr_array((self.weights, places), shape=(self.count, len(self.filled)))
-        return member.toarray() / self.totals
+        return sparse.csr_array((self.weights, places), shape=shape).toarray() / self.totals
 
     def squares_between_means(self) -> Array:
         """The squared distance of every two centres."""

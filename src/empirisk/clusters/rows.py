@@ -10,10 +10,14 @@ from empirisk.clusters.dense_rows import DenseRows
 from empirisk.clusters.product_rows import DesignRows, GramRows
 from empirisk.kernels.tiles import dense, density
 from empirisk.linalg.design import design_of
+from empirisk.maps.implicit import GramDesign
 
 Array = NDArray[np.float64]
 
 FULL = 2 / 3  # share of entries from which 8 bytes for each take less room than 12 for each that is not zero
+LONG_ROUND = 1 << 29  # products of a round, all shares together, from which it is worth a look at the clock
+SLOWER = 16  # products of numbers in float32 in the time of one of sparse rows
+QUICK = 2048  # items whose Gram matrix takes no time
 SLICE_BYTES = 1 << 26  # rows that are given their cluster at a time, so that their copies stay small
 
 
@@ -23,6 +27,25 @@ def rows_of(design: Any, weights: Array, order: NDArray[np.intp]) -> Any:
         return GramRows(design, weights, order)
     table = getattr(design, "X", None)
     return DenseRows(table, weights, order) if isinstance(table, np.ndarray) else DesignRows(design, weights, order)
+
+
+def some_rows_of(design: Any, weights: Array, chosen: NDArray[np.intp]) -> Any:
+    """Few rows of a design, for which nothing is evaluated at the others."""
+    if not design.implicit:
+        return rows_of(design, weights, chosen)
+    rows = GramRows(GramDesign(design.kernel, design.items[chosen]), weights, np.arange(len(chosen)))
+    rows.order = chosen
+    return rows
+
+
+def is_long(design: Any, clusters: int) -> bool:
+    """Whether a round takes so long that it must be given up half-way when the time is over."""
+    rows, width = design.shape
+    if design.implicit:
+        return rows > QUICK
+    table = getattr(design, "X", None)
+    products = rows * width if isinstance(table, np.ndarray) else SLOWER * (rows + getattr(table, "nnz", rows * width))
+    return products * clusters > LONG_ROUND
 
 
 def in_least_room(design: Any) -> Any:
