@@ -156,6 +156,16 @@ def test_weights_have_no_say_in_a_hard_margin():
         machine.fit(X[[0, 1, 2, 0], :3], y, sample_weight=weights)
 
 
+@pytest.mark.filterwarnings("ignore:.*did not reach tol:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [4, 15, 17, 21, 23])
+def test_a_hard_margin_is_found_however_loose_the_tolerance(seed):
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(12, 1)) @ random.normal(size=(1, 5)), random.integers(0, 2, 12)
+    y[:2] = 0, 1
+    machine = er.SVM(C=np.inf, features=er.kernels.Gaussian("median"), fit_intercept=False, tol=1e-3).fit(X, y)
+    assert np.min((2 * y - 1) * machine.decision_function(X)) > 1 - machine.tol
+
+
 @pytest.mark.row("E7")
 def test_hyperplane_geometry():
     plane = er.Hyperplane(np.array([3.0, 4.0]), 5.0)

@@ -34,7 +34,9 @@ def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list
 def _exact_penalty(problem: Problem, run: Run) -> tuple[Problem, Point]:
     loss, even = losses.find(problem.loss.hard_form or problem.loss), np.ones_like(problem.weights)
     problem = replace(problem, loss=loss, weights=even)
-    freely = replace(run, solver="auto", progress=None)
+    # Whether margins are kept is no question of luck: looser fits leave losses that a sharper one would not.
+    limits = replace(run.limits, tol=min(run.limits.tol, SEPARATED))
+    freely = replace(run, solver="auto", progress=None, limits=limits)
     for scale in SCALES:
         soft = problem.with_C(scale)
         fit = freely([soft])[0]
