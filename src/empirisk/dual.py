@@ -15,6 +15,7 @@ from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, normal_equations
 from empirisk.linalg.gradients import JointGradients
+from empirisk.linalg.threads import patiently
 from empirisk.problem import CHEAP, Array, Problem
 
 EPSILON = np.finfo(float).eps
@@ -171,7 +172,7 @@ def _null_space_part(problem: Problem, u: Array) -> Array:
     matrix = problem.design.outer()
     if problem.intercept:
         matrix = matrix + matrix.diagonal().mean()
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = patiently(lambda: np.linalg.eigh(matrix), len(matrix))
     null = vectors[:, values <= len(u) * EPSILON * values[-1]]
     return null @ (null.T @ u)
 

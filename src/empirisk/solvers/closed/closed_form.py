@@ -5,12 +5,12 @@ from typing import TypeVar, cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy import linalg
 
 from empirisk.certificate import Status
 from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
+from empirisk.linalg.threads import patiently
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Array, Point, Problem
 from empirisk.settings import require, settings
@@ -115,7 +115,10 @@ def _singular_parts(problem: Problem, share: Array, root: Array) -> tuple[Array,
     require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
     matrix = problem.design.columns(np.arange(columns))
     centre = share @ matrix
-    return centre, *linalg.svd((matrix - centre) * root[:, None], full_matrices=False)
+    weighted = (matrix - centre) * root[:, None]
+    # NumPy's, which lets other threads run meanwhile.
+    left, values, right = patiently(lambda: np.linalg.svd(weighted, full_matrices=False), max(weighted.shape))
+    return centre, left, values, right
 
 
 def kernel_ridge(problem: Problem, watch: Watch) -> Point:

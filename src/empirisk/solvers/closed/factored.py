@@ -7,6 +7,7 @@ import numpy as np
 
 from empirisk.certificate import Status
 from empirisk.linalg.design import Array, DenseDesign
+from empirisk.linalg.threads import patiently
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver, Watch
@@ -74,7 +75,7 @@ class Factor:
     """K = V S V' without the eigenvalues that are rounding."""
 
     def __init__(self, K: Array):
-        values, vectors = np.linalg.eigh(K)
+        values, vectors = patiently(lambda: np.linalg.eigh(K), len(K))
         kept = values > RANK * len(K) * max(values[-1], 0.0)
         self.roots = np.sqrt(values[kept])
         self.vectors = vectors[:, kept]
