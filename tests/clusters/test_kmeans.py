@@ -18,6 +18,7 @@ import empirisk as er
 from empirisk.clusters.dense_rows import DenseRows
 from empirisk.clusters.lloyd import Ends, run_lloyd, shift_means
 from empirisk.errors import EmpiriskError, Unsuitable
+from tests.callbacks import Watching
 from tests.naive import lloyd
 
 X, Y = make_blobs(300, 5, centers=6, cluster_std=2.5, random_state=3)
@@ -209,20 +210,11 @@ def test_rows_without_weight_only_get_a_label():
     )
 
 
-class Watcher:
+class Watcher(Watching):
     """Counts rounds, and stops the fit or presses Ctrl-C after some."""
 
     def __init__(self, after, press=False):
         self.rounds, self.after, self.press = 0, after, press
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if context.task_name == "round":

@@ -16,6 +16,7 @@ from empirisk.clusters.mixture import _Run
 from empirisk.contract.clock import Clock
 from empirisk.errors import EmpiriskError
 from empirisk.maps.implicit import GramDesign
+from tests.callbacks import Watching
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 6)) + 4 * rng.integers(0, 3, 400)[:, None]
@@ -50,20 +51,11 @@ def long_data(monkeypatch):
     monkeypatch.setattr("empirisk.linalg.leading.DEPTH", 1)
 
 
-class Watcher:
+class Watcher(Watching):
     """Counts the pieces of a fit, and stops it or presses Ctrl-C after some."""
 
     def __init__(self, after, press=False):
         self.pieces, self.after, self.press = 0, after, press
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context):
         if context.parent is None:
@@ -152,20 +144,11 @@ class Looks:
         return bool(clock.reason)
 
 
-class Passed:
+class Passed(Watching):
     """Keeps the means with which every round began."""
 
     def __init__(self):
         self.means = []
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if context.task_name == "round":

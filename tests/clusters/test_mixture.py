@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import empirisk as er
 from empirisk.clusters.expectation import Moments
 from empirisk.errors import EmpiriskError
+from tests.callbacks import Watching
 
 RANDOM = np.random.default_rng(0)
 X = np.concatenate(
@@ -230,20 +231,11 @@ def test_a_round_is_that_of_the_formulas():
         np.testing.assert_allclose(following.whole[k], np.cov(X.T, aweights=shares[k], bias=True))
 
 
-class Presser:
+class Presser(Watching):
     """Presses Ctrl-C, or stops the fit, after the second round."""
 
     def __init__(self, press):
         self.rounds, self.press = 0, press
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if context.task_name == "round":

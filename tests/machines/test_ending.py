@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
 from empirisk.certificate import Proof
+from tests.callbacks import Watching
 
 
 def hard_problem(n=4000, d=300):
@@ -120,20 +121,11 @@ def test_progress_bar_and_monitor():
 
 
 def test_callbacks_see_every_iteration_and_may_stop_the_fit():
-    class Stopper:
+    class Stopper(Watching):
         """Counts iterations and asks to stop after two."""
 
         def __init__(self):
             self.ended, self.scores = 0, []
-
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
 
         def on_fit_task_end(self, estimator, context, *, fitted_estimator, X, y):
             if context.task_name != "iteration":

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
+from tests.callbacks import Watching
 
 MACHINES = [
     pytest.param(er.Dictionary(4, coding="omp", nonzeros=2, random_state=0, tol=0), marks=pytest.mark.row("U9")),
@@ -16,20 +17,11 @@ MACHINES = [
 ]
 
 
-class Recorder:
+class Recorder(Watching):
     """Calls a function after every round, with the number of rounds and what the machine gives by then."""
 
     def __init__(self, act):
         self.act, self.seen = act, []
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
         if context.task_name != "iteration":

@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from tests.callbacks import Watching
 
 pytestmark = pytest.mark.row("T7")
 
@@ -253,18 +254,9 @@ def test_refitting_with_another_kind_of_learner():
     assert boost.set_params(estimator=None).fit(X, y).score(X, y) > 0.6
 
 
-class Recorder:
+class Recorder(Watching):
     def __init__(self, stop_after):
         self.errors, self.stop_after = [], stop_after
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
         if context.task_name == "round":

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.settings import config
+from tests.callbacks import Watching
 from tests.trees.test_contract_a import check_contract
 
 pytestmark = [pytest.mark.row("T6"), pytest.mark.row("T8")]
@@ -178,20 +179,11 @@ def test_scales_of_columns_do_not_matter(kind, scale):
     np.testing.assert_allclose(answers(scaled, X * scale), answers(plain, X), rtol=1e-9)
 
 
-class Watcher:
+class Watcher(Watching):
     """A callback that counts pieces of a fit, and after some of them stops it or presses Ctrl-C."""
 
     def __init__(self, after, press=False):
         self.ended, self.after, self.press = 0, after, press
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if context.task_name in ("tree", "round"):
