@@ -2,12 +2,18 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from itertools import chain, dropwhile
+from types import FrameType
 from typing import Any
 
 #: Letters of what others wrote, and words of a list, that a sentence shows: it stays one sentence.
 LETTERS, WORDS = 80, 8
 #: The packages that may stand between a fit and the line that asked for it.
-BETWEEN = ("empirisk", "sklearn", "numpy", "joblib", "contextlib")
+BETWEEN = ("empirisk", "sklearn", "numpy", "joblib", "contextlib", "threading")
+#: The thread for which this one works.
+working_for: ContextVar[int | None] = ContextVar("working_for", default=None)
 
 
 def listed(words: Any) -> str:
@@ -30,10 +36,23 @@ def warn_unfinished(text: str) -> None:
     """
     from sklearn.exceptions import ConvergenceWarning  # errors alone load nothing
 
-    frame, level = sys._getframe(), 1
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] in BETWEEN:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, ConvergenceWarning, stacklevel=level)
+    helped = sys._current_frames().get(working_for.get() or 0)
+    # What the thread that is helped does meanwhile has not asked for this: its lines count from ours on.
+    lines = chain(_frames(sys._getframe()), dropwhile(lambda frame: _package(frame) != "empirisk", _frames(helped)))
+    asked = next((frame for frame in lines if _package(frame) not in BETWEEN), sys._getframe())
+    module, seen = asked.f_globals.get("__name__"), asked.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, ConvergenceWarning, asked.f_code.co_filename, asked.f_lineno, module, seen)
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frame, the one that called it, and so on."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).split(".")[0]
 
 
 class EmpiriskError(ValueError):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 import empirisk as er
 from empirisk.certificate import Proof
+from empirisk.errors import warn_unfinished
+from empirisk.linalg.threads import until
 from tests.callbacks import Watching
 
 
@@ -196,3 +199,9 @@ def test_an_interrupted_choice_of_C_raises(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         er.SVM(C="cv", solver="gradient_descent").fit(X, y)
     assert len(fits) < 20
+
+
+def test_a_warning_of_a_thread_that_helps_points_at_the_line_that_asked():
+    with pytest.warns(ConvergenceWarning) as told:
+        until(lambda: time.perf_counter() + 60, partial(warn_unfinished, "it was cut; raise max_time."))
+    assert [one.filename for one in told] == [__file__]

@@ -8,9 +8,8 @@ X X' or, through X'X, of the smaller of the two.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
 
-from empirisk.linalg import blocks
+from empirisk.linalg import blocks, lapack
 from empirisk.linalg.design import DenseDesign
 from empirisk.linalg.threads import patiently
 from empirisk.problem import Array, Problem
@@ -90,13 +89,22 @@ def decompose(problem: Problem) -> Decomposition:
         if thin is not None:
             mean = (problem.weights / problem.weights.sum()) @ thin if problem.intercept else None
             return decompose(replace(problem, design=DenseDesign(thin, mean)))
+    middle = level = np.zeros(rows)
     if problem.intercept:
-        middle = problem.design.dot(centre)
-        products = products - middle[:, None] - middle + problem.design.squared_norms(centre)
-    products = products * root[:, None] * root
-    # Lifted above all others, the constant is the last eigenvector, and is left out; without an intercept it is zero.
-    products += (2 * np.trace(products) + 1) * np.outer(constant, constant)
-    values, vectors = patiently(lambda: np.linalg.eigh(products), rows)
+        middle, square = problem.design.dot(centre), problem.design.squared_norms(centre)
+        # Lifted above all others, the constant is the last eigenvector, and is left out.
+        trace = float(problem.weights @ (products.diagonal() - 2 * middle + square))
+        level = middle - square - (2 * trace + 1) / problem.weights.sum()
+    matrix = np.empty((rows, rows))
+
+    def fill(part: slice) -> None:
+        inner = np.subtract(products[part], level, out=matrix[part])
+        inner -= middle[part, None]
+        inner *= root
+        inner *= root[part, None]
+
+    blocks.over_rows(fill, rows, 8 * rows)
+    values, vectors = patiently(lambda: np.linalg.eigh(matrix), rows)
     kept = slice(rows - 1 if problem.intercept else rows)
     return Decomposition(vectors[:, kept], np.maximum(values[kept], 0.0), root, constant, by_rows=True)
 
@@ -105,13 +113,7 @@ def _thin_factor(K: Array) -> Array | None:
     """G with K = G G' to the last digit, if it has far fewer columns than rows: smooth kernels of few variables."""
     tolerance = 4 * np.finfo(float).eps * float(K.diagonal().max())
     # Every other row has at most the rank of all, and tells for an eighth of the price where that is too large.
-    half = K[::2, ::2].copy().T
-    if patiently(lambda: lapack.dpstrf(half, tol=tolerance, lower=1), len(half))[2] > THIN * len(K):
+    most = int(THIN * len(K))
+    if lapack.thin_factor(K[::2, ::2], tolerance, most) is None:
         return None
-    whole = K.copy().T
-    lower, order, rank, _ = patiently(lambda: lapack.dpstrf(whole, tol=tolerance, lower=1), len(K))
-    if rank > THIN * len(K):
-        return None
-    thin = np.zeros((len(K), rank))
-    thin[order - 1] = np.tril(lower[:, :rank])
-    return thin
+    return lapack.thin_factor(K, tolerance, most)

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import lapack
 
 from empirisk.lazy import lazy
-from empirisk.linalg import tiled
+from empirisk.linalg import lapack, tiled
 from empirisk.linalg.blocks import Array, slices
-from empirisk.linalg.threads import in_threads, patiently
+from empirisk.linalg.threads import in_threads
 
 #: Rows that are written at once, by a thread.
 ROWS = 256
@@ -125,11 +124,9 @@ def inverse(matrix: Array) -> Array:
     scale = 1.0 / np.sqrt(matrix.diagonal())
     matrix *= scale
     matrix *= scale[:, None]
-    factor, failed = patiently(lambda: lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0), len(matrix))
-    if failed:
-        raise LinAlgError("the matrix is not positive definite to working precision")
-    whole = patiently(lambda: lapack.dpotri(factor, lower=1, overwrite_c=1), len(matrix))[0].T
-    tiled.mirror(whole)
-    whole *= scale
-    whole *= scale[:, None]
-    return whole
+    tiled.factor(matrix)
+    lapack.inverted(matrix)
+    tiled.mirror(matrix.T)
+    matrix *= scale
+    matrix *= scale[:, None]
+    return matrix

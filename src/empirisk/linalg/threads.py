@@ -14,13 +14,14 @@ from functools import cache
 from importlib import import_module
 from itertools import islice
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread, local
+from threading import Lock, Thread, get_ident, local
 from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from empirisk.errors import working_for
 from empirisk.settings import CORES, holding, keep_to_one_thread, settings
 
 Task = TypeVar("Task")
@@ -117,8 +118,15 @@ def _await_left() -> None:
 
 def _alone() -> Context:
     """A context like this one, but what is done in threads in there is done by one."""
-    context = copy_context()
+    context = _of_a_helper()
     context.run(keep_to_one_thread)
+    return context
+
+
+def _of_a_helper() -> Context:
+    """A context like this one, for threads that work for this one."""
+    context = copy_context()
+    context.run(working_for.set, working_for.get() or get_ident())
     return context
 
 
@@ -207,7 +215,7 @@ def until(deadline: Callable[[], float], function: Callable[[], Result]) -> Resu
         if perf_counter() > deadline():
             raise Stopped
 
-    return function() if deadline() == np.inf else _awaited(function, copy_context(), check)
+    return function() if deadline() == np.inf else _awaited(function, _of_a_helper(), check)
 
 
 def _awaited(function: Callable[[], Result], context: Context, check: Callable[[], None]) -> Result:

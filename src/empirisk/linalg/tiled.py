@@ -4,19 +4,18 @@ LAPACK's own threads would change them, and beside other programs they wait for 
 work on each tile where it lies.
 """
 
-from collections.abc import Callable
-from ctypes import CFUNCTYPE, byref, c_char_p, c_double, c_float, c_int, c_void_p
+from ctypes import byref, c_double, c_float, c_int
 from functools import cache
 from threading import Event
 from typing import Any
 
 import numpy as np
-from numba.extending import get_cython_function_address
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from empirisk.linalg.blocks import slices
+from empirisk.linalg.lapack import place, routine, whole
 from empirisk.linalg.threads import PATIENCE, in_threads, look
 
 #: Rows and columns of a tile: products of smaller ones are slower, and of larger ones there are too few for threads.
@@ -27,59 +26,47 @@ STRIP = 1024
 FEW = 32
 
 
-def _routine(name: str, *kinds: Any) -> Callable[..., None]:
-    """A routine of BLAS or LAPACK, in SciPy's library; all arguments are addresses, and Python's lock is free."""
-    module = "scipy.linalg.cython_lapack" if name.endswith("potrf") else "scipy.linalg.cython_blas"
-    return CFUNCTYPE(None, *kinds)(get_cython_function_address(module, name))
-
-
 class _Routines:
     """What is done to tiles of rows of a C-ordered matrix, whose transposes are what Fortran's routines see."""
 
     def __init__(self, letter: str, number: Any):
         self._number = number
-        text, one = c_char_p, c_void_p
-        self._potrf = _routine(letter + "potrf", text, one, one, one, one)
-        self._trsm = _routine(letter + "trsm", text, text, text, text, *[one] * 7)
-        self._gemm = _routine(letter + "gemm", text, text, *[one] * 11)
-        self._syrk = _routine(letter + "syrk", text, text, *[one] * 8)
+        self._potrf = routine(letter + "potrf", 1, 4)
+        self._trsm = routine(letter + "trsm", 4, 7)
+        self._gemm = routine(letter + "gemm", 2, 11)
+        self._syrk = routine(letter + "syrk", 2, 8)
 
     def subtract(self, tile: NDArray, left: NDArray, right: NDArray) -> None:
         """tile -= left right'."""
-        rows, columns, depth = (byref(c_int(size)) for size in (*tile.shape, left.shape[1]))
+        rows, columns, depth = (whole(size) for size in (*tile.shape, left.shape[1]))
         minus, plus = byref(self._number(-1)), byref(self._number(1))
-        a, b, c = map(_place, (right, left, tile))
+        a, b, c = map(place, (right, left, tile))
         self._gemm(b"T", b"N", columns, rows, depth, minus, *a, *b, plus, *c)
 
     def subtract_square(self, tile: NDArray, left: NDArray) -> None:
         """tile -= left left', up to the diagonal."""
-        rows, depth = (byref(c_int(size)) for size in left.shape)
+        rows, depth = (whole(size) for size in left.shape)
         minus, plus = byref(self._number(-1)), byref(self._number(1))
-        self._syrk(b"U", b"T", rows, depth, minus, *_place(left), plus, *_place(tile))
+        self._syrk(b"U", b"T", rows, depth, minus, *place(left), plus, *place(tile))
 
     def factor(self, tile: NDArray) -> None:
         """The tile, a symmetric matrix, becomes its factor L, above which stays what was there."""
         failed = c_int(0)
-        self._potrf(b"U", byref(c_int(len(tile))), *_place(tile), byref(failed))
+        self._potrf(b"U", whole(len(tile)), *place(tile), byref(failed))
         if failed.value:
             raise LinAlgError("the matrix is not positive definite to working precision")
 
     def divide(self, tile: NDArray, factor: NDArray) -> None:
         """Tile becomes tile L'^-1."""
-        rows, columns = (byref(c_int(size)) for size in tile.shape)
+        rows, columns = (whole(size) for size in tile.shape)
         one = byref(self._number(1))
-        self._trsm(b"L", b"U", b"T", b"N", columns, rows, one, *_place(factor), *_place(tile))
+        self._trsm(b"L", b"U", b"T", b"N", columns, rows, one, *place(factor), *place(tile))
 
     def solve(self, x: NDArray, factor: NDArray, transposed: bool) -> None:
         """X becomes L^-1 x, or L'^-1 x."""
-        rows, columns = (byref(c_int(size)) for size in x.shape)
+        rows, columns = (whole(size) for size in x.shape)
         way, one = b"T" if transposed else b"N", byref(self._number(1))
-        self._trsm(b"R", b"U", way, b"N", columns, rows, one, *_place(factor), *_place(x))
-
-
-def _place(matrix: NDArray) -> tuple[Any, Any]:
-    """Where a matrix begins, and how far apart its rows are."""
-    return c_void_p(matrix.ctypes.data), byref(c_int(matrix.strides[0] // matrix.itemsize))
+        self._trsm(b"R", b"U", way, b"N", columns, rows, one, *place(factor), *place(x))
 
 
 @cache

@@ -24,6 +24,7 @@ from empirisk.fits.fit import Limits, Run, interruptible
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
 from empirisk.linalg.threads import Stopped, patiently, single_threaded_blas, stopping
 from empirisk.maps.implicit import kernel_sums
@@ -560,7 +561,7 @@ def principal(
     if isinstance(X, np.ndarray) and rows * columns * min(rows, columns) <= SMALL:
         total = _variance(float(weights @ design.squared_rows()), rounding)
         A = (X - design.shift) * np.sqrt(weights)[:, None]
-        _, values, vectors = linalg.svd(A, full_matrices=False, check_finite=False)
+        _, values, vectors = np.linalg.svd(A, full_matrices=False)
         spread = _cut(values**2, wanted, total)
         return spread, vectors[: len(spread)], total
     form = (Scatter if columns <= rows else RowProducts)(design, weights)
@@ -632,12 +633,11 @@ def decompose(
             return values, vectors[:, : len(values)]
         count *= 2
     whole = form.matrix() if matrix is None else matrix
-    find = partial(linalg.eigh, whole, check_finite=False)
     values = vectors = np.empty((0, 0))
     if isinstance(wanted, int) and 4 * wanted < length:
-        values, vectors = patiently(partial(find, subset_by_index=[length - wanted, length - 1], driver="evr"), length)
+        values, vectors = largest_pairs(whole, wanted)
     if len(values) < wanted:  # LAPACK's search for a part finds none of many that are equal but for rounding
-        values, vectors = patiently(partial(find, driver="evd"), length)
+        values, vectors = patiently(partial(np.linalg.eigh, whole), length)
     values = _cut(np.maximum(values[::-1], 0.0), wanted, total)
     return values, vectors[:, ::-1][:, : len(values)]
 

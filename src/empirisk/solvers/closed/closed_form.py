@@ -7,6 +7,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from empirisk.certificate import Status
+from empirisk.linalg import blocks
 from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
@@ -102,9 +103,9 @@ def _decomposed(problem: Problem, watch: Watch, cutoff: float | None) -> Point:
     centre, left, values, right = _shared(problem, watch, "svd", lambda: _singular_parts(problem, share, root))
     level = float(share @ problem.y)
     limit = values.max(initial=0.0) * (max(problem.design.shape) * np.finfo(float).eps if cutoff is None else cutoff)
-    kept = values > limit
-    targets = left[:, kept].T @ (root * (problem.y - level))
-    w = right[kept].T @ (values[kept] / (values[kept] ** 2 + problem.penalty.l2) * targets)
+    rank = int(np.sum(values > limit))
+    left, values, right = left[:, :rank], values[:rank], right[:rank]
+    w = right.T @ (values / (values**2 + problem.penalty.l2) * (left.T @ (root * (problem.y - level))))
     return Point(w, level - float(centre @ w))
 
 
@@ -113,9 +114,12 @@ def _singular_parts(problem: Problem, share: Array, root: Array) -> tuple[Array,
     rows, columns = problem.design.shape
     # The matrix and both of its factors, in doubles.
     require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
-    matrix = problem.design.columns(np.arange(columns))
-    centre = share @ matrix
-    weighted = (matrix - centre) * root[:, None]
+    centre, weighted = problem.design.tdot(share), np.empty((rows, columns), order="F")
+
+    def fill(part: slice) -> None:
+        weighted[:, part] = (problem.design.columns(part) - centre[part]) * root[:, None]
+
+    blocks.over_rows(fill, columns, 8 * rows)
     # NumPy's, which lets other threads run meanwhile.
     left, values, right = patiently(lambda: np.linalg.svd(weighted, full_matrices=False), max(weighted.shape))
     return centre, left, values, right

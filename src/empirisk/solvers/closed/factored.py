@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from empirisk.certificate import Status
+from empirisk.linalg.blocks import rowwise
 from empirisk.linalg.design import Array, DenseDesign
 from empirisk.linalg.threads import patiently
 from empirisk.problem import Point, Problem
@@ -76,11 +77,10 @@ class Factor:
 
     def __init__(self, K: Array):
         values, vectors = patiently(lambda: np.linalg.eigh(K), len(K))
-        kept = values > RANK * len(K) * max(values[-1], 0.0)
-        self.roots = np.sqrt(values[kept])
-        self.vectors = vectors[:, kept]
+        kept = slice(len(K) - int(np.sum(values > RANK * len(K) * max(values[-1], 0.0))), None)
+        self.roots, self.vectors = roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
         # One design for all problems: what solvers keep for it then serves them all.
-        self.design = DenseDesign(self.vectors * self.roots)
+        self.design = DenseDesign(rowwise(lambda rows: rows * roots, vectors, row_bytes=8 * len(K)))
 
     def back(self, problem: Problem, point: Point) -> Iterator[Point]:
         """The point in the coefficients of the samples: beta = -u/l2, as at the optimum, then beta = V S^-1/2 w.

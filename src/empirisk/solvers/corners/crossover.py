@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
+from empirisk.linalg.lapack import least_squares
 from empirisk.problem import Array, Point, Problem
 
 #: Unknowns whose least squares take about a second.
@@ -84,10 +84,10 @@ def _straight(problem: Problem, held: Held, corner: Array, known: Array, imbalan
     """Without curvature: corner w + b = targets of minimum norm, and corner'v = -known, sum of v = -imbalance."""
     if problem.intercept:
         centre, level = corner.mean(axis=0), float(held.targets.mean())
-        w = _least_squares(corner - centre, held.targets - level)
+        w = least_squares(corner - centre, held.targets - level)
         both = np.vstack([corner.T, np.ones(len(held.rows))])
-        return w, level - float(centre @ w), _least_squares(both, -np.append(known, imbalance))
-    return _least_squares(corner, held.targets), 0.0, _least_squares(corner.T, -known)
+        return w, level - float(centre @ w), least_squares(both, -np.append(known, imbalance))
+    return least_squares(corner, held.targets), 0.0, least_squares(corner.T, -known)
 
 
 def _curved(problem: Problem, held: Held, corner: Array, known: Array, imbalance: float):
@@ -115,8 +115,4 @@ def _symmetric(matrix: Array, right: Array) -> Array:
     """Solve an indefinite symmetric system, scaled to rows of size one, by least squares: it may be singular."""
     largest = np.abs(matrix).max(axis=1)
     size = np.sqrt(np.where(largest > 0, largest, 1.0))
-    return _least_squares(matrix / size[:, None] / size, right / size) / size
-
-
-def _least_squares(matrix: Array, right: Array) -> Array:
-    return linalg.lstsq(matrix, right, lapack_driver="gelsy", check_finite=False)[0]
+    return least_squares(matrix / size[:, None] / size, right / size) / size

@@ -1,0 +1,115 @@
+import threading
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from empirisk.linalg import lapack, threads
+from empirisk.linalg.gram_factor import inverse
+
+
+def _definite(size: int) -> np.ndarray:
+    A = np.random.default_rng(0).normal(size=(size, size))
+    return A @ A.T / size + np.eye(size)
+
+
+@pytest.mark.parametrize("size", [1, 7, 300, 1100])
+def test_an_inverse_is_the_inverse(size):
+    matrix = _definite(size)
+    found = inverse(matrix.copy())
+    assert np.allclose(found @ matrix, np.eye(size), atol=1e-12)
+
+
+def test_the_inverse_of_a_singular_factor_is_refused():
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        lapack.inverted(np.diag([1.0, 0.0]))
+
+
+@pytest.mark.parametrize(("size", "rank"), [(1, 1), (6, 2), (40, 40), (1200, 30)])
+def test_a_pivoted_factor_has_the_rank_of_the_matrix_and_gives_it_back(size, rank):
+    A = np.random.default_rng(1).normal(size=(size, rank))
+    K = A @ A.T
+    before = K.copy()
+    rows, order = lapack.pivoted(K, 1e-9)
+    assert np.array_equal(K, before)
+    assert rows.shape == (rank, size)
+    assert sorted(order) == list(range(size))
+    assert np.allclose(rows.T @ rows, K[np.ix_(order, order)], atol=1e-9)
+
+
+def test_every_other_row_of_a_matrix_is_factored_too():
+    K = _definite(50)
+    rows, order = lapack.pivoted(K[::2, ::2], 1e-9)
+    assert np.allclose(rows.T @ rows, K[::2, ::2][np.ix_(order, order)], atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (9, 3), (9, 9), (1100, 20)])
+def test_the_largest_pairs_are_those_of_all(size, count):
+    matrix = _definite(size)
+    before = matrix.copy()
+    values, vectors = lapack.largest_pairs(matrix, count)
+    assert np.array_equal(matrix, before)
+    assert np.allclose(values, np.linalg.eigvalsh(matrix)[-count:], atol=1e-12)
+    assert np.allclose(matrix @ vectors, vectors * values, atol=1e-10)
+    assert np.allclose(vectors.T @ vectors, np.eye(count), atol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(5, 3, 3), (3, 5, 3), (8, 8, 2), (1, 1, 1), (40, 1200, 40)])
+def test_least_squares_are_the_shortest_of_the_best(rows, columns, rank):
+    random = np.random.default_rng(2)
+    matrix = random.normal(size=(rows, rank)) @ random.normal(size=(rank, columns))
+    right = random.normal(size=rows)
+    before = matrix.copy(), right.copy()
+    found = lapack.least_squares(matrix, right)
+    assert np.array_equal(matrix, before[0])
+    assert np.array_equal(right, before[1])
+    assert np.allclose(found, linalg.lstsq(matrix, right)[0], atol=1e-10)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (3, 0), (0, 0)])
+def test_without_rows_or_columns_there_is_nothing_to_weigh(rows, columns):
+    assert np.array_equal(lapack.least_squares(np.zeros((rows, columns)), np.zeros(rows)), np.zeros(columns))
+
+
+def test_a_routine_that_nobody_has_is_named():
+    with pytest.raises(LookupError, match="dnothing"):
+        lapack.routine("dnothing", 0, 0)
+
+
+CALLS = {
+    "inverted": lapack.inverted,
+    "pivoted": lambda matrix: lapack.pivoted(matrix, 1e-12),
+    "largest_pairs": lambda matrix: lapack.largest_pairs(matrix, 5),
+    "least_squares": lambda matrix: lapack.least_squares(matrix, matrix[0]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_long_call_is_left_when_the_flag_goes_up(monkeypatch, name):
+    monkeypatch.setattr(threads, "PATIENCE", 1e-4)
+    with pytest.raises(threads.Stopped), threads.stopping(lambda: True):
+        CALLS[name](_definite(1500))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_another_thread_works_during_a_call(monkeypatch, name):
+    beats, ended, counts = [], threading.Event(), []
+
+    def heart():
+        while not ended.wait(1e-4):
+            beats.append(1)
+
+    def counted(function, order):
+        before = len(beats)
+        function()
+        counts.append(len(beats) - before)
+
+    monkeypatch.setattr(lapack, "patiently", counted)
+    thread = threading.Thread(target=heart)
+    thread.start()
+    try:
+        CALLS[name](_definite(1500))
+    finally:
+        ended.set()
+        thread.join()
+    assert counts[0] > 10  # one that waits for the lock beats once or twice
