@@ -20,27 +20,39 @@ def test_an_inverse_is_the_inverse(size):
     assert np.allclose(found @ matrix, np.eye(size), atol=1e-12)
 
 
-def test_the_inverse_of_a_singular_factor_is_refused():
+@pytest.mark.parametrize("size", [1, 7, 1100])
+def test_an_inverted_triangle_is_one(size):
+    factor = np.linalg.cholesky(_definite(size))
+    found = factor.copy()
+    lapack.invert_triangle(found)
+    assert np.array_equal(found, np.tril(found))
+    assert np.allclose(found @ factor, np.eye(size), atol=1e-12)
+
+
+@pytest.mark.parametrize("invert", [lapack.invert_product, lapack.invert_triangle])
+def test_the_inverse_of_a_singular_factor_is_refused(invert):
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
-        lapack.inverted(np.diag([1.0, 0.0]))
+        invert(np.diag([1.0, 0.0]))
 
 
 @pytest.mark.parametrize(("size", "rank"), [(1, 1), (6, 2), (40, 40), (1200, 30)])
-def test_a_pivoted_factor_has_the_rank_of_the_matrix_and_gives_it_back(size, rank):
+def test_a_thin_factor_has_the_rank_of_the_matrix_and_gives_it_back(size, rank):
     A = np.random.default_rng(1).normal(size=(size, rank))
     K = A @ A.T
     before = K.copy()
-    rows, order = lapack.pivoted(K, 1e-9)
+    thin = lapack.thin_factor(K, 1e-9, rank)
     assert np.array_equal(K, before)
-    assert rows.shape == (rank, size)
-    assert sorted(order) == list(range(size))
-    assert np.allclose(rows.T @ rows, K[np.ix_(order, order)], atol=1e-9)
+    assert thin is not None
+    assert thin.shape == (size, rank)
+    assert np.allclose(thin @ thin.T, K, atol=1e-9)
+    assert lapack.thin_factor(K, 1e-9, rank - 1) is None
 
 
 def test_every_other_row_of_a_matrix_is_factored_too():
     K = _definite(50)
-    rows, order = lapack.pivoted(K[::2, ::2], 1e-9)
-    assert np.allclose(rows.T @ rows, K[::2, ::2][np.ix_(order, order)], atol=1e-12)
+    thin = lapack.thin_factor(K[::2, ::2], 1e-9, 25)
+    assert thin is not None
+    assert np.allclose(thin @ thin.T, K[::2, ::2], atol=1e-12)
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (9, 3), (9, 9), (1100, 20)])
@@ -77,8 +89,9 @@ def test_a_routine_that_nobody_has_is_named():
 
 
 CALLS = {
-    "inverted": lapack.inverted,
-    "pivoted": lambda matrix: lapack.pivoted(matrix, 1e-12),
+    "invert_product": lapack.invert_product,
+    "invert_triangle": lapack.invert_triangle,
+    "thin_factor": lambda matrix: lapack.thin_factor(matrix, 1e-12, 0),
     "largest_pairs": lambda matrix: lapack.largest_pairs(matrix, 5),
     "least_squares": lambda matrix: lapack.least_squares(matrix, matrix[0]),
 }

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.errors import TooLarge
+from empirisk.fits.fit import listening_to
 from empirisk.maps.streamed import SAMPLE
 
 RANDOM = np.random.default_rng(0)
@@ -172,3 +173,20 @@ def test_the_time_of_a_fit_is_that_of_its_features_too(kind, machine, monkeypatc
     assert sum(made) < SAMPLE + len(rows)
     assert np.isfinite(late.predict(rows[:3])).all()
     assert late.coef_.shape[-1] == features.transform(rows[:1]).shape[1]
+
+
+@pytest.mark.parametrize("machine", [er.Ridge(), er.KMeans(3), er.PCA(2), er.OneClassSVM()], ids=repr)
+@pytest.mark.parametrize("landmarks", ["uniform", "leverage"])
+def test_a_map_that_learns_beyond_the_time_is_left(monkeypatch, machine, landmarks):
+    monkeypatch.setattr("empirisk.contract.features.MERCY", 0.0)
+    late = clone(machine).set_params(features=er.maps.Nystrom("gaussian", 50, landmarks), max_time=1e-9)
+    with pytest.raises(er.errors.EmpiriskError, match=r"max_time=1e-09 s were over before features=Nystrom.*raise it"):
+        late.fit(X, Y)
+    assert not hasattr(late, "features_")
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "leverage", "kmeans"])
+def test_ctrl_c_leaves_a_map_that_learns(landmarks):
+    machine = er.Ridge(features=er.maps.Nystrom("gaussian", 50, landmarks), max_time=60.0)
+    with listening_to(lambda: True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, Y)

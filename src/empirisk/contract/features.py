@@ -12,6 +12,8 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
 from empirisk import kernels, state
+from empirisk.contract.arguments import check_time
+from empirisk.contract.clock import Clock
 from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_weights
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -19,7 +21,7 @@ from empirisk.kernels.base import Kernel
 from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import single_threaded_blas
+from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
 from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
 from empirisk.problem import Array, Point, Problem
 
@@ -32,6 +34,8 @@ SUPPORT = ("dual_coef_", "support_", "support_vectors_")
 #: Coefficients below this share of the largest are what an interior-point method leaves of zero; those of rows that
 #: do support are larger by many orders of magnitude.
 NEGLIGIBLE = 1e-9
+#: Seconds beyond `max_time` in which a map may still learn what it learns: without it there is no model at all.
+MERCY = 0.5
 #: Kinds of items that come as an array of numbers with as many columns in `predict` as in `fit`.
 TABLES = ("vectors", "gram")
 
@@ -116,7 +120,7 @@ class MapsFeatures:
             self._check_size("X", matrix)
             return design_of(matrix), y
         y = validate_data(self, X="no_validation", y=y, **target)
-        self.features_ = self._seeded(clone(self.features)).fit(X, y)
+        self.features_ = self._learned_features(X, y)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.features_, name):
                 setattr(self, name, getattr(self.features_, name))
@@ -129,6 +133,24 @@ class MapsFeatures:
         check_consistent_length(matrix, y)
         self._check_size("features(X)", matrix)
         return design_of(matrix), y
+
+    def _learned_features(self, X, y) -> Any:
+        """A clone of the map that has learned what it learns by itself, left where that takes too long."""
+        features, limit = self._seeded(clone(self.features)), getattr(self, "max_time", None)
+        if limit is None:
+            return features.fit(X, y)
+        check_time(limit)
+        clock = Clock(limit + MERCY, ctrl_c.get() or (lambda: False))
+        try:
+            with stopping(clock):
+                return features.fit(X, y)
+        except Stopped:
+            if clock.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise EmpiriskError(
+                f"max_time={limit!r} s were over before features={features!r} had learned from X; raise it, or give "
+                "features that learn faster."
+            ) from None
 
     def _seeded(self, features: Any) -> Any:
         """A map that draws at random and has no seed of its own takes that of the machine."""

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import rowwise, slices
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.design import Array, Design
 from empirisk.linalg.factor import Cholesky
-from empirisk.linalg.gram_factor import inverse
+from empirisk.linalg.gram_factor import inverse, scale_both
 from empirisk.linalg.threads import in_threads
 from empirisk.settings import require
 
@@ -269,10 +269,9 @@ class JointRows:
 
 def _inverse(products: Array, lift: float, root: Array) -> Array:
     """(1/t + products + lift)^-1, with t = root^2 that may be zero."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a thread does not inherit what its caller ignores
-        matrix = (products + lift) * root[:, None] * root
+    matrix = rowwise(lambda part: part + lift, products, row_bytes=8 * len(root))
+    scale_both(matrix, root)
     matrix.flat[:: len(matrix) + 1] += 1.0
     found = inverse(matrix)
-    found *= root
-    found *= root[:, None]
+    scale_both(found, root)
     return found

@@ -149,10 +149,15 @@ class RowForm:
         self._design, self._curvatures, self._stiffness, self._intercept = design, curvatures, stiffness, intercept
         self._root = np.sqrt(curvatures)
         uniform = stiffness[0] == stiffness.min() == stiffness.max()
-        products = design.row_products / stiffness[0] if uniform else design.outer(1.0 / stiffness)
+        products = design.row_products if uniform else design.outer(1.0 / stiffness)
+        share = stiffness[0] if uniform else 1.0
         # With sum z given, adding a multiple of 1 1' only moves b, and lifts the null vector 1 of centred rows.
-        self._lift = float(products.diagonal().mean()) if intercept else 0.0
-        matrix = (products + self._lift) * self._root[:, None] * self._root
+        self._lift = lift = float(products.diagonal().mean() / share) if intercept else 0.0
+
+        def weighted(scale: Array, part: Array) -> Array:
+            return (part / share + lift) * scale[:, None] * self._root
+
+        matrix = blocks.rowwise(weighted, self._root, products, row_bytes=8 * rows)
         matrix.flat[:: rows + 1] += 1.0
         self._factor = Cholesky(matrix, definite=True)
         self._response = self._respond(np.ones(rows)) if intercept else np.zeros(rows)

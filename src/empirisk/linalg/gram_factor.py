@@ -7,7 +7,7 @@ from numpy.linalg import LinAlgError
 
 from empirisk.lazy import lazy
 from empirisk.linalg import lapack, tiled
-from empirisk.linalg.blocks import Array, slices
+from empirisk.linalg.blocks import Array, over_rows, places, slices
 from empirisk.linalg.threads import in_threads
 
 #: Rows that are written at once, by a thread.
@@ -119,14 +119,30 @@ def inverse(matrix: Array) -> Array:
     array([[ 0.6667, -0.3333],
            [-0.3333,  0.6667]])
     """
-    if not np.all(np.isfinite(matrix)):
+    if len(places(lambda rows: np.logical_or.reduce(~np.isfinite(matrix[rows]), axis=1), len(matrix), 8 * len(matrix))):
         raise LinAlgError("the matrix is not finite")
     scale = 1.0 / np.sqrt(matrix.diagonal())
-    matrix *= scale
-    matrix *= scale[:, None]
+    scale_both(matrix, scale)
     tiled.factor(matrix)
-    lapack.inverted(matrix)
+    lapack.invert_product(matrix)
     tiled.mirror(matrix.T)
-    matrix *= scale
-    matrix *= scale[:, None]
+    scale_both(matrix, scale)
     return matrix
+
+
+def scale_both(matrix: Array, scale: Array) -> None:
+    """Multiply the rows and the columns of a square matrix by the same numbers, in its own memory.
+
+    >>> matrix = np.ones((2, 2))
+    >>> scale_both(matrix, np.array([1.0, 2.0]))
+    >>> matrix
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    def run(rows: slice) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # a thread does not inherit what its caller ignores
+            matrix[rows] *= scale
+            matrix[rows] *= scale[rows, None]
+
+    over_rows(run, len(matrix), 8 * len(matrix))

@@ -49,18 +49,34 @@ def whole(number: int) -> Any:
     return byref(c_int(number))
 
 
-def inverted(factor: Array) -> None:
-    """The lower factor L of a C-ordered matrix becomes the lower triangle of (L L')^-1.
+def invert_product(factor: Array) -> None:
+    """The lower factor L, in a C-ordered matrix, becomes the lower triangle of (L L')^-1.
 
     >>> matrix = np.array([[2.0, 0.0], [1.0, 1.0]])
-    >>> inverted(matrix)
+    >>> invert_product(matrix)
     >>> matrix
     array([[ 0.5,  0. ],
            [-0.5,  1. ]])
     """
+    _invert(routine("dpotri", 1, 4), [b"U"], factor)
+
+
+def invert_triangle(factor: Array) -> None:
+    """The lower factor L, in a C-ordered matrix, becomes L^-1.
+
+    >>> matrix = np.array([[2.0, 0.0], [1.0, 1.0]])
+    >>> invert_triangle(matrix)
+    >>> matrix
+    array([[ 0.5,  0. ],
+           [-0.5,  1. ]])
+    """
+    _invert(routine("dtrtri", 2, 4), [b"U", b"N"], factor)
+
+
+def _invert(method: Callable[..., None], texts: list[bytes], factor: Array) -> None:
+    """By one of LAPACK's methods, in the place of the factor."""
     failed = c_int(0)
-    potri = routine("dpotri", 1, 4)
-    patiently(lambda: potri(b"U", whole(len(factor)), *place(factor), byref(failed)), len(factor))
+    patiently(lambda: method(*texts, whole(len(factor)), *place(factor), byref(failed)), len(factor))
     if failed.value:
         raise LinAlgError("the factor is singular")
 

@@ -12,7 +12,7 @@ from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size
 from empirisk.lazy import lazy
-from empirisk.linalg.blocks import slices
+from empirisk.linalg.blocks import rowwise, slices
 from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.threads import in_threads
 from empirisk.penalties.norms import HilbertNorm
@@ -231,7 +231,9 @@ class GramDesign(Design):
 
     def outer(self, weights=None):
         # There are no columns to weight but all alike.
-        return self.matrix if weights is None else weights[0] * self.matrix
+        if weights is None:
+            return self.matrix
+        return rowwise(lambda rows: weights[0] * rows, self.matrix, row_bytes=8 * len(self.matrix))
 
     def dot(self, w):
         if self.keeps_matrix:

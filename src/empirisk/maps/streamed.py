@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -21,7 +21,8 @@ from empirisk.lazy import lazy
 from empirisk.linalg import tiled
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, DenseDesign, Design
-from empirisk.linalg.threads import Stopped, in_threads, look, single_threaded_blas, stopping
+from empirisk.linalg.lapack import invert_triangle
+from empirisk.linalg.threads import Stopped, in_threads, look, patiently, single_threaded_blas, stopping
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.settings import require, settings
 
@@ -317,7 +318,7 @@ class Nystrom(StreamedMap):
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.landmarks_ = self._choose(rows, items, random)
         core = np.asarray(self.kernel_.between(self.basis()))
-        values, vectors = np.linalg.eigh(core.astype(np.float64))
+        values, vectors = patiently(lambda: np.linalg.eigh(core.astype(np.float64)), len(core))
         kept = values > len(core) * np.finfo(core.dtype).eps * max(values[-1], 0.0)
         self.projection_ = vectors[:, kept] / np.sqrt(values[kept])
         self.error_ = self._measure(items, random)
@@ -356,8 +357,8 @@ def _centres(kernel: Kernel, X: Any, rank: int, random: np.random.Generator) -> 
     sample = np.sort(random.choice(rows, min(rows, ROWS_PER_CENTRE * rank), replace=False))
     from sklearn.cluster import KMeans  # importing it takes a while, and few need it
 
-    means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31))).fit(X[sample])
-    return means.cluster_centers_.astype(X.dtype, copy=False)
+    means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31)))
+    return patiently(lambda: means.fit(X[sample]), len(sample)).cluster_centers_.astype(X.dtype, copy=False)
 
 
 def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator) -> NDArray:
@@ -373,14 +374,18 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
     for _ in range(ROUNDS):
         chosen = np.sort(random.choice(rows, rank, replace=False, p=chances))
         subset, shares = items[chosen], rank * chances[chosen]
-        core = np.asarray(kernel.between(subset), dtype=np.float64)
-        values = np.linalg.eigvalsh(core / np.sqrt(np.outer(shares, shares)))
+        core = np.array(kernel.between(subset), dtype=np.float64, order="C")
+        scaled = core / np.sqrt(np.outer(shares, shares))
+        values = patiently(partial(np.linalg.eigvalsh, scaled), rank)
         # What the smaller half of the directions leaves over, spread over all landmarks.
         ridge = max(float(values[: rank // 2].sum()) / rank, FLOOR * float(norms.sum()) / rows)
         core.flat[:: rank + 1] += ridge * shares
-        weight = linalg.solve_triangular(linalg.cholesky(core, lower=True), np.eye(rank), lower=True).T
+        tiled.factor(core)
+        invert_triangle(core)
+        weight = np.tril(core).T
         scores = norms.copy()
         for part in slices(rows, max(64, BLOCK_ENTRIES // rank)):
+            look()
             scores[part] -= np.sum((kernel.between(items[part], subset) @ weight) ** 2, axis=1)
         scores = np.clip(scores / ridge, 0.0, 1.0)
         total = float(scores.sum())
