@@ -18,7 +18,9 @@ from sklearn.preprocessing import StandardScaler
 import empirisk as er
 from empirisk.certificate import Proof
 from empirisk.errors import warn_unfinished
-from empirisk.linalg.threads import until
+from empirisk.fits.fit import listening_to
+from empirisk.linalg.threads import look, until
+from empirisk.maps.implicit import GramDesign
 from tests.callbacks import Watching
 
 
@@ -205,3 +207,15 @@ def test_a_warning_of_a_thread_that_helps_points_at_the_line_that_asked():
     with pytest.warns(ConvergenceWarning) as told:
         until(lambda: time.perf_counter() + 60, partial(warn_unfinished, "it was cut; raise max_time."))
     assert [one.filename for one in told] == [__file__]
+
+
+@pytest.mark.parametrize("machine", [er.SVM(), er.SVR(), er.OneClassSVM(), er.LogisticRegression()], ids=repr)
+def test_ctrl_c_before_the_first_point_makes_no_matrix_for_a_proof(machine, monkeypatch):
+    monkeypatch.setattr(GramDesign, "matrix", property(lambda self: look()))
+    X, y = hard_problem(200, 10)
+    machine.set_params(features="gaussian")
+    with listening_to(lambda: True), pytest.warns(ConvergenceWarning, match="interrupted"):
+        machine.fit(X, y)
+    assert machine.certificate_.status == "interrupted"
+    assert machine.certificate_.gap == np.inf
+    assert np.isfinite(machine.predict(X)).all()

@@ -111,3 +111,10 @@ def test_a_kernel_has_no_l1(sample, machine):
     kernel, X, _, random = sample
     with pytest.raises(Unsuitable, match="penalty='l2'"):
         machine(features=kernel).fit(X, random.normal(size=30))
+
+
+@pytest.mark.parametrize("shape", [(30,), (30, 3)])
+def test_the_product_with_zero_needs_no_matrix(sample, monkeypatch, shape):
+    kernel, X, _, _ = sample
+    monkeypatch.setattr(GramDesign, "matrix", property(lambda self: pytest.fail("a matrix was made")))
+    np.testing.assert_array_equal(GramDesign(kernel, X, X).dot(np.zeros(shape)), np.zeros(shape))

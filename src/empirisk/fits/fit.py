@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -343,12 +343,11 @@ def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
     """The certificate of a point. That of one where the fit was stopped must not take long: else nothing is proved."""
     if watch.status not in (Status.INTERRUPTED, Status.TIME):
         return watch.proof(problem, point).with_rounding()
-    end = watch.proofs_end()
-    try:
-        with stopping(lambda: time.perf_counter() >= end):
+    end, found = watch.proofs_end(), watch.status == Status.TIME or watch.best is not None
+    with suppress(Stopped), stopping(lambda: time.perf_counter() >= end):
+        if found:  # else Ctrl-C came before the first point, and even loops may have to be compiled to weigh none
             return watch.proof(problem, point).with_rounding()
-    except Stopped:
-        return Certificate(np.inf, -np.inf, np.inf, np.inf)
+    return Certificate(np.inf, -np.inf, np.inf, np.inf)
 
 
 def _after(attempts: list[Fit], reason: str) -> str:

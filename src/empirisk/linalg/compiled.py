@@ -47,12 +47,17 @@ class _Compiling(event.Listener):
             gc.enable()
 
 
+def _hear() -> None:
+    """Raise `Stopped` after Ctrl-C; asked between the steps of the compiler, the longest of which takes .9 s."""
+    if _pressed() and not _COMPILING.in_peace:
+        raise Stopped
+
+
 class _Hearing(event.Listener):
-    """Ctrl-C is heard between two passes of the compiler, of which the longest takes less than a second."""
+    """Ctrl-C is heard between two passes over Python's code."""
 
     def on_start(self, event: event.Event) -> None:
-        if _pressed() and not _COMPILING.in_peace:
-            raise Stopped
+        _hear()
 
     def on_end(self, event: event.Event) -> None:
         pass
@@ -68,7 +73,23 @@ def _defaults(kind: type[TargetConfig]) -> dict[str, Any]:
     return {name: option.default for name, option in kind.options.items()}
 
 
-class _Part(JITCodeLibrary):
+class _Whole(JITCodeLibrary):
+    """Code of a loop with all that it calls; Ctrl-C is heard between two steps of the work on it."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        _hear()
+        super()._optimize_functions(module)
+
+    def _optimize_final_module(self) -> None:
+        _hear()
+        super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        _hear()
+        super()._finalize_final_module()
+
+
+class _Part(_Whole):
     """Code that only other code takes in: what takes it in is optimised and turned into machine code as a whole."""
 
     def _optimize_final_module(self) -> None:
@@ -88,13 +109,22 @@ class _Part(JITCodeLibrary):
         """Nothing: the environment is for code that handles Python's objects."""
 
 
-class _Parts(Compiler):
-    """Compiles into a `_Part`."""
+class _Wholes(Compiler):
+    """Compiles into a library of its own kind."""
+
+    kind: type[JITCodeLibrary] = _Whole
 
     def define_pipelines(self) -> list:
         state = self.state
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.kind(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         return super().define_pipelines()
+
+
+class _Parts(_Wholes):
+    """Compiles into a `_Part`."""
+
+    kind = _Part
 
 
 _COMPILING = _Compiling()
@@ -102,8 +132,8 @@ event.register("numba:compile", _COMPILING)
 event.register("numba:run_pass", _Hearing())
 TargetConfig.values = _values
 _njit: Any = njit  # its types do not know all of its options
-_ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_INNER = {"no_cpython_wrapper": True, "pipeline_class": _Parts, **_ALL}
+_ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "pipeline_class": _Wholes}
+_INNER = _ALL | {"no_cpython_wrapper": True, "pipeline_class": _Parts}
 loop = _njit(cache=True, **_ALL)
 #: For functions that only other compiled ones call: no wrapper for Python either, and no file of their own.
 inner = _njit(**_INNER)

@@ -236,6 +236,8 @@ class GramDesign(Design):
         return rowwise(lambda rows: weights[0] * rows, self.matrix, row_bytes=8 * len(self.matrix))
 
     def dot(self, w):
+        if not w.any():  # known without the matrix
+            return np.zeros((self.shape[0], *w.shape[1:]))
         if self.keeps_matrix:
             return DenseDesign(self.matrix).dot(w)
         if self._multiply is not None:
