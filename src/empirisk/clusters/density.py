@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import eigh, solve_triangular
 from sklearn.base import BaseEstimator, DensityMixin, OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -14,7 +13,8 @@ from empirisk.contract.inputs import check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
-from empirisk.linalg.threads import look, single_threaded_blas
+from empirisk.linalg.lapack import invert_triangle
+from empirisk.linalg.threads import look, patiently, single_threaded_blas
 
 Array = NDArray[np.float64]
 FLOATS = (np.float64, np.float32)
@@ -153,7 +153,8 @@ class Full(Form):
         if not (least > 0).all():
             # Judged as correlations, so that the units of the columns do not matter.
             root = np.sqrt(scatter.diagonal())
-            if eigh(scatter / np.outer(root, root), eigvals_only=True)[0] < SINGULAR * len(root):
+            scaled = scatter / np.outer(root, root)
+            if not patiently(lambda: np.linalg.eigvalsh(scaled), len(root))[0] >= SINGULAR * len(root):
                 raise EmpiriskError(
                     f"The full covariance of {len(root)} columns is singular: there are too few distinct rows, or "
                     "columns that depend on each other; use covariance_type='diagonal', or a floor above 0, such as "
@@ -161,7 +162,8 @@ class Full(Form):
                 )
             return scatter
         root = np.sqrt(least)
-        values, vectors = eigh(scatter / np.outer(root, root))
+        scaled = scatter / np.outer(root, root)
+        values, vectors = patiently(lambda: np.linalg.eigh(scaled), len(root))
         if values[0] >= 1:
             return scatter
         return (vectors * np.maximum(values, 1.0)) @ vectors.T * np.outer(root, root)
@@ -265,8 +267,9 @@ def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:
     for covariance in covariances:
         look()
         factor = np.linalg.cholesky(covariance)
-        inverses.append(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
         halves.append(float(np.log(factor.diagonal()).sum()))
+        invert_triangle(factor)
+        inverses.append(factor.T)
     return inverses, halves
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
@@ -19,6 +18,7 @@ from empirisk.kernels.items import Objects, as_objects
 from empirisk.kernels.tiles import by_rows, result
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
+from empirisk.linalg.threads import patiently
 from empirisk.linalg.tiled import mirror
 from empirisk.settings import require
 
@@ -201,7 +201,7 @@ class RandomWalk(Cosine):
         # No eigenvalue exceeds the largest degree, which is cheap; only graphs near the limit need the eigenvalue.
         if self.decay * float(adjacency.sum(axis=1).max()) ** 2 < 1:
             return
-        largest = float(eigh(adjacency.toarray(), eigvals_only=True)[-1])
+        largest = float(np.linalg.eigvalsh(adjacency.toarray())[-1])
         if self.decay * largest**2 >= 1 - 1e-12:  # the rounding of an eigenvalue
             raise EmpiriskError(
                 f"decay={self.decay!r} is too large for graph {place} of X: the sum over all walks is infinite; "
@@ -278,7 +278,7 @@ class Diffusion(Cosine):
         nodes, weights = weights_of(self.graph)
         require(4 * weights.nbytes, "The diffusion kernel of all nodes", "use a smaller graph")
         laplacian = np.diag(weights.sum(axis=1)) - weights
-        values, vectors = eigh(laplacian)
+        values, vectors = patiently(lambda: np.linalg.eigh(laplacian), len(laplacian))
         half = vectors * np.exp(-0.5 * self.beta * values)
         gram = half @ half.T
         mirror(gram)

@@ -32,26 +32,28 @@ class Cholesky:
         )
         scaled.flat[:: len(scaled) + 1] = 1.0
         self.ridge = 0.0
-        self._factor, failed = _lower(scaled)
+        self._factor, failed = lower(scaled)
         while failed or not (definite or self.ridge or self._factor.diagonal().min(initial=1.0) > PIVOT):
             self.ridge = max(LEAST_RIDGE, 10 * self.ridge)
             if self.ridge > 1:
                 raise LinAlgError("the matrix is not positive semidefinite")
             scaled.flat[:: len(scaled) + 1] = 1.0 + self.ridge
-            self._factor, failed = _lower(scaled)
+            self._factor, failed = lower(scaled)
 
     def solve(self, right: Array) -> Array:
         """The solution of matrix x = right."""
-        if not len(right):  # LAPACK wraps no empty matrix
-            return right
         scale = self._scale if right.ndim == 1 else self._scale[:, None]
-        if len(self._factor) < LONG:
-            return scale * lapack.dpotrs(self._factor, scale * right, lower=True)[0]
-        return scale * tiled.solve(self._factor, scale * right)
+        return scale * solved(self._factor, scale * right)
 
 
-def _lower(matrix: Array) -> tuple[Array, bool]:
-    """The lower factor, and whether there is none; by all threads where that is worth their while."""
+def lower(matrix: Array) -> tuple[Array, bool]:
+    """The lower factor, and whether there is none; by all threads where that is worth their while.
+
+    >>> factor, failed = lower(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    >>> np.tril(factor), bool(failed)
+    (array([[2., 0.],
+           [1., 2.]]), False)
+    """
     if len(matrix) < LONG:
         # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
         return lapack.dpotrf(matrix.T, lower=True, clean=False)
@@ -61,6 +63,17 @@ def _lower(matrix: Array) -> tuple[Array, bool]:
     except LinAlgError:
         failed = True
     return found, failed
+
+
+def solved(factor: Array, right: Array) -> Array:
+    """The solution of  L L' x = right  for a factor that `lower` has found.
+
+    >>> solved(lower(np.array([[4.0, 2.0], [2.0, 5.0]]))[0], np.array([8.0, 12.0]))
+    array([1., 2.])
+    """
+    if not len(right):  # LAPACK wraps no empty matrix
+        return right
+    return lapack.dpotrs(factor, right, lower=True)[0] if len(factor) < LONG else tiled.solve(factor, right)
 
 
 def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "ColumnForm | RowForm":

@@ -7,6 +7,7 @@ from scipy import sparse
 from empirisk.linalg import columns
 from empirisk.linalg.columns import columns_of
 from empirisk.linalg.design import design_of
+from empirisk.solvers.columns import quadratic
 from empirisk.solvers.columns.quadratic import Quadratic
 from empirisk.solvers.columns.working_set import WorkingSet
 
@@ -127,3 +128,18 @@ def test_minimising_stops_when_told():
     asked = []
     Quadratic(G, np.ones(2), w, gradient, 1.0, 0.0).minimise(-1.0, lambda: not asked.append(1))
     assert len(asked) == 1
+
+
+def test_sweeps_over_a_large_matrix_ask_in_between_and_change_no_bit(monkeypatch):
+    random = np.random.default_rng(0)
+    B = random.normal(size=(60, 50)) + random.normal(size=(60, 1))
+    G, q, found, asked = B.T @ B, B.T @ random.normal(size=60), [], []
+    for swept in (quadratic.SWEPT, 1):
+        monkeypatch.setattr(quadratic, "SWEPT", swept)
+        w, questions = np.zeros(50), []
+        model = Quadratic(G, np.diag(G).copy(), w, -q.copy(), 0.1, 0.0)
+        model.minimise(1e-12, lambda questions=questions: bool(questions.append(1)))
+        found.append(w)
+        asked.append(len(questions))
+    assert np.array_equal(*found)
+    assert asked[1] > 3 * asked[0]

@@ -4,16 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.factor import Array, Cholesky
+from empirisk.linalg.factor import Array, Cholesky, lower, solved
 
 Support = NDArray[np.intp]
 #: Rounds of sweeps and solutions; two or three are usual.
 ROUNDS = 30
 #: Rounds without a half of the slack gone, after which the digits of the matrix are not enough.
 FRUITLESS = 5
+#: Entries of the matrix that sweeps read before the clock is looked at: some tenths of a second.
+SWEPT = 1 << 28
 #: Pivots below this share of the diagonal mean dependent columns.
 DEPENDENT = 1e-13
 #: How many weights, times the square of their number, may be dropped in turn before sweeps are better: all of a few
@@ -59,14 +60,23 @@ class Quadratic:
             # A factorisation of s columns costs about s/40 sweeps, and ten are cheap in any case.
             sweeps = 10 + np.count_nonzero(self.w) // 40
             diagonal = self._entering() if since > 1 else self.diagonal
-            sweep(self.matrix, diagonal, self.w, self.gradient, self.l1, self.l2, sweeps, goal)
-            if self.slack() <= goal or stop():
+            if self._sweep(diagonal, sweeps, goal, stop):
                 return
             self._solve()
             left = self.slack()
             halved, since = (left, 0) if left <= 0.5 * halved else (halved, since + 1)
             if left <= goal or since == FRUITLESS or stop():
                 return
+
+    def _sweep(self, diagonal: Array, sweeps: int, goal: float, stop: Callable[[], bool]) -> bool:
+        """So many sweeps, few at a time of a large matrix; whether that is enough."""
+        few = max(1, SWEPT // max(1, len(self.w) ** 2))
+        for done in range(0, sweeps, few):
+            count = min(few, sweeps - done)
+            sweep(self.matrix, diagonal, self.w, self.gradient, self.l1, self.l2, count, goal)
+            if self.slack() <= goal or stop():
+                return True
+        return False
 
     def step(self) -> Array:
         """The step to the minimum over the nonzero weights, whatever their signs; it may be too small to add."""
@@ -124,11 +134,10 @@ class Quadratic:
 
 def _solve(square: Array, right: Array) -> Array:
     """The solution of square x = right; with a small ridge where columns depend on each other."""
-    # The transpose of a symmetric matrix is in the order that LAPACK wants.
-    factor, failed = lapack.dpotrf(square.T, lower=True, clean=False)
+    factor, failed = lower(square)
     if failed or not np.all(factor.diagonal() ** 2 > DEPENDENT * square.diagonal()):
         return Cholesky(square).solve(right)
-    return lapack.dpotrs(factor, right, lower=True)[0]
+    return solved(factor, right)
 
 
 @plain_loop
