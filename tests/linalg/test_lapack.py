@@ -83,6 +83,20 @@ def test_without_rows_or_columns_there_is_nothing_to_weigh(rows, columns):
     assert np.array_equal(lapack.least_squares(np.zeros((rows, columns)), np.zeros(rows)), np.zeros(columns))
 
 
+@pytest.mark.parametrize("size", [9, 1100])
+def test_matrices_of_any_order_are_factored(size):
+    matrix = np.asfortranarray(_definite(size))
+    assert np.allclose(lapack.largest_pairs(matrix, 2)[0], np.linalg.eigvalsh(matrix)[-2:], atol=1e-12)
+    thin = lapack.thin_factor(matrix, 1e-12, size)
+    assert thin is not None
+    assert np.allclose(thin @ thin.T, matrix, atol=1e-12)
+
+
+def test_a_routine_never_reads_past_the_end_of_a_matrix():
+    with pytest.raises(ValueError, match="not C-ordered"):
+        lapack.invert_triangle(np.asfortranarray(_definite(9)))
+
+
 def test_a_routine_that_nobody_has_is_named():
     with pytest.raises(LookupError, match="dnothing"):
         lapack.routine("dnothing", 0, 0)

@@ -6,7 +6,7 @@ any size: one that takes long is left behind when the flag goes up. NumPy has no
 
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, byref, c_char_p, c_double, c_int, c_void_p
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -36,6 +36,8 @@ def routine(name: str, texts: int, addresses: int) -> Callable[..., None]:
 
 def place(matrix: NDArray) -> tuple[Any, Any]:
     """Where a C-ordered matrix begins, and how far apart its rows are; Fortran's routines see its transpose."""
+    if matrix.shape[1] > 1 and matrix.strides[1] != matrix.itemsize:
+        raise ValueError("LAPACK would read past the end of a matrix that is not C-ordered.")
     return address(matrix), whole(matrix.strides[0] // matrix.itemsize)
 
 
@@ -81,6 +83,11 @@ def _invert(method: Callable[..., None], texts: list[bytes], factor: Array) -> N
         raise LinAlgError("the factor is singular")
 
 
+def _copied(matrix: Array) -> Array:
+    """A C-ordered copy, for a routine that works in the place of its matrix."""
+    return rowwise(partial(np.array, order="C"), matrix, row_bytes=8 * len(matrix))
+
+
 def thin_factor(K: Array, tolerance: float, most: int) -> Array | None:
     """G with K = G G' to that tolerance, or None where it has more columns than ``most``.
 
@@ -88,8 +95,7 @@ def thin_factor(K: Array, tolerance: float, most: int) -> Array | None:
     array([[1.],
            [2.]])
     """
-    size = len(K)
-    square = rowwise(np.array, K, row_bytes=8 * size)
+    size, square = len(K), _copied(K)
     order, rank, failed = np.zeros(size, dtype=np.intc), c_int(0), c_int(0)
     work = np.empty(2 * size)
     pstrf = routine("dpstrf", 1, 8)
@@ -119,7 +125,7 @@ def largest_pairs(matrix: Array, count: int) -> tuple[Array, Array]:
            [0., 1.],
            [1., 0.]]))
     """
-    size, square = len(matrix), rowwise(np.array, matrix, row_bytes=8 * len(matrix))
+    size, square = len(matrix), _copied(matrix)
     values, vectors = np.empty(size), np.empty((count, size))
     found, failed, support = c_int(0), c_int(0), np.empty(2 * size, dtype=np.intc)
     syevr = routine("dsyevr", 3, 18)
