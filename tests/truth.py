@@ -111,4 +111,5 @@ def _solved(loss, penalty, C, X, y, weights, intercept, classes):
     if w.value is None:
         return best, None, None, problem.status
     constant = b.value if intercept else np.zeros(classes or ())
-    return best, true.value, constant - (centre / sizes) @ w.value, problem.status
+    found = np.reshape(true.value, w.shape)  # without columns CVXPY loses the classes
+    return best, found, constant - (centre / sizes) @ w.value, problem.status

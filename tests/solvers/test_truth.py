@@ -116,6 +116,15 @@ def test_public_machines_store_the_optimum_of_their_equation(machine, classes):
     assert best >= machine.certificate_.primal - machine.certificate_.gap - 1e-12 * stored
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_rows_of_zeros_behind_a_kernel_leave_the_intercepts_alone(classes):
+    X, y = np.zeros((13, 5)), np.arange(13) % classes
+    machine = er.Classifier("crammer_singer", features=er.kernels.Linear(), class_weight="balanced", tol=1e-10)
+    (part,) = pieces(machine.fit(X, y), X, y, None)
+    attained = min(part.value(point) for point in rivals.points(part))
+    assert machine.certificate_.primal == pytest.approx(attained, rel=1e-9)
+
+
 def test_other_peoples_losses_are_welcome():
     class Huber(losses.base.ResidualLoss):
         """A loss that a user wrote: quadratic near zero, straight beyond one."""
