@@ -58,7 +58,7 @@ class Quadratic:
         halved, since = np.inf, 0
         for _ in range(ROUNDS):
             # A factorisation of s columns costs about s/40 sweeps, and ten are cheap in any case.
-            sweeps = 10 + np.count_nonzero(self.w) // 40
+            sweeps = 10 + int(np.count_nonzero(self.w)) // 40
             diagonal = self._entering() if since > 1 else self.diagonal
             if self._sweep(diagonal, sweeps, goal, stop):
                 return
