@@ -7,6 +7,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from empirisk.linalg import blocks, tiled
 from empirisk.linalg.design import Array, Design
+from empirisk.linalg.lapack import copied
 from empirisk.linalg.threads import LONG
 from empirisk.settings import require
 
@@ -57,7 +58,7 @@ def lower(matrix: Array) -> tuple[Array, bool]:
     if len(matrix) < LONG:
         # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
         return lapack.dpotrf(matrix.T, lower=True, clean=False)
-    found, failed = blocks.rowwise(np.array, matrix, row_bytes=8 * len(matrix)), False
+    found, failed = copied(matrix), False
     try:
         tiled.factor(found)
     except LinAlgError:

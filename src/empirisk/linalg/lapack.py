@@ -51,6 +51,15 @@ def whole(number: int) -> Any:
     return byref(c_int(number))
 
 
+def copied(matrix: Array) -> Array:
+    """A C-ordered copy, for a routine that works in the place of its matrix.
+
+    >>> copied(np.ones((2, 2), order="F")).flags.c_contiguous
+    True
+    """
+    return rowwise(partial(np.array, order="C"), matrix, row_bytes=8 * len(matrix))
+
+
 def invert_product(factor: Array) -> None:
     """The lower factor L, in a C-ordered matrix, becomes the lower triangle of (L L')^-1.
 
@@ -83,11 +92,6 @@ def _invert(method: Callable[..., None], texts: list[bytes], factor: Array) -> N
         raise LinAlgError("the factor is singular")
 
 
-def _copied(matrix: Array) -> Array:
-    """A C-ordered copy, for a routine that works in the place of its matrix."""
-    return rowwise(partial(np.array, order="C"), matrix, row_bytes=8 * len(matrix))
-
-
 def thin_factor(K: Array, tolerance: float, most: int) -> Array | None:
     """G with K = G G' to that tolerance, or None where it has more columns than ``most``.
 
@@ -95,7 +99,7 @@ def thin_factor(K: Array, tolerance: float, most: int) -> Array | None:
     array([[1.],
            [2.]])
     """
-    size, square = len(K), _copied(K)
+    size, square = len(K), copied(K)
     order, rank, failed = np.zeros(size, dtype=np.intc), c_int(0), c_int(0)
     work = np.empty(2 * size)
     pstrf = routine("dpstrf", 1, 8)
@@ -125,7 +129,7 @@ def largest_pairs(matrix: Array, count: int) -> tuple[Array, Array]:
            [0., 1.],
            [1., 0.]]))
     """
-    size, square = len(matrix), _copied(matrix)
+    size, square = len(matrix), copied(matrix)
     values, vectors = np.empty(size), np.empty((count, size))
     found, failed, support = c_int(0), c_int(0), np.empty(2 * size, dtype=np.intc)
     syevr = routine("dsyevr", 3, 18)
