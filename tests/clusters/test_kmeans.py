@@ -180,9 +180,45 @@ def test_a_shift_of_means_frees_a_fit_that_is_stuck():
     assert (np.diff(freed.history["inertia"]) <= 0).all()
 
 
+@pytest.mark.row("U10")
 def test_splitting_needs_no_luck():
     one, other = (er.KMeans(6, init="splitting", random_state=seed).fit(X) for seed in (0, 1))
     np.testing.assert_array_equal(one.labels_, other.labels_)
+
+
+@pytest.mark.row("U10")
+def test_splitting_moves_halves_of_the_worst_cluster_half_way_to_its_farthest_row():
+    """5.75 becomes 5.75 -+ (12 - 5.75) / 2; then of {0, 1} and {10, 12} the second is split, at 11 -+ 1/2."""
+    rows = np.array([[0.0], [1.0], [10.0], [12.0]])
+    two, three = (er.KMeans(k, init="splitting").half_steps(rows)[0].means for k in (2, 3))
+    np.testing.assert_allclose(np.sort(two, axis=0), [[2.625], [8.875]])
+    np.testing.assert_allclose(np.sort(three, axis=0), [[0.5], [10.5], [11.5]])
+
+
+@pytest.mark.row("U10")
+@pytest.mark.parametrize("clusters", [2, 3, 5, 8])
+def test_splitting_finds_clusters_that_are_far_apart(clusters):
+    """Without shifts and in one start; the best inertia is known from the clusters the rows were drawn from."""
+    random = np.random.default_rng(clusters)
+    places = 100.0 * np.unique(random.integers(-9, 9, size=(50, 3)), axis=0)
+    places = places[random.choice(len(places), clusters, replace=False)]
+    truth = np.repeat(np.arange(clusters), random.integers(5, 30, size=clusters))
+    rows = places[truth] + random.normal(size=(len(truth), 3))
+    machine = er.KMeans(clusters, init="splitting", shifts=0).fit(rows)
+    best = sum(((rows[truth == k] - rows[truth == k].mean(axis=0)) ** 2).sum() for k in range(clusters))
+    assert machine.inertia_ == pytest.approx(best)
+
+
+@pytest.mark.parametrize("init", INITS)
+@pytest.mark.parametrize("made", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("distinct", [[[0.1, 0.3], [0.7, 0.2]], [[0.0, 1.0], [1e-9, 1.0], [1.0, 1.0]]])
+def test_equal_rows_with_a_rounded_mean_are_one_row(init, made, distinct):
+    """The mean of ten rows 0.1 is not 0.1: the distance to it is rounding, and no reason to look for more clusters."""
+    rows, count = made(np.repeat(distinct, 10, axis=0)), len(distinct)
+    for more in (1, 3):
+        with pytest.raises(EmpiriskError, match=f"n_clusters={count + more} exceeds the {count} distinct rows"):
+            er.KMeans(count + more, init=init, random_state=0).fit(rows)
+    assert er.KMeans(count, init=init, random_state=0).fit(rows).inertia_ <= 1e-20
 
 
 def test_mini_batches_come_close_and_see_weights():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(45, 3))
@@ -29,3 +30,24 @@ def test_class_weights_of_the_nearest_centroid_need_no_dimension():
     machine = er.NearestCentroid(class_weight={1: 5.0}).fit(sample, np.repeat([0, 1], 20000))
     boundary = 1.5 - 4.0 * np.log(5.0) / 3.0
     assert abs(machine.decision_function([[boundary, 0.0, 0.0]])[0]) < 0.3
+
+
+@pytest.mark.row("L1")
+@pytest.mark.parametrize("features", [None, "linear"])
+def test_balanced_class_weights_are_what_the_means_give_already(features):
+    """Two round classes of 950 and 50 rows: half-way between the means is where both classes err equally often."""
+    random = np.random.default_rng(0)
+    sample, y = random.normal(size=(1000, 2)), np.repeat([0, 1], [950, 50])
+    sample[y == 1, 0] += 3.0
+    plain, balanced = (er.NearestCentroid(features, class_weight=way).fit(sample, y) for way in (None, "balanced"))
+    np.testing.assert_array_equal(balanced.decision_function(sample), plain.decision_function(sample))
+    # The costs of a dictionary are those of classes that are equally frequent: equal ones change nothing either.
+    even = er.NearestCentroid(features, class_weight={0: 2.0, 1: 2.0}).fit(sample, y)
+    np.testing.assert_allclose(even.decision_function(sample), plain.decision_function(sample))
+    new, labels = random.normal(size=(40000, 2)), np.repeat([0, 1], 20000)
+    new[labels == 1, 0] += 3.0
+    shares = [np.mean(balanced.predict(new[labels == k]) == k) for k in (0, 1)]
+    assert abs(shares[0] - shares[1]) < 0.06  # the mean of 50 rows is off by about 0.14
+    assert np.mean(shares) == pytest.approx(0.9332, abs=0.005)  # Phi(3 / 2), the best there is
+    with pytest.raises(EmpiriskError, match="class_weight='even' is not known"):
+        er.NearestCentroid(class_weight="even").fit(sample, y)

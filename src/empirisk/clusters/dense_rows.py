@@ -344,7 +344,10 @@ class DenseRows:
 
     def relabel(self, row: int, cluster: int) -> None:
         """Move a row, and those equal to it, to a cluster that was empty."""
-        equal = (self.points == self.points[row]).all(axis=1)
+        one = self.X[self.order[row]]
+        # The rows as they came: points in float32 may be equal where these are not.
+        parts = in_threads(lambda span: (self.X[self.order[slice(*span)]] == one).all(axis=1), self.shares)
+        equal = np.concatenate(parts)
         self.labels[equal] = cluster
         self.bounds[equal] = np.inf, 0.0
         self.renew()

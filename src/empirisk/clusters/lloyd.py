@@ -87,14 +87,21 @@ def run_lloyd(rows: Any, start: Callable[[Any], None], max_iter: int, ends: Ends
     return run
 
 
-def fill_empty(rows: Any) -> None:
-    """Move centres without rows to the rows that are fitted worst."""
+def fill_empty(rows: Any, clusters: int | None = None) -> None:
+    """Move centres without rows to the rows that are fitted worst; ``clusters`` are asked for, if more than there are.
+
+    Rows that are equal to all others of their cluster are fitted exactly, whatever the rounding of their mean says.
+    """
+    exact = np.zeros(rows.count, dtype=bool)
     while not rows.filled.all():
-        squares = rows.own_squares()
+        squares = np.where(exact, 0.0, rows.own_squares())
         worst = int(squares.argmax())
         if not squares[worst] > 0:
-            raise TooFew(len(rows.filled), int(rows.filled.sum()))
-        rows.relabel(worst, int(np.flatnonzero(~rows.filled)[0]))
+            raise TooFew(clusters or len(rows.filled), int(rows.filled.sum()))
+        left, taken = int(rows.labels[worst]), int(np.flatnonzero(~rows.filled)[0])
+        rows.relabel(worst, taken)
+        if not rows.filled[left]:
+            exact |= rows.labels == taken
 
 
 def best_run(rows: Any, starts: list[Callable[[Any], None]], max_iter: int, ends: Ends) -> Run:
@@ -240,20 +247,24 @@ def random_labels(keys: Array, clusters: int, random: np.random.Generator) -> ND
 
 
 def split(rows: Any, clusters: int) -> None:
-    """Start from one mean, and split the clusters that are worst fitted, each towards its farthest row."""
+    """Start from one mean, and split the clusters that are worst fitted, each towards its farthest row.
+
+    Those with at least the average loss are split at once: far fewer passes than with one split each, and a cluster
+    that is fitted well beside the others is left whole.
+    """
     rows.start_from_labels(np.zeros(rows.count, np.int32), 1)
     while len(rows.centres) < clusters:
         for _ in range(SPLIT_ROUNDS):
             rows.assign()
             rows.move()
-            fill_empty(rows)
+            fill_empty(rows, clusters)
         rows.assign()
         squares = rows.own_squares()
         losses = np.bincount(rows.labels, rows.weights * squares, minlength=len(rows.centres))
         centres = list(rows.centres)
         for cluster in np.argsort(-losses, kind="stable")[: clusters - len(centres)]:
-            if not losses[cluster] > 0:
-                continue
+            if losses[cluster] < losses.mean() or not losses[cluster] > 0:
+                break
             inside = np.where(rows.labels == cluster, squares, -1.0)
             step = 0.5 * (rows.row(int(inside.argmax())) - rows.centres[cluster])
             centres[cluster] = rows.centres[cluster] - step

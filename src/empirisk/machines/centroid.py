@@ -33,7 +33,8 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
     features : None, transformer or kernel
         The feature map phi, fitted inside, or a kernel.
     class_weight : None, "balanced" or dict
-        What an error on each class costs, relative to the others.
+        What an error on each class costs, relative to the others. The means count classes alike, however many rows
+        they have, so "balanced", which undoes the frequencies, changes nothing.
 
     Attributes
     ----------
@@ -76,9 +77,9 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         centres = design.tdot(member / totals)
         norms = design.squared_norms(centres)
         self._certify(design, weights, totals, norms)
+        costs = class_weights(self.class_weight, self.classes_, codes, weights)
         shifts = np.zeros(len(self.classes_))
-        if self.class_weight is not None:
-            costs = class_weights(self.class_weight, self.classes_, codes, weights)
+        if isinstance(self.class_weight, dict):  # "balanced" is what distances to means are already
             shifts = 2 * _variance(design.dot(centres), member) * np.log(costs)
         directions, constants = 2 * centres, shifts - norms
         if len(self.classes_) == 2:
