@@ -1,4 +1,4 @@
-"""Requests a second of a served linear model: one process answers, another asks with 32 connections."""
+"""Requests a second of a served linear model, and how long its health takes to tell while it works on long requests."""
 
 import http.client
 import json
@@ -15,6 +15,8 @@ import empirisk as er
 
 #: People at the same time, what each asks for, and answers a second that are wanted.
 CLIENTS, REQUESTS, RATE = 32, 100, 300
+#: Long requests at the same time, and the rows of each; meanwhile the health is asked for.
+LONG, ROWS = 50, 1000
 PORT = 8765  # beside the one of the command, which may be in use
 
 
@@ -26,6 +28,7 @@ def run() -> None:
             try:
                 _wait()
                 _measure(learned)
+                _health()
             finally:
                 service.terminate()
 
@@ -70,3 +73,32 @@ def _measure(learned) -> None:
         print(
             f"  {CLIENTS} clients, {words}: {rate:.0f} a second, median {middle * 1e3:.1f} ms, p99 {high * 1e3:.1f} ms"
         )
+
+
+def _health() -> None:
+    """Seconds until `/health` is answered while long requests are worked on."""
+    rows = (er.tables.read("iris").drop("species").to_dicts() * ROWS)[:ROWS]
+    body = json.dumps(rows)
+
+    def long_request(_: int) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+        connection.request("POST", "/predict", body)
+        return len(json.loads(connection.getresponse().read()))
+
+    seconds = []
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(LONG) as pool:
+        asked = [pool.submit(long_request, number) for number in range(LONG)]
+        while not all(one.done() for one in asked):
+            start = time.perf_counter()
+            connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+            connection.request("GET", "/health")
+            connection.getresponse().read()
+            seconds.append(time.perf_counter() - start)
+            time.sleep(0.01)
+        if {one.result() for one in asked} != {ROWS}:
+            raise SystemExit("a long request was not answered whole")
+    print(
+        f"  {LONG} requests of {ROWS} rows in {time.perf_counter() - begin:.2f} s; meanwhile /health: median "
+        f"{np.median(seconds) * 1e3:.1f} ms, slowest of {len(seconds)} {max(seconds) * 1e3:.1f} ms"
+    )

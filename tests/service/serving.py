@@ -28,10 +28,12 @@ def serving(model, **options):
     """The port of a running service."""
     import uvicorn  # what makes models alone needs no server
 
+    from empirisk.service.connections import OPTIONS
+
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         app = make_app(model, ["localhost", "127.0.0.1"], **options)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", access_log=False))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", **OPTIONS))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         while not server.started:

@@ -25,6 +25,7 @@ def command(
         import uvicorn
 
         from empirisk.service.app import make_app
+        from empirisk.service.connections import OPTIONS
     except ImportError as error:
         raise EmpiriskError(
             "Serving needs Starlette and Uvicorn; install them: pip install 'empirisk[serve]'."
@@ -36,4 +37,4 @@ def command(
             f"empirisk: {host} can be reached from other machines, and nobody is asked for a password.", err=True
         )
     typer.echo(f"Serving {model} at http://{host}:{port}/ (Ctrl-C ends it)")
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, timeout_keep_alive=30)
+    uvicorn.run(app, host=host, port=port, log_level="warning", **OPTIONS)

@@ -1,5 +1,6 @@
 """The application: routes, limits, and answers to everything that can be wrong with a request."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,10 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from empirisk.errors import LETTERS, EmpiriskError
-from empirisk.service import pages
+from empirisk.service import connections, pages
 from empirisk.service.batching import Batcher
-from empirisk.service.fields import Fields
+from empirisk.service.bodies import Bodies, Refusal
 from empirisk.service.openapi import describe
 from empirisk.tables.model import TableModel
 
@@ -27,41 +27,25 @@ SAFE = {
 }
 
 
-class TooLong(EmpiriskError):
-    """A body over the limit."""
-
-
 class Service:
     """The answers to requests about one model."""
 
     def __init__(self, model: TableModel, limit: int = LIMIT, rows: int = ROWS):
-        self.limit, self.most_rows = limit, rows
-        self.fields = Fields(model.schema)
-        self.batcher = Batcher(model)
+        self.limit = limit
+        self.batcher = Batcher(model, Bodies(model.schema, rows))
         self._machine = type(model.machine).__name__
 
     async def predict(self, request: Request) -> Response:
         """Answer one row, or a list of rows."""
         try:
-            data = parse(await self._body(request))
-        except TooLong as error:
-            return problem(413, str(error))
-        except EmpiriskError as error:
-            return problem(400, str(error))
+            body = await asyncio.wait_for(self._body(request), connections.SLOWEST)
+            return Response(await self._answer(body, request), media_type="application/json")
+        except Refusal as refusal:
+            return problem(refusal.status, str(refusal), refusal.problems)
+        except TimeoutError:
+            return problem(408, "The body of the request did not arrive in time.", headers={"Connection": "close"})
         except ClientDisconnect:
             return problem(400, "The request was cut short.")
-        rows = data if isinstance(data, list) else [data]
-        if not rows:
-            return problem(422, "The list of rows is empty; send at least one row.")
-        if len(rows) > self.most_rows:
-            return problem(413, f"{len(rows)} rows are more than {self.most_rows}; send them in parts.")
-        frame, problems = self.fields.check(rows)
-        if problems:
-            first = problems[0]
-            where = f" in row {first['row']}" if len(rows) > 1 else ""
-            return problem(422, f"Field {first['field']!r}{where}: {first['problem']}.", problems)
-        answers = await self.batcher.ask(frame)
-        return JSONResponse(answers if isinstance(data, list) else answers[0])
 
     async def health(self, request: Request) -> Response:
         """Say that the service is up."""
@@ -69,7 +53,7 @@ class Service:
 
     async def _body(self, request: Request) -> bytes:
         """The body, given up as soon as it is too long."""
-        too_long = TooLong(f"The body is longer than {self.limit} bytes; send rows in parts.")
+        too_long = Refusal(413, f"The body is longer than {self.limit} bytes; send rows in parts.")
         announced = request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > self.limit:
             raise too_long
@@ -80,31 +64,38 @@ class Service:
                 raise too_long
         return bytes(body)
 
-
-def parse(body: bytes) -> Any:
-    """The JSON of a body, without the numbers that JSON does not know.
-
-    >>> parse(b'{"a": 1}')
-    {'a': 1}
-    """
-    try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:LETTERS]
-        raise EmpiriskError(f"The body is not JSON: {reason}.") from error
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    async def _answer(self, body: bytes, request: Request) -> str:
+        """The JSON of the answers; a request whose client leaves meanwhile is dropped."""
+        answer = asyncio.ensure_future(self.batcher.ask(body))
+        left = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait([answer, left], return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ClientDisconnect
+            return answer.result()
+        finally:
+            answer.cancel()
+            left.cancel()
 
 
-def problem(status: int, sentence: str, problems: list[dict[str, Any]] | None = None) -> Response:
+async def _disconnected(request: Request) -> None:
+    """Wait until the client has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def problem(
+    status: int,
+    sentence: str,
+    problems: list[dict[str, Any]] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
     """An answer that says what is wrong."""
     content: dict[str, Any] = {"error": sentence}
     if problems:
         content["problems"] = problems
     # Half a character, which JSON may hold, cannot be sent as UTF-8; ASCII holds it as JSON did.
-    return Response(json.dumps(content), status_code=status, media_type="application/json")
+    return Response(json.dumps(content), status, headers, media_type="application/json")
 
 
 def always(answer: Response) -> Any:
@@ -128,7 +119,7 @@ def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIM
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        await service.batcher.close()
+        service.batcher.close()
 
     return Starlette(
         routes=[
@@ -139,8 +130,11 @@ def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIM
             Route("/openapi.json", always(JSONResponse(document))),
             Route("/docs", always(HTMLResponse(pages.docs(model, document), headers=SAFE))),
         ],
-        # A page elsewhere that gives itself our address must not read our answers.
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)] if hosts else [],
+        middleware=[
+            Middleware(connections.TimedAnswers),
+            # A page elsewhere that gives itself our address must not read our answers.
+            *([Middleware(TrustedHostMiddleware, allowed_hosts=hosts)] if hosts else []),
+        ],
         exception_handlers={status: always(problem(status, sentence)) for status, sentence in wrong.items()},
         lifespan=lifespan,
     )

@@ -1,7 +1,6 @@
 """What a column holds: its kind, and how its values become numbers, words or moments."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -52,6 +51,8 @@ CANONICAL: dict[str, pl.DataType] = {
     "category": pl.String(),
     "text": pl.String(),
 }
+#: What a value of these kinds is called where one is not understood.
+READ_AS = {"number": "a number", "boolean": "true or false", "date": "a date"}
 
 
 def written(value: float) -> str:
@@ -152,10 +153,28 @@ class Column:
 
     def convert(self, series: pl.Series) -> pl.Series:
         """The values in the form that machines learn from; a value of another kind is an error that names it."""
+        found = self.parse(series)
+        if self.kind in READ_AS and found.null_count() > series.null_count():
+            self._refuse_others(series, found)
+        return found
+
+    def parse(self, series: pl.Series) -> pl.Series:
+        """The values in the form that machines learn from, null where one is missing or of another kind."""
         if series.dtype == CANONICAL[self.kind] and series.dtype != pl.String:
             return series  # words are cleaned each time: they may be raw
         readers = {"number": self._number, "boolean": self._boolean, "date": self._date}
         return readers.get(self.kind, self._words)(series)
+
+    def _refuse_others(self, series: pl.Series, found: pl.Series) -> None:
+        """Raise for the first value that is there and was not understood."""
+        text = self._text(series, MARKERS + SOFT_MARKERS)
+        lost = text.is_not_null() & found.is_null()
+        if lost.any():
+            row = int(lost.arg_max() or 0)
+            raise EmpiriskError(
+                f"Column {self.name!r} holds {str(text[row])[:LETTERS]!r} in row {row + 1}, which is not "
+                f"{READ_AS[self.kind]} as in the table that was learned from; correct the value or leave it empty."
+            )
 
     def _number(self, series: pl.Series) -> pl.Series:
         if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):
@@ -164,18 +183,18 @@ class Column:
             return series.dt.total_microseconds().cast(pl.Float64) / 1e6
         if series.dtype == pl.Time:
             return series.cast(pl.Int64).cast(pl.Float64) / 1e9
-        return self._parsed(series, lambda text: parse_numbers(text, self.form), "a number")
+        return parse_numbers(self._text(series, MARKERS + SOFT_MARKERS), self.form)
 
     def _boolean(self, series: pl.Series) -> pl.Series:
         if series.dtype == pl.Boolean:
             return series.cast(pl.Float64)
-        return self._parsed(series, parse_truth, "true or false")
+        return parse_truth(self._text(series, MARKERS + SOFT_MARKERS))
 
     def _date(self, series: pl.Series) -> pl.Series:
         if series.dtype in (pl.Date, pl.Datetime):
             plain = series.dt.replace_time_zone(None) if getattr(series.dtype, "time_zone", None) else series
             return plain.cast(pl.Datetime("us"))
-        return self._parsed(series, self._moments, "a date")
+        return self._moments(self._text(series, MARKERS + SOFT_MARKERS))
 
     def _moments(self, text: pl.Series) -> pl.Series:
         """Text as moments, in the form of the column or in another one."""
@@ -208,19 +227,6 @@ class Column:
             return pl.Series(series.name, [None if word in markers else word for word in words], dtype=pl.String)
         text = text.str.strip_chars()
         return text.set(text.is_in(list(markers)), None)
-
-    def _parsed(self, series: pl.Series, parse: Callable[[pl.Series], pl.Series], what: str) -> pl.Series:
-        """The values of text, all of which must be what they were in the table that was learned from."""
-        text = self._text(series, MARKERS + SOFT_MARKERS)
-        found = parse(text)
-        lost = text.is_not_null() & found.is_null()
-        if lost.any():
-            row = int(lost.arg_max() or 0)
-            raise EmpiriskError(
-                f"Column {self.name!r} holds {str(text[row])[:LETTERS]!r} in row {row + 1}, which is not {what} as in "
-                "the table that was learned from; correct the value or leave it empty."
-            )
-        return found
 
 
 #: Ways in which a number stands for a word, beside the number of digits of a code.
