@@ -6,9 +6,11 @@ from empirisk.losses import (
     EpsilonInsensitive,
     Exponential,
     Hinge,
+    Huber,
     Logistic,
     Perceptron,
     Power,
+    Quantile,
     SoftHinge,
     Softmax,
     Squared,
@@ -43,6 +45,11 @@ RESIDUAL_LOSSES = [
     SquaredAbsolute(),
     SquaredAbsolute(0.0),
     SquaredAbsolute(2.5),
+    Huber(),
+    Quantile(0.125),
+    Quantile(),
+    Quantile(0.85),
+    Huber(0.3),
 ]
 JOINT_LOSSES = [Softmax(), CrammerSinger()]
 LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + JOINT_LOSSES

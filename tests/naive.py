@@ -20,6 +20,8 @@ PHI = {
     "power": lambda loss, e: np.abs(e) ** loss.p,
     "epsilon_insensitive": lambda loss, e: np.maximum(0, np.abs(e) - loss.epsilon),
     "squared_absolute": lambda loss, e: e**2 + loss.weight * np.abs(e),
+    "quantile": lambda loss, e: np.where(e < 0, -loss.level * e, (1 - loss.level) * e),
+    "huber": lambda loss, e: np.where(np.abs(e) <= loss.delta, e**2, 2 * loss.delta * np.abs(e) - loss.delta**2),
 }
 
 SMOOTH_SLOPE = {
@@ -29,6 +31,7 @@ SMOOTH_SLOPE = {
     "soft_hinge": lambda loss, t: -1 / (1 + np.exp((t - loss.margin) / loss.temperature)),
     "squared": lambda loss, e: 2 * e,
     "squared_absolute": lambda loss, e: 2 * e,
+    "huber": lambda loss, e: 2 * np.clip(e, -loss.delta, loss.delta),
     "power": lambda loss, e: 0 * e if loss.p == 1 else loss.p * np.sign(e) * np.abs(e) ** (loss.p - 1),
 }
 
@@ -44,6 +47,8 @@ def kinks(loss) -> list[tuple[float, float, float]]:
         return [(-loss.epsilon, -1.0, 0.0), (loss.epsilon, 0.0, 1.0)]
     if name == "squared_absolute":
         return [(0.0, -loss.weight, loss.weight)]
+    if name == "quantile":
+        return [(0.0, -loss.level, 1 - loss.level)]
     return []
 
 

@@ -16,7 +16,7 @@ RECIPES = dict(re.findall(r"```python\n# ([\w/]+\.py)\n(.*?)```", PAGE, flags=re
 USE = {
     "losses": """
 X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60.0)
-made = [er.Regressor(loss="huber", C=0.5), er.Regressor(loss="huber", C=0.5, penalty="l1")]
+made = [er.Regressor(loss="pseudo_huber", C=0.5), er.Regressor(loss="pseudo_huber", C=0.5, penalty="l1")]
 """,
     "penalties": """
 X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60.0)

@@ -50,6 +50,10 @@ def _residual_terms(loss, r):
         return cp.square(r) + loss.weight * cp.abs(r)
     if name == "power":
         return cp.power(cp.abs(r), loss.p)
+    if name == "quantile":
+        return cp.maximum(-loss.level * r, (1 - loss.level) * r)
+    if name == "huber":
+        return cp.huber(r, loss.delta)
     raise AssertionError(name)
 
 

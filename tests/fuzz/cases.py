@@ -23,7 +23,7 @@ CLASS_LOSSES = (
     "softmax",
     "crammer_singer",
 )
-NUMBER_LOSSES = ("squared", "absolute", "epsilon_insensitive", "squared_absolute", "power")
+NUMBER_LOSSES = ("squared", "absolute", "epsilon_insensitive", "squared_absolute", "power", "quantile", "huber")
 PENALTIES = ("l2", "l2", "l1", "elastic_net", "none")
 SOLVERS = (
     "closed_form",

@@ -18,6 +18,7 @@ PIECES = {
     "hinge": lambda loss: ((0.0, 0.0), (-1.0, 1.0)),
     "perceptron": lambda loss: ((0.0, 0.0), (-1.0, 0.0)),
     "absolute": lambda loss: ((1.0, 0.0), (-1.0, 0.0)),
+    "quantile": lambda loss: ((1 - loss.level, 0.0), (-loss.level, 0.0)),
     "epsilon_insensitive": lambda loss: ((0.0, 0.0), (1.0, -loss.epsilon), (-1.0, -loss.epsilon)),
 }
 STEPS = 200

@@ -28,7 +28,8 @@ def targets(loss, z):
 def away_from_corners(loss, z, distance=0.02):
     """The z at which the loss is smooth; the joint of the squared hinge and 0 of a power have a jump higher up."""
     edges = [place for place, *_ in naive.kinks(loss)]
-    edges += {"squared_hinge": [1.0], "power": [0.0], "zero_one": [0.0]}.get(loss.name(), [])
+    jumps = {"squared_hinge": [1.0], "power": [0.0], "zero_one": [0.0], "huber": [-1.0, 1.0]}.get(loss.name(), [])
+    edges += [getattr(loss, "delta", 1.0) * jump for jump in jumps]
     return z[np.all([np.abs(z - edge) > distance for edge in edges], axis=0)] if edges else z
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from empirisk import losses, parts, penalties
 from empirisk.errors import EmpiriskError
-from empirisk.losses import EpsilonInsensitive, Power, SoftHinge, SquaredAbsolute
+from empirisk.losses import EpsilonInsensitive, Huber, Power, Quantile, SoftHinge, SquaredAbsolute
 from empirisk.penalties import ElasticNet
 from tests.catalog import JOINT_LOSSES, LOSSES, MARGIN_LOSSES, PENALTIES, RESIDUAL_LOSSES
 
@@ -27,6 +27,8 @@ LOSS_NAMES = {
     "power",
     "epsilon_insensitive",
     "squared_absolute",
+    "quantile",
+    "huber",
     "softmax",
     "crammer_singer",
 }
@@ -112,6 +114,8 @@ BAD = [
     (EpsilonInsensitive, "epsilon", [-0.1, np.nan, np.inf, "wide", None, [0.1]]),
     (Power, "p", [0.99, -2, np.nan, np.inf, "two", None]),
     (SquaredAbsolute, "weight", [-1e-9, np.nan, np.inf, "heavy", None]),
+    (Quantile, "level", [0, 1, 0.0, 1.0, -0.1, 1.1, np.nan, np.inf, "median", None]),
+    (Huber, "delta", [0, 0.0, -1.0, np.nan, np.inf, "small", None]),
     (SoftHinge, "temperature", [0, 0.0, -1.0, np.nan, np.inf, "hot", None]),
     (SoftHinge, "margin", [np.nan, np.inf, -np.inf, "wide", None]),
 ]

@@ -3,7 +3,7 @@
 from empirisk.losses.base import Loss, Ramp
 from empirisk.losses.margin import Exponential, Hinge, Logistic, Perceptron, SoftHinge, SquaredHinge, ZeroOne
 from empirisk.losses.multiclass import CrammerSinger, Softmax
-from empirisk.losses.regression import Absolute, EpsilonInsensitive, Power, Squared, SquaredAbsolute
+from empirisk.losses.regression import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared, SquaredAbsolute
 from empirisk.parts import by_name, resolve
 
 __all__ = [
@@ -12,10 +12,12 @@ __all__ = [
     "EpsilonInsensitive",
     "Exponential",
     "Hinge",
+    "Huber",
     "Logistic",
     "Loss",
     "Perceptron",
     "Power",
+    "Quantile",
     "Ramp",
     "SoftHinge",
     "Softmax",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,17 @@ from empirisk.linalg import blocks
 from empirisk.parts import Part
 
 Array = NDArray[np.float64]
+
+POSITIVE = np.nextafter(0.0, 1.0)  # the smallest number above zero
+
+
+def namespace(array: Any) -> Any:
+    """The functions for arrays of this kind: NumPy's, or those of JAX while it differentiates a loss.
+
+    >>> namespace(np.zeros(1)) is np
+    True
+    """
+    return array.__array_namespace__()
 
 
 @dataclass(frozen=True)
@@ -46,8 +57,10 @@ class Loss(Part):
 
     tasks: ClassVar[frozenset[str]] = frozenset()
     convex: ClassVar[bool] = True
-    #: Whether the loss is a function of y f; else of f - y.
+    #: Whether the loss is a function of y f.
     margin_form: ClassVar[bool] = False
+    #: Whether the loss is a function of f - y, so that shifting both changes nothing.
+    residual_form: ClassVar[bool] = False
     #: Whether the curvature comes near zero and near infinity, so that plain Newton steps lose their way.
     steep: ClassVar[bool] = False
     #: Whether a finite prediction has the smallest loss; else it falls for ever as the margin grows.
@@ -70,6 +83,10 @@ class Loss(Part):
     corners: ClassVar[tuple[Ramp, ...]] = ()
     #: (a, e, q) if the conjugate is phi*(v) = a v + e |v| + q v^2 / 2 on its domain, else None.
     dual_quadratic: ClassVar[tuple[float, float, float] | None] = None
+    #: Whether `value` is written over the `namespace` of its arguments, so that networks run the same lines.
+    portable: ClassVar[bool] = False
+    #: Whether the score of a regressor is the share of this loss that it explains (D^2); else of the squares (R^2).
+    scored: ClassVar[bool] = False
     #: A compiled pass over the rows of large data, as in `one_pass`, if there is one.
     compiled_pass: ClassVar[Callable[..., float] | None] = None
 
@@ -161,9 +178,13 @@ class ScalarLoss(Loss):
         return float(monotone_root(slope, low, high, 0.5 * (low + high))[0])
 
     def _conjugate(self, v: Array) -> Array:
-        low, high = self.interval
-        inside = np.clip(v, low, high)
-        return np.where(v == inside, self.phi_conjugate(inside), np.inf)
+        inside = np.clip(v, *self.interval)
+        return np.where(is_rounding(v, inside), self.phi_conjugate(inside), np.inf)
+
+
+def is_rounding(v: Array, end: Array) -> NDArray[np.bool_]:
+    """Whether v equals the end of an interval, or is next to it: scaled by a weight and back, an end may round."""
+    return np.abs(v - end) <= 2 * np.finfo(float).eps * np.abs(end)
 
 
 class MarginLoss(ScalarLoss):
@@ -225,6 +246,7 @@ class ResidualLoss(ScalarLoss):
     """A regression loss phi(e) of the residual e = f - y."""
 
     tasks = frozenset({"regression"})
+    residual_form = True
 
     def value(self, y: Array, f: Array) -> Array:
         """phi(f - y)."""

@@ -4,10 +4,8 @@ import numpy as np
 from scipy.special import expit, log_expit, wrightomega, xlog1py, xlogy
 
 from empirisk import state
-from empirisk.losses.base import Array, MarginLoss, Ramp, class_totals, log_odds, monotone_root
+from empirisk.losses.base import POSITIVE, Array, MarginLoss, Ramp, class_totals, log_odds, monotone_root
 from empirisk.losses.one_pass import logistic_pass
-
-POSITIVE = np.nextafter(0.0, 1.0)  # the smallest number above zero
 
 
 class ZeroOne(MarginLoss):

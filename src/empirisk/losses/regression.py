@@ -3,7 +3,10 @@
 import numpy as np
 
 from empirisk import state
-from empirisk.losses.base import Array, Ramp, ResidualLoss, monotone_root
+from empirisk.losses.base import POSITIVE, Array, Ramp, ResidualLoss, monotone_root, namespace
+
+#: The numbers between 0 and 1, without these.
+INSIDE = POSITIVE, np.nextafter(1.0, 0.0)
 
 
 def soft_threshold(z: Array, threshold: Array | float) -> Array:
@@ -13,6 +16,21 @@ def soft_threshold(z: Array, threshold: Array | float) -> Array:
     array([-2.,  0.])
     """
     return z - np.clip(z, -threshold, threshold)
+
+
+def weighted_quantile(values: Array, weights: Array, level: float) -> float:
+    """The number below which a share ``level`` of the weight lies: the middle of them where there are several.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0, 9.0]), np.ones(4), 0.5)
+    2.5
+    """
+    values, weights = values[weights > 0], weights[weights > 0]
+    order = np.argsort(values)
+    values, climb = values[order], np.cumsum(weights[order])
+    # Sums of weights are rounded: nearly equal to the share is equal.
+    aim, rounding = level * climb[-1], np.finfo(float).eps * np.sqrt(len(values)) * climb[-1]
+    first, last = np.minimum(np.searchsorted(climb, [aim - rounding, aim + rounding]), len(values) - 1)
+    return float(0.5 * (values[first] + values[last]))
 
 
 class Squared(ResidualLoss):
@@ -106,14 +124,7 @@ class EpsilonInsensitive(ResidualLoss):
     def best_constant(self, y: Array, weights: Array) -> float:
         """The weighted median of all y - epsilon and y + epsilon: the middle of the minimisers."""
         tube = self._tube()
-        y, weights = y[weights > 0], weights[weights > 0]
-        sides = np.concatenate([y - tube, y + tube])
-        order = np.argsort(sides)
-        sides, climb = sides[order], np.cumsum(np.tile(weights, 2)[order])
-        # The derivative right of side k is climb[k] - total: find where it turns from negative to positive.
-        total, rounding = climb[-1] / 2, np.finfo(float).eps * np.sqrt(len(sides)) * climb[-1]
-        first, last = np.searchsorted(climb, [total - rounding, total + rounding])
-        return float(0.5 * (sides[first] + sides[last]))
+        return weighted_quantile(np.concatenate([y - tube, y + tube]), np.tile(weights, 2), 0.5)
 
 
 class Absolute(EpsilonInsensitive):
@@ -128,6 +139,140 @@ class Absolute(EpsilonInsensitive):
 
     def __init__(self):
         pass
+
+
+class Quantile(ResidualLoss):
+    """level max(0, y - f) + (1 - level) max(0, f - y), the pinball loss: least at the quantile of that level.
+
+    Level 1/2 is half the absolute loss. scikit-learn's ``QuantileRegressor(quantile, alpha)`` minimises the same loss
+    with an l1 penalty; `scales.from_lambda` converts its alpha.
+
+    Parameters
+    ----------
+    level : float, default 0.5
+        The share of the targets that is to lie below f, between 0 and 1.
+
+    >>> Quantile(0.9).value(np.array([1.0, 1.0]), np.array([0.0, 2.0])).round(3)
+    array([0.9, 0.1])
+    """
+
+    _state = state.State(level=state.number(0, 1))
+
+    dual_quadratic = (0.0, 0.0, 0.0)
+    portable = True
+    scored = True
+
+    def __init__(self, level: float = 0.5):
+        self.level = level
+
+    def _level(self) -> float:
+        return self._number("level", "a number between 0 and 1, both excluded; 0.5 is the median", *INSIDE)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """From -level to 1 - level."""
+        level = self._level()
+        return -level, 1 - level
+
+    @property
+    def corners(self) -> tuple[Ramp, ...]:
+        """One at zero: its two slopes."""
+        level = self._level()
+        return Ramp(1.0, 0.0, 1 - level), Ramp(-1.0, 0.0, level)
+
+    def phi(self, e: Array) -> Array:
+        """(1 - level) max(0, e) + level max(0, -e)."""
+        xp, level = namespace(e), self._level()
+        # max(0, e) by a choice: at e = 0 automatic differentiation takes the slope 0, as `slope` does.
+        return (1 - level) * xp.where(e > 0, e, 0.0) + level * xp.where(e < 0, -e, 0.0)
+
+    def slope(self, e: Array) -> Array:
+        """1 - level above, -level below, 0 at the corner."""
+        level = self._level()
+        return np.where(e > 0, 1 - level, np.where(e < 0, -level, 0.0))
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """0."""
+        self._level()
+        return np.zeros_like(v)
+
+    def phi_prox(self, e: Array, step: Array | float) -> Array:
+        """e moved towards 0 by step times the slope, as far as 0."""
+        level = self._level()
+        return e - np.clip(e, -step * level, step * (1 - level))
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """The weighted quantile."""
+        return weighted_quantile(y, weights, self._level())
+
+
+class Huber(ResidualLoss):
+    """(y - f)^2 up to |y - f| = delta, and straight beyond:  2 delta |y - f| - delta^2.
+
+    The squared loss for errors up to delta, with the slope of the absolute loss for outliers. Twice the loss of those
+    who write 1/2 (y - f)^2.
+
+    Parameters
+    ----------
+    delta : float, default 1.0
+        The error at which it turns straight, positive, in units of y.
+
+    >>> Huber(0.5).value(np.array([1.0, 1.0]), np.array([1.2, 3.0])).round(4)
+    array([0.04, 1.75])
+    """
+
+    _state = state.State(delta=state.number(0))
+
+    curvature_bound = 2.0
+    dual_quadratic = (0.0, 0.0, 0.5)
+    portable = True
+
+    def __init__(self, delta: float = 1.0):
+        self.delta = delta
+
+    def _turn(self) -> float:
+        return self._number("delta", "a positive number; choose the error from which on rows are outliers", POSITIVE)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """From -2 delta to 2 delta."""
+        return -2 * self._turn(), 2 * self._turn()
+
+    def phi(self, e: Array) -> Array:
+        """(2 e - c) c, with c the error cut at delta."""
+        inside = namespace(e).clip(e, -self._turn(), self._turn())
+        return inside * (2 * e - inside)
+
+    def slope(self, e: Array) -> Array:
+        """2 e, cut at 2 delta."""
+        return 2 * np.clip(e, -self._turn(), self._turn())
+
+    def bend(self, e: Array) -> Array:
+        """2 inside."""
+        return np.where(np.abs(e) <= self._turn(), 2.0, 0.0)
+
+    def phi_conjugate(self, v: Array) -> Array:
+        """v^2 / 4."""
+        self._turn()
+        return 0.25 * v**2
+
+    def phi_prox(self, e: Array, step: Array | float) -> Array:
+        """e / (1 + 2 step), or where that is an outlier still, e moved by 2 step delta."""
+        turn, near = self._turn(), e / (1 + 2 * step)
+        return np.where(np.abs(near) <= turn, near, e - np.copysign(2 * step * turn, e))
+
+    def best_constant(self, y: Array, weights: Array) -> float:
+        """Where the derivative, straight between the sorted y - delta and y + delta, passes zero: the middle of it."""
+        y, weights, turn = y[weights > 0], weights[weights > 0], self._turn()
+        places = np.concatenate([y - turn, y + turn])
+        order = np.argsort(places)
+        places, climb = places[order], np.cumsum(np.concatenate([weights, -weights])[order])
+        slope = np.concatenate([[0.0], np.cumsum(climb[:-1] * np.diff(places))]) - turn * weights.sum()
+        rounding = np.finfo(float).eps * np.sqrt(len(places)) * turn * weights.sum()
+        first, last = np.searchsorted(slope, -rounding), np.searchsorted(slope, rounding, side="right") - 1
+        if first <= last:
+            return float(0.5 * (places[first] + places[last]))
+        return float(places[last] - slope[last] / climb[last])
 
 
 class Power(ResidualLoss):

@@ -285,8 +285,8 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     Parameters
     ----------
     loss : str, Loss, or list of them
-        A regression loss: "squared", "absolute", "epsilon_insensitive", "power", "squared_absolute", or an object
-        of `empirisk.losses`; a list holds one for each of several targets.
+        A regression loss: "squared", "absolute", "quantile", "huber", "epsilon_insensitive", "power",
+        "squared_absolute", or an object of `empirisk.losses`; a list holds one for each of several targets.
     features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv
         As for `Classifier`.
 

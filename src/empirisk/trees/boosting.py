@@ -439,9 +439,9 @@ class BoostingRegressor(RegressorMixin, Boosting):
     Parameters
     ----------
     loss : str or Loss
-        "squared", "absolute", "power", "epsilon_insensitive", "squared_absolute", or an object of
-        `empirisk.losses`. Leaves of a loss with corners get its best constants: the weighted median of the residuals
-        for the absolute loss.
+        "squared", "absolute", "quantile", "huber", "power", "epsilon_insensitive", "squared_absolute", or an object of
+        `empirisk.losses`. Leaves of a loss with corners or straight ends get its best constants: the weighted median
+        of the residuals for the absolute loss.
     learning_rate, n_estimators, max_leaves, max_depth, min_samples_leaf, min_gain, l2, subsample, max_features, \
 max_bins, categorical_features, monotone_constraints, early_stopping, validation_fraction, patience, max_time, \
 random_state

@@ -21,8 +21,8 @@ class Separable:
     """A loss of one number, once for each output: targets ``y`` of shape (n_outputs, n_rows), labels being -1 and +1.
 
     Gradient and curvature are those of the loss. Where the loss has corners, or a curvature without bound (a power of
-    the residual), the curvature says little about the way to the minimum: it is replaced by the weight, and the leaves
-    get the best constants of the loss itself (`renewal`).
+    the residual) or down to zero (straight ends, as of the Huber loss), the curvature says little about the way to the
+    minimum: it is replaced by the weight, and the leaves get the best constants of the loss itself (`renewal`).
     """
 
     def __init__(self, loss: Loss, y: Array, weights: Array):
@@ -30,7 +30,8 @@ class Separable:
         self.n_outputs, self.logistic = len(y), False
         self._residual = "regression" in loss.tasks
         bounded = bool(np.isfinite(loss.curvature_bound))
-        renews = bool(loss.corners) or (self._residual and not bounded)
+        straight = bool(np.isfinite(loss.domain(y[0])).any())
+        renews = bool(loss.corners) or (self._residual and (straight or not bounded))
         self.renewal: Renewal | None = self._renew if renews else None
         #: The curvature of a typical row of weight 1.
         self.whole = 1.0 if renews or not bounded else float(loss.curvature_bound)

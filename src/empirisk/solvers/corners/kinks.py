@@ -75,14 +75,15 @@ class Kinks:
     """Kinks of one kind, one per entry:  max(left a, right a) = max of v a over left <= v <= right.
 
     Kept are the distances v - left and right - v, because near a bound v itself has no digits left, each paired with
-    one of the slacks p, q > 0 with a = q - p. They start in the middle of the slopes, with the given slack on both
-    sides of a.
+    one of the slacks p, q > 0 with a = q - p. They start at the slope 0, where the dual point of all kinks is balanced,
+    or in the middle of slopes of one sign, with the given slack on both sides of a.
     """
 
     def __init__(self, a: Array, left: Array, right: Array, slack: Array | float):
         self.left, self.right = left, right
-        middle = 0.5 * (right - left)
-        self.below, self.above = Pairs(middle, np.maximum(-a, 0) + slack), Pairs(middle, np.maximum(a, 0) + slack)
+        v = np.where((left < 0) & (right > 0), 0.0, 0.5 * (left + right))
+        self.below = Pairs(v - left, np.maximum(-a, 0) + slack)
+        self.above = Pairs(right - v, np.maximum(a, 0) + slack)
         self.pairs = (self.below, self.above)
 
     @property
