@@ -4,18 +4,22 @@ from empirisk.selection.balance import Balanced
 from empirisk.selection.columns import GreedySelection, L1Selection, Step
 from empirisk.selection.path import Path, path
 from empirisk.selection.search import Search, search
+from empirisk.selection.structural import NestedClass, StructuralRisk, structural_risk
 from empirisk.selection.threshold import Threshold, ThresholdChoice, choose_threshold
 
 __all__ = [
     "Balanced",
     "GreedySelection",
     "L1Selection",
+    "NestedClass",
     "Path",
     "Search",
     "Step",
+    "StructuralRisk",
     "Threshold",
     "ThresholdChoice",
     "choose_threshold",
     "path",
     "search",
+    "structural_risk",
 ]
