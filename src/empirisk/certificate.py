@@ -155,8 +155,11 @@ class Proof:
         self.problem, self.point, self._f = problem, point, problem.predict(point)
         penalty_value, loss_value = problem.penalty_sum(point), problem.loss_sum(self._f)
         primal = penalty_value + loss_value
-        u = self._slopes if point.u is None else point.u
-        dual, terms = max(_lower_bound(problem, point, u), _bound_at_zero(problem, point), key=lambda pair: pair[0])
+        dual, terms = _bound_at_zero(problem, point)
+        # Without a penalty the dual point is costly; an interpolating fit needs none: u = 0 leaves but rounding.
+        if not (problem.penalty.zero and primal - dual <= EPSILON * problem.magnitude(primal, dual)):
+            u = self._slopes if point.u is None else point.u
+            dual, terms = max(_lower_bound(problem, point, u), (dual, terms), key=lambda pair: pair[0])
         rounding = 4 * EPSILON * (abs(penalty_value) + abs(loss_value) + terms)
         # A bound above the objective is rounding, and shows how much of it there is.
         gap = abs(primal - dual) + rounding if math.isfinite(primal - dual) else math.inf

@@ -6,17 +6,19 @@ moves, largest where the point has most slack.
 """
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import solve_triangular
 
-from empirisk.linalg import blocks
+from empirisk.linalg import blocks, lapack
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, normal_equations
 from empirisk.linalg.gradients import JointGradients
 from empirisk.linalg.threads import patiently
 from empirisk.problem import CHEAP, Array, Problem
+from empirisk.settings import settings
 
 EPSILON = np.finfo(float).eps
 #: How much of [A, 1]'u, in units of |A| |u|, is paid for as rounding: more would let large weights below the bound.
@@ -115,20 +117,34 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
         projected = _null_space_part(problem, u)
         inside = np.all((projected >= low) & (projected <= high))
         return projected if inside and _is_orthogonal(problem, projected) else np.zeros_like(u)
+    restore = _restoring_by_qr if rows * columns**2 <= CHEAP else _restoring
+    inside = False
     # Each round brings the bounds into play that the one before has crossed; few are needed where it works at all.
     for _ in range(30):
         slack = _slack(u, low, high, problem.scale)
         if not slack.any():
             break
-        restore = _restoring_small if rows * columns**2 <= CHEAP else _restoring
-        move = restore(problem, slack)
-        moved = u
-        for _ in range(3):
-            moved = moved - move(problem.design.tdot(moved), float(moved.sum()))
-        u = np.clip(moved, low, high)
-        if np.array_equal(u, moved):
+        u, inside = _moved(problem, u, restore(problem, slack), low, high)
+        if inside:
             break
+    if inside and restore is _restoring and not _is_orthogonal(problem, u) and _fits_densely(problem):
+        # Not the bounds but the digits of the normal equations have ended it.
+        u, _ = _moved(problem, u, _restoring_by_qr(problem, slack), low, high)
     return u if _is_orthogonal(problem, u) else np.zeros_like(u)
+
+
+def _moved(problem: Problem, u: Array, move: Callable, low: Array, high: Array) -> tuple[Array, bool]:
+    """u after three moves, of which the last two take out rounding, cut at its bounds; and whether none was crossed."""
+    moved = u
+    for _ in range(3):
+        moved = moved - move(problem.design.tdot(moved), float(moved.sum()))
+    inside = np.clip(moved, low, high)
+    return inside, np.array_equal(inside, moved)
+
+
+def _fits_densely(problem: Problem) -> bool:
+    """Whether there is memory for all columns, a copy of them to be factored, and room to spare."""
+    return 24 * problem.design.shape[0] * problem.design.shape[1] <= settings().memory
 
 
 def _restoring(problem: Problem, slack: Array) -> Callable[[Array, float], Array]:
@@ -137,19 +153,14 @@ def _restoring(problem: Problem, slack: Array) -> Callable[[Array, float], Array
     return lambda sums, total: slack * system.solve(sums, total if problem.intercept else 0.0)[2]
 
 
-def _restoring_small(problem: Problem, slack: Array) -> Callable[[Array, float], Array]:
+def _restoring_by_qr(problem: Problem, slack: Array) -> Callable[[Array, float], Array]:
     """The same by an orthogonal factor, which keeps twice as many digits where columns nearly depend on each other."""
     root = np.sqrt(slack / slack.max())
-    matrix = problem.design.dot(np.eye(problem.design.shape[1]))
-    if problem.intercept:
-        matrix = np.hstack([matrix, np.ones((len(matrix), 1))])
-    matrix = root[:, None] * matrix
+    matrix = root[:, None] * _with_ones(problem)
     sizes = np.sqrt(np.sum(matrix * matrix, axis=0))
     kept = np.flatnonzero(sizes > 0)
-    q, r, order = qr(matrix[:, kept] / sizes[kept], mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(r))
-    rank = int(np.sum(diagonal > len(slack) * EPSILON * diagonal.max(initial=0.0)))
-    q, r, kept = q[:, :rank], r[:rank, :rank], kept[order[:rank]]
+    q, r, chosen = lapack.column_basis(matrix[:, kept] / sizes[kept], len(slack) * EPSILON)
+    kept = kept[chosen]
 
     def move(sums: Array, total: float) -> Array:
         wanted = (np.append(sums, total) if problem.intercept else sums)[kept] / sizes[kept]
@@ -168,13 +179,39 @@ def _is_orthogonal(problem: Problem, u: Array) -> bool:
 
 
 def _null_space_part(problem: Problem, u: Array) -> Array:
-    """The part of u orthogonal to the columns of A (and to 1), when there are more columns than rows."""
+    """The part of u orthogonal to the columns of A (and to 1), when there are at least as many columns as rows."""
+    basis = _column_space(problem)
+    # Twice: the first time leaves the rounding of the part that is taken off, which may be all of u.
+    return reduce(lambda left, _: left - basis @ (basis.T @ left), range(2), u)
+
+
+def _column_space(problem: Problem) -> Array:
+    """An orthonormal basis of the columns of A (and of 1), by a pivoted QR of columns of length one.
+
+    What is left of any column beside the basis is rounding of its length as it is stored. A Gram matrix of the rows,
+    which needs less memory, would lose half of the digits: directions of singular values below 1e-8 of the largest.
+    """
+    if not _fits_densely(problem):
+        return _leading_eigenvectors(problem)
+    sizes = problem.design.stored_lengths
+    if problem.intercept:
+        sizes = np.append(sizes, np.sqrt(len(problem.y)))
+    return lapack.column_basis(_with_ones(problem)[:, sizes > 0] / sizes[sizes > 0], 0.5 * ROUNDING)[0]
+
+
+def _with_ones(problem: Problem) -> Array:
+    """A, and a column of ones beside it where there is an intercept."""
+    matrix = problem.design.columns(slice(None))
+    return np.hstack([matrix, np.ones((len(matrix), 1))]) if problem.intercept else matrix
+
+
+def _leading_eigenvectors(problem: Problem) -> Array:
+    """The same basis, to half of the digits, from the products of the rows."""
     matrix = problem.design.outer()
     if problem.intercept:
         matrix = matrix + matrix.diagonal().mean()
     values, vectors = patiently(lambda: np.linalg.eigh(matrix), len(matrix))
-    null = vectors[:, values <= len(u) * EPSILON * values[-1]]
-    return null @ (null.T @ u)
+    return vectors[:, values > len(matrix) * EPSILON * values[-1]]
 
 
 def _repair_joint(problem: Problem, u: Array) -> Array:

@@ -140,3 +140,15 @@ def test_another_thread_works_during_a_call(monkeypatch, name):
         ended.set()
         thread.join()
     assert counts[0] > 10  # one that waits for the lock beats once or twice
+
+
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(1, 1, 1), (5, 9, 3), (9, 5, 5), (7, 7, 0), (1100, 40, 30)])
+def test_a_basis_of_columns_spans_them_all(rows, columns, rank):
+    random = np.random.default_rng(2)
+    matrix = random.normal(size=(rows, rank)) @ random.normal(size=(rank, columns))
+    q, r, chosen = lapack.column_basis(matrix, 1e-9)
+    assert q.shape == (rows, rank)
+    np.testing.assert_allclose(q.T @ q, np.eye(rank), atol=1e-12)
+    np.testing.assert_allclose(q @ r, matrix[:, chosen], atol=1e-11)
+    np.testing.assert_allclose(q @ (q.T @ matrix), matrix, atol=1e-10)
+    assert lapack.column_basis(np.empty((rows, 0)), 1e-9)[0].shape == (rows, 0)

@@ -258,7 +258,7 @@ class Run:
                 point = _finite(problem, _solve(chosen, problem, watch, start))
                 attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
-            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or self._in_vain:
+            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or self._in_vain or watch.final:
                 break
             if self.resisted is not None and (len(attempts) > 1 or watch.ran_by):
                 self.resisted.append(problem)
@@ -424,8 +424,8 @@ def summarise(fits: list[Fit]) -> tuple[Certificate, dict[str, np.ndarray]]:
     return certificate, history
 
 
-def warn_unless_converged(certificate: Certificate, machine: str) -> None:
-    """Say how far a fit got, and what to do, where it did not reach ``tol``.
+def warn_unless_converged(certificate: Certificate, machine: str, scaled: bool) -> None:
+    """Say how far a fit got, and what to do, where it did not reach ``tol``; ``scaled``: whether C has a say in it.
 
     A solver that was not meant to reach it has done its passes; that is worth a word where much is missing.
     """
@@ -433,7 +433,8 @@ def warn_unless_converged(certificate: Certificate, machine: str) -> None:
         return
     if certificate.status == Status.PASSES and certificate.relative_gap <= COARSE:
         return
+    remedy = REMEDIES[certificate.status] if scaled else REMEDIES[certificate.status].replace(" lower C,", "")
     warn_unfinished(
         f"{machine} did not reach tol: {certificate.status} after {certificate.iterations} iterations with a "
-        f"relative duality gap of {certificate.relative_gap:.1e}; {REMEDIES[certificate.status]}."
+        f"relative duality gap of {certificate.relative_gap:.1e}; {remedy}."
     )

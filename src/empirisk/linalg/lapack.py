@@ -175,3 +175,40 @@ def least_squares(matrix: Array, right: Array) -> Array:
     work = np.empty(int(work[0]))
     patiently(lambda: run(work, len(work)), max(rows, columns))
     return solution[0, :columns]
+
+
+def column_basis(matrix: Array, tolerance: float) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Q, R and chosen columns with  matrix[:, chosen] = Q R: what is left of any other beside Q is within tolerance.
+
+    A QR factorisation that takes the longest of what is left of the columns next, and ends where that is too short.
+
+    >>> q, r, chosen = column_basis(np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]]), 1e-12)
+    >>> abs(q @ r), chosen
+    (array([[2.],
+           [0.]]), array([1]))
+    """
+    rows, columns = matrix.shape
+    most = min(rows, columns)
+    transposed, order, factors = np.array(matrix.T, order="C"), np.zeros(columns, dtype=np.intc), np.empty(most)
+    if not most:
+        return np.empty((rows, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp)
+    _with_room("dgeqp3", 9, (rows, columns), transposed, (order, factors))
+    r = np.tril(transposed[:most, :most]).T
+    rank = int(np.sum(np.abs(r.diagonal()) > tolerance))
+    if rank:
+        _with_room("dorgqr", 9, (rows, rank, rank), transposed, (factors,))
+    return transposed[:rank].T, r[:rank, :rank], order[:rank].astype(np.intp) - 1
+
+
+def _with_room(name: str, addresses: int, sizes: tuple[int, ...], matrix: Array, arrays: tuple[NDArray, ...]) -> None:
+    """A routine of LAPACK on the transpose of a matrix, in its place, with as much room to work as it asks for."""
+    method, failed = routine(name, 0, addresses), c_int(0)
+
+    def run(work: Array, length: int) -> None:
+        parts = *map(whole, sizes), *place(matrix), *map(address, arrays)
+        method(*parts, address(work), whole(length), byref(failed))
+
+    work = np.empty(1)
+    run(work, -1)
+    work = np.empty(int(work[0]))
+    patiently(lambda: run(work, len(work)), max(matrix.shape))

@@ -141,7 +141,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             problems, fits = run.learn(problems, getattr(self, "features_", None), starts)
         self._keep(problems, fits, C)
         reporter.end()
-        warn_unless_converged(self.certificate_, type(self).__name__)
+        scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False)
+        warn_unless_converged(self.certificate_, type(self).__name__, scaled)
 
     def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
         """Set the fitted attributes."""

@@ -10,7 +10,9 @@ from empirisk.penalties import ElasticNet as ElasticNetPenalty
 class LeastSquares(Regressor):
     """Least squares:  minimise  sum_i c_i (y_i - f(x_i))^2; the solution of minimum norm where there are several.
 
-    The parameters and attributes are those of `Regressor`, without loss, penalty and C.
+    Directions whose singular value is below max(n, d) * 2.2e-16 of the largest count as absent, as in NumPy's
+    ``lstsq``; ``solver=er.solvers.ClosedForm("svd", cutoff=...)`` sets another limit. The parameters and attributes are
+    those of `Regressor`, without loss, penalty and C.
 
     Examples
     --------

@@ -96,6 +96,9 @@ class Watch:
         The solver that does the work, where another one hands it on.
     notes : list of str
         What the certificate is to say of how the work was done.
+    final : bool
+        Whether the point is the answer even where it is not proven, so that no other solver is asked; a solver may say
+        so.
     once : bool
         Whether a solver that hands the work on asks the first one alone: on problems like this, others did no better.
 
@@ -120,6 +123,7 @@ class Watch:
     notes: list[str] = field(default_factory=list)
     once: bool = False
     objection: str = ""
+    final: bool = False
     latest: Certificate | None = None
     best: Point | None = None
     _lowest: float = np.inf

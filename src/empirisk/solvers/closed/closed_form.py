@@ -1,26 +1,25 @@
-"""Closed forms for the squared loss: a linear system, or a singular value decomposition."""
+"""Closed forms for the squared loss: a linear system, eigenvalues or singular values."""
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+from numbers import Real
+from typing import cast
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from empirisk.certificate import Status
-from empirisk.linalg import blocks
-from empirisk.linalg.factor import normal_equations
+from empirisk.errors import Unsuitable
+from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
-from empirisk.linalg.threads import patiently
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Array, Point, Problem
-from empirisk.settings import require, settings
+from empirisk.settings import settings
 from empirisk.solvers.base import RIDGE, SQUARED, SQUARED_NORM, Solver, Watch, behind_kernel
+from empirisk.solvers.closed.decomposed import by_eigenvalues, by_singular_values, shared
 from empirisk.solvers.newton.kernel import kept_for
 
-Made = TypeVar("Made")
 Gram = SingleGram | FactoredGram
-METHODS = ("auto", "cholesky", "svd")
+METHODS = ("auto", "cholesky", "eigen", "svd")
 #: Rounds of refinement: each gains about all digits of a factor in float64, and a few of one in float32.
 ROUNDS, ROUNDS_OF_SINGLE = 3, 12
 #: A refinement below this share of the solution is the last but one.
@@ -30,17 +29,24 @@ SETTLED = 1e-10
 class ClosedForm(Solver):
     """The exact minimiser of  l2/2 |w|^2 + sum_i s_i (y_i - f_i)^2.
 
+    All methods give the same answer, without a penalty the one of minimum norm; they differ in their cost and digits.
+
     Parameters
     ----------
-    method : {"auto", "cholesky", "svd"}
-        Cholesky factors the normal equations, d x d or n x n, and always serves kernels; the SVD gives the solution of
-        minimum norm where the columns are dependent. "auto" factors, and turns to the SVD where columns are dependent
-        or the gap is not proven.
+    method : {"auto", "cholesky", "eigen", "svd"}
+        "cholesky" factors the normal equations, d x d or n x n, which is fastest; without a penalty it needs
+        independent columns. "eigen" takes their eigenvalues, for which columns may be dependent, and which serve every
+        C of a path at once; it sees singular values down to about 1e-8 of the largest. "svd" takes the singular values
+        of the columns themselves, down to ``cutoff``; kernels have no columns. "auto" factors, and turns to the SVD
+        where columns are dependent or the gap is not proven; behind a kernel it is "cholesky".
     cutoff : float or None
-        Singular values below ``cutoff`` times the largest count as zero; None means max(n, d) times the rounding unit.
+        The rank cut-off: singular values of the centred columns, each row times the square root of its weight, up to
+        ``cutoff`` times the largest count as zero. None means max(n, d) times the rounding unit 2.2e-16.
 
     >>> er.Ridge(C=0.5, solver=er.solvers.ClosedForm("svd"), fit_intercept=False).fit(np.eye(2), [2.0, 4.0]).coef_
     array([1., 2.])
+    >>> er.LeastSquares(solver=er.solvers.ClosedForm("eigen")).fit([[0.0, 0.0], [1.0, 1.0]], [0.0, 2.0]).coef_
+    array([1., 1.])
     """
 
     needs = (SQUARED, SQUARED_NORM, behind_kernel(RIDGE))
@@ -49,19 +55,49 @@ class ClosedForm(Solver):
         self.method = method
         self.cutoff = cutoff
 
+    def refusal(self, problem: Problem) -> str:
+        rows, columns = problem.design.shape
+        if self.method == "svd" and problem.design.implicit:
+            return "method='svd' needs columns, which a kernel does not have, but 'cholesky' and 'eigen' serve it"
+        if self.method == "cholesky" and problem.penalty.zero and rows <= columns:
+            return f"method='cholesky' needs a penalty, or more rows than the {columns} columns"
+        return super().refusal(problem)
+
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         self.require("method", self.method in METHODS, f"is not known; choose one of {list(METHODS)}")
-        if problem.design.implicit:
+        share = self.cutoff is None or (isinstance(self.cutoff, Real) and 0 <= self.cutoff < 1)
+        self.require("cutoff", share, "must be a share of the largest singular value, from 0 to below 1, or None")
+        if self.method == "eigen":
+            watch.note("by eigenvalues")
+            point = by_eigenvalues(problem, watch, self.cutoff)
+        elif problem.design.implicit:
             return kernel_ridge(problem, watch)
+        elif self.method == "svd":
+            point = self._by_singular_values(problem, watch)
+        else:
+            point = self._factored(problem, watch)
+        watch.proves(problem, point)
+        return point
+
+    def _factored(self, problem: Problem, watch: Watch) -> Point:
+        """By the normal equations; where they do not show the one minimiser, and none was asked for, by the SVD."""
         rows, columns = problem.design.shape
-        minimum_norm = problem.penalty.l2 == 0 and rows <= columns
-        if self.method != "svd" and not minimum_norm:
+        if not (problem.penalty.zero and rows <= columns):
             point, unique = _factored(problem, watch)
+            if not unique and self.method == "cholesky":
+                raise Unsuitable(
+                    "ClosedForm(method='cholesky') needs independent columns where there is no penalty, and some "
+                    "columns of X depend on others; use method='svd', 'eigen' or 'auto', or penalty='l2'."
+                )
             if self.method == "cholesky" or (unique and watch.proves(problem, point)):
                 return point
+        return self._by_singular_values(problem, watch)
+
+    def _by_singular_values(self, problem: Problem, watch: Watch) -> Point:
         watch.note("by singular values")
-        point = _decomposed(problem, watch, self.cutoff)
-        watch.proves(problem, point)
+        point, unique = by_singular_values(problem, watch, self.cutoff)
+        # Of many minimisers others would find another one, whose norm is larger.
+        watch.final = problem.penalty.zero and not unique
         watch(point, objective=problem.primal(point))
         return point
 
@@ -70,9 +106,11 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
     """By the normal equations, with two rounds of refinement; and whether there is no other minimiser."""
     curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
     stiffness = np.full(problem.design.shape[1], l2)
-    system = _shared(
-        problem, watch, "factor", lambda: normal_equations(problem.design, curvature, stiffness, problem.intercept)
-    )
+
+    def make() -> ColumnForm | RowForm:
+        return normal_equations(problem.design, curvature, stiffness, problem.intercept)
+
+    system = shared(problem, watch, "factor", make, problem.C, l2)
     point = problem.origin()
     w, b = point.w, float(point.b)
     for _ in range(3):
@@ -86,43 +124,6 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
         if np.linalg.norm(step) <= 1e-13 * np.linalg.norm(w):
             break
     return Point(w, b), l2 > 0 or not system.dependent
-
-
-def _shared(problem: Problem, watch: Watch, name: str, make: Callable[[], Made]) -> Made:
-    """What is made of the matrix, once for all problems that differ in their targets only."""
-    key = (id(problem.design), id(problem.weights), problem.C, problem.penalty.l2, problem.intercept)
-    if watch.shared.get(name, (None, None))[0] != key:
-        watch.shared[name] = key, make()
-    return watch.shared[name][1]
-
-
-def _decomposed(problem: Problem, watch: Watch, cutoff: float | None) -> Point:
-    """By the SVD of the weighted, centred matrix: minimum norm among the minimisers."""
-    root = np.sqrt(2.0 * problem.scale)
-    share = problem.weights / problem.weights.sum() if problem.intercept else np.zeros(len(problem.y))
-    centre, left, values, right = _shared(problem, watch, "svd", lambda: _singular_parts(problem, share, root))
-    level = float(share @ problem.y)
-    limit = values.max(initial=0.0) * (max(problem.design.shape) * np.finfo(float).eps if cutoff is None else cutoff)
-    rank = int(np.sum(values > limit))
-    left, values, right = left[:, :rank], values[:rank], right[:rank]
-    w = right.T @ (values / (values**2 + problem.penalty.l2) * (left.T @ (root * (problem.y - level))))
-    return Point(w, level - float(centre @ w))
-
-
-def _singular_parts(problem: Problem, share: Array, root: Array) -> tuple[Array, Array, Array, Array]:
-    """The centre of the rows, and the singular value decomposition around it."""
-    rows, columns = problem.design.shape
-    # The matrix and both of its factors, in doubles.
-    require(24 * rows * columns, f"The SVD of a {rows} x {columns} matrix", "use penalty='l2' or fewer columns")
-    centre, weighted = problem.design.tdot(share), np.empty((rows, columns), order="F")
-
-    def fill(part: slice) -> None:
-        weighted[:, part] = (problem.design.columns(part) - centre[part]) * root[:, None]
-
-    blocks.over_rows(fill, columns, 8 * rows)
-    # NumPy's, which lets other threads run meanwhile.
-    left, values, right = patiently(lambda: np.linalg.svd(weighted, full_matrices=False), max(weighted.shape))
-    return centre, left, values, right
 
 
 def kernel_ridge(problem: Problem, watch: Watch) -> Point:
