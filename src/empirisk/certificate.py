@@ -30,6 +30,7 @@ class Status:
     STALLED = "stalled"
     EARLY = "stopped early"
     PASSES = "all passes done"
+    PARTIAL = "partial fit"
     SEPARABLE = "no minimiser exists (separable classes)"
 
 

@@ -405,15 +405,21 @@ COMMON = State(
 )
 
 
-@contextmanager
-def renewed(learner: Any) -> Iterator[None]:
-    """Within it ``learner`` has learned nothing yet; where what is done there raises, every attribute is put back."""
-    before = dict(vars(learner))
+def forget(learner: Any) -> None:
+    """Take away what ``learner`` has learned."""
     # What a subclass has noted for itself is no attribute that ours states, and stays.
     stated = state_of(type(learner)) or State()
     for name in (COMMON | stated).rules:
         if name.endswith("_"):
             vars(learner).pop(name, None)
+
+
+@contextmanager
+def restored(learner: Any, anew: bool = False) -> Iterator[None]:
+    """Where what is done within raises, every attribute is put back; ``anew``, it begins with nothing learned."""
+    before = dict(vars(learner))
+    if anew:
+        forget(learner)
     try:
         yield
     except BaseException:
@@ -429,7 +435,7 @@ def renewing(fit: Method) -> Method:
 
     @wraps(fit)
     def guarded(learner, *args, **kwargs):
-        with renewed(learner):
+        with restored(learner, anew=True):
             return fit(learner, *args, **kwargs)
 
     return guarded  # type: ignore[return-value]

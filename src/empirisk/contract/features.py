@@ -106,24 +106,26 @@ class MapsFeatures:
             )
 
     def _fit_map(
-        self, X, y, sample_weight=None, *, late: Callable[[], bool] | None = None, **target
+        self, X, y, sample_weight=None, *, late: Callable[[], bool] | None = None, again: bool = False, **target
     ) -> tuple[Design, NDArray]:
         """Validated data after the fitted feature map or behind the kernel, and validated targets.
 
-        Features that are made block by block are not kept where it is ``late`` before all are there.
+        Features that are made block by block are not kept where it is ``late`` before all are there. ``again``, a map
+        that has learned stays as it is.
         """
         kernel = self._kernel()
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
         if self.features is None:
-            matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, **UNREAD, **target)
+            matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, reset=not again, **UNREAD, **target)
             self._check_size("X", matrix)
             return design_of(matrix), y
-        y = validate_data(self, X="no_validation", y=y, **target)
-        self.features_ = self._learned_features(X, y)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.features_, name):
-                setattr(self, name, getattr(self.features_, name))
+        y = validate_data(self, X="no_validation", y=y, reset=not again, **target)
+        if not again:
+            self.features_ = self._learned_features(X, y)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.features_, name):
+                    setattr(self, name, getattr(self.features_, name))
         blockwise = hasattr(self.features_, "mapped")
         mapped = self.features_.mapped(X, late) if blockwise else self.features_.transform(X)
         if isinstance(mapped, Design):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
-from empirisk.state import renewed
+from empirisk.state import restored
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What is said where pandas.NA is compared or made a number.
@@ -22,11 +22,19 @@ def all_or_nothing(fit: Method) -> Method:
 
     What an earlier fit has learned is forgotten first: with other parameters it may be what this one does not set.
     """
+    return _guarded(fit, anew=True)
 
+
+def continuing(partial_fit: Method) -> Method:
+    """Method decorator: as `all_or_nothing`, but what was learned before is there to go on from."""
+    return _guarded(partial_fit, anew=False)
+
+
+def _guarded(fit: Method, anew: bool) -> Method:
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         try:
-            with renewed(machine), single_threaded_blas():
+            with restored(machine, anew), single_threaded_blas():
                 return fit(machine, *args, **kwargs)
         except BaseException as error:
             sentence = _sentence(machine, error)

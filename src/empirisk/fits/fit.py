@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -223,7 +223,7 @@ class Run:
     def __call__(
         self,
         problems: list[Problem],
-        starts: list[Point] | None = None,
+        starts: Sequence[Point | None] | None = None,
         tol: float | None = None,
         shared: dict | None = None,
     ) -> list[Fit]:
@@ -270,7 +270,7 @@ class Run:
         return feasible(problem, u)[0]
 
     def learn(
-        self, problems: list[Problem], features: Any, starts: list[Point] | None = None
+        self, problems: list[Problem], features: Any, starts: Sequence[Point | None] | None = None
     ) -> tuple[list[Problem], list[Fit]]:
         """The problems as they are in the end, and their fits.
 
@@ -360,6 +360,12 @@ def _aim(problem: Problem, tol: float) -> float:
     """The gap to aim at: on small problems the last digits cost nothing, and make equal fits equal to rounding."""
     small = problem.design.shape[0] * math.prod(problem.width) <= SMALL
     return min(tol, ROUNDING) if small and tol <= FINE else tol
+
+
+def unproven(status: str, solver: str, iterations: int, seconds: float) -> Certificate:
+    """The certificate of a point of which nothing is known but how it was found: rows that are gone prove nothing."""
+    found = {"status": status, "solver": solver, "iterations": iterations, "seconds": seconds}
+    return Certificate(np.inf, -np.inf, np.inf, np.inf, reason="rows as they came, each seen once", **found)
 
 
 def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:

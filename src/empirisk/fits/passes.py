@@ -18,7 +18,7 @@ SEPARATED = 1e-6  # a largest loss below this is none: the margin is kept but fo
 THIN = 1e-7
 
 
-def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list[Point] | None]:
+def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list[Point | None] | None]:
     """The problems as they are where C is finite; else with a C so large that every margin is kept, and the solution.
 
     Once C exceeds the largest multiplier of the hard problem, the soft problem has the same solution and its dual

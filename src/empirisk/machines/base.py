@@ -1,5 +1,6 @@
 """What classifiers and regressors share: the map, the solver, the certificate."""
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from empirisk.certificate import EVIDENCE, Status
 from empirisk.contract.clock import Clock, Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
+from empirisk.contract.starts import starts
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
@@ -77,17 +79,17 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         shared, problems = {}, []
         for target in targets:
             rows = _counting(target, weights)
-            key = b"" if rows is None else rows.tobytes()
+            key = None if rows is None else rows.tobytes()
             if key not in shared:
                 part, used = (design, weights) if rows is None else (design.rows(rows), weights[rows])
-                shared[key] = part.centred() if intercept else part, used
+                shared[key] = part.centred() if intercept and part.shift is None else part, used
             shared[key][0].uses += 1
             y = target if rows is None else target[rows]
             problems.append(Problem(loss, penalty, C, shared[key][0], y, shared[key][1], intercept, classes, rows=rows))
         return problems
 
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
-        """The problems that stand for the data, and the targets as validated."""
+    def _prepare(self, X, y, sample_weight=None, stream: Any = None) -> tuple[list[Problem], NDArray]:
+        """The problems that stand for the data, or for the rows of one call of `partial_fit`; and the targets."""
         raise NotImplementedError
 
     @single_threaded_blas()
@@ -123,8 +125,13 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         """Says when a fit that begins now must end; None if it has all the time."""
         return None if self.max_time is None else Clock(self._limits().max_time, ctrl_c.get() or (lambda: False))
 
-    def _solve(self, X, problems: list[Problem], y: NDArray, begin: float) -> None:
-        """Choose C where asked, minimise every problem, and keep the coefficients and the evidence."""
+    def _solve(
+        self, X, problems: list[Problem], y: NDArray, begin: float, last: Mapping[str, Any] | None = None
+    ) -> None:
+        """Choose C where asked, minimise every problem, and keep the coefficients and the evidence.
+
+        The attributes of the ``last`` fit are where it begins, if they are given.
+        """
         reporter = Reporter(self, X, y, problems, self._coefficients)
         C = problems[0].C
         with interruptible() as interrupted:
@@ -137,8 +144,10 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
                 problems = [problem.with_C(C) for problem in problems]
             if reporter.progress is None:  # callbacks are shown the rows as they are
                 problems = merged(problems)
-            problems, starts = hard_margins(problems, run)
-            problems, fits = run.learn(problems, getattr(self, "features_", None), starts)
+            problems, points = hard_margins(problems, run)
+            if last is not None and points is None and not self._learns_features():
+                points = starts(problems, last)
+            problems, fits = run.learn(problems, getattr(self, "features_", None), points)
         self._keep(problems, fits, C)
         reporter.end()
         scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False)
@@ -155,12 +164,12 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         self.stopped_ = cut or (Status.TIME if hurried else self.certificate_.status)
         self.__dict__.update(self._coefficients(problems, [fit.point for fit in fits]))
 
-    def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
-        """The weights and intercept_ in the coordinates of the mapped data."""
+    def _coefficients(self, problems: list[Problem], points: list[Point], supported: bool = True) -> dict[str, Any]:
+        """The weights and intercept_ in the coordinates of the mapped data, and the rows that support them."""
         constants = [_intercepts(problem, point) for problem, point in zip(problems, points, strict=True)]
         rows = [problem.places for problem in problems]
         found = expansion(problems[0].design, rows, [point.w for point in points])
-        if self.features is None and problems[0].loss.supported and problems[0].penalty.ridge:
+        if supported and self.features is None and problems[0].loss.supported and problems[0].penalty.ridge:
             found |= support(problems, rows, points)
         return found | {"intercept_": np.concatenate(constants).astype(np.float64)}
 

@@ -23,6 +23,7 @@ class SVM(Classifier):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
         multiclass: str = ...,
         class_weight: dict | str | None = ...,
     ) -> None: ...
@@ -43,6 +44,7 @@ class LogisticRegression(Classifier):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
         multiclass: str = ...,
         class_weight: dict | str | None = ...,
     ) -> None: ...
@@ -63,6 +65,7 @@ class LeastSquaresClassifier(Classifier):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
         multiclass: str = ...,
         class_weight: dict | str | None = ...,
     ) -> None: ...

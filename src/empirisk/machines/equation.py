@@ -13,16 +13,30 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
 from empirisk import losses, state
-from empirisk.contract.inputs import as_numbers, check_size, check_weights, class_weights, encode_classes, generator
-from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.certificate import Status
+from empirisk.contract.features import SUPPORT
+from empirisk.contract.inputs import (
+    as_numbers,
+    check_C,
+    check_size,
+    check_weights,
+    class_codes,
+    class_weights,
+    encode_classes,
+    generator,
+)
+from empirisk.contract.transaction import all_or_nothing, continuing
+from empirisk.errors import EmpiriskError, Unsuitable, listed, warn_unfinished
+from empirisk.fits.fit import Fit, Run, interruptible, unproven
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
 from empirisk.machines.multiclass import LABELS, SCHEMES, read, scheme_for, winners
+from empirisk.machines.online import MEMORY, Steps, Stream, can_go_on, seen, take_steps, wrong_memory
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array, Point, Problem
+from empirisk.solvers.base import Watch
 
 
 def _has_probabilities(machine: "Classifier") -> bool:
@@ -65,9 +79,15 @@ class Equation(Machine):
     rule: str = "best"
     Cs: int | ArrayLike = 20
     cv: Any = 5
+    warm_start: bool = False
+
+    _state = state.State(
+        wrong_memory,
+        seen_=state.optional(state.array("f8", "problems", 2, low=0)),
+        stream_=state.optional(MEMORY),
+    )
 
     @with_callbacks
-    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows with their targets.
 
@@ -80,9 +100,71 @@ class Equation(Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise EmpiriskError(f"warm_start={self.warm_start!r} must be True or False.")
+        return self._fit(X, y, sample_weight, dict(vars(self)) if self.warm_start else None)
+
+    @all_or_nothing
+    def _fit(self, X, y, sample_weight, last: dict[str, Any] | None) -> Self:
+        """Fit, from where the ``last`` fit has ended if its attributes are given."""
         begin = time.perf_counter()
-        self._solve(X, *self._prepare(X, y, sample_weight), begin)
+        problems, y = self._prepare(X, y, sample_weight)
+        if last is not None and not np.array_equal(last.get("classes_", ()), getattr(self, "classes_", ())):
+            last = None
+        if last is not None and hasattr(getattr(self, "features_", None), "continue_from"):
+            self.features_.continue_from(last.get("features_"))
+        self._solve(X, problems, y, begin, last)
         return self
+
+    def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
+        super()._keep(problems, fits, C)
+        self.seen_ = seen(problems)
+
+    def _go_on(self, X, y, sample_weight, classes: ArrayLike | None = None) -> Self:
+        """One call of `partial_fit`: a pass over the rows, from where the machine stands."""
+        begin = time.perf_counter()
+        limits, kept = self._limits(), getattr(self, "stream_", None) or {}
+        again = "coef_" in vars(self) and (self.features is None) == ("features_" not in vars(self))
+        if not again:
+            state.forget(self)
+        stream = Stream(classes, again, kept.get("shift") if again else None)
+        problems, _ = self._prepare(X, y, sample_weight, stream)
+        if again and "seen_" not in vars(self):  # a file of an earlier version does not tell
+            self.seen_ = np.zeros((len(problems), 2))
+        if again and len(problems) != len(self.seen_):
+            raise EmpiriskError(
+                f"{type(self).__name__} has learned {len(self.seen_)} functions, and this call asks for "
+                f"{len(problems)}; use fit to begin anew."
+            )
+        with interruptible() as interrupted:
+            run = Run(self.solver, limits, interrupted=interrupted, begin=begin)
+            watch = Watch(deadline=run.deadline, interrupted=interrupted, start=begin)
+            if self._learns_features():
+                steps = self.features_.step_with(problems, run)
+            else:
+                steps = take_steps(self, problems, stream, watch)
+        self._keep_steps(steps, again, watch)
+        return self
+
+    def _keep_steps(self, steps: Steps, again: bool, watch: Watch) -> None:
+        """Set the fitted attributes after a call of `partial_fit`."""
+        before = self.history_.get("loss", []) if again else []
+        self.history_ = {"loss": np.append(before, steps.loss)}
+        self.C_, self.n_iter_, self.solver_ = check_C(self.C, hard=True), len(self.history_["loss"]), steps.solver
+        self.stopped_ = watch.status or Status.PARTIAL
+        seconds = time.perf_counter() - watch.start
+        self.certificate_ = unproven(self.stopped_, steps.solver, self.n_iter_, seconds)
+        if watch.status:
+            warn_unfinished(
+                f"partial_fit of {type(self).__name__} was stopped ({watch.status}) before it had seen all rows of the "
+                f"call; give it fewer rows at a time{', or raise max_time' if watch.status == Status.TIME else ''}."
+            )
+        self.seen_ = seen(steps.problems) + (self.seen_ if again else 0.0)
+        for name in (*SUPPORT, "choice_", "stream_"):
+            self.__dict__.pop(name, None)
+        if steps.memory is not None:
+            self.stream_ = steps.memory
+        self.__dict__.update(self._coefficients(steps.problems, steps.points, supported=False))
 
 
 @dataclass(eq=False, repr=False)
@@ -128,6 +210,9 @@ class Classifier(ClassifierMixin, Equation):
         With a chosen C: the values to try, or how many.
     cv : int or splitter
         With C="cv": the folds.
+    warm_start : bool
+        Whether `fit` begins where the last one has ended. The answer is the same minimum, found in fewer iterations
+        where the rows and parameters have changed little.
 
     Attributes
     ----------
@@ -145,6 +230,8 @@ class Classifier(ClassifierMixin, Equation):
         Iterations and name of the solver, and why it ended.
     C_ : float
         The C used.
+    seen_ : array, functions x 2
+        The rows that each function was learned from, and their weight; `partial_fit` adds to them.
 
     Examples
     --------
@@ -173,8 +260,38 @@ class Classifier(ClassifierMixin, Equation):
     multiclass: str = "auto"
     class_weight: dict | str | None = None
 
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
+    @available_if(can_go_on)
+    @continuing
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from some rows, seen once and not kept, from where the machine stands.
+
+        Steps of stochastic gradients, or those of ``solver="passive_aggressive"`` or of the perceptron, approach the
+        minimum over all rows so far; rows that are given again count again. Nothing is proved: `certificate_` has no
+        dual value, its status is "partial fit", and ``history_["loss"]`` has the mean loss of each call's rows before
+        they were learned from. A feature map learns from the rows of the first call.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`; a call may lack some of the classes.
+        classes : array, optional
+            All classes that may come: needed in the first call, and then no longer. Columns of labels need none.
+
+        Examples
+        --------
+        >>> machine = er.LogisticRegression().partial_fit([[0.0], [2.0]], ["no", "yes"], classes=["no", "yes"])
+        >>> machine.partial_fit([[3.0]], ["yes"]).predict([[0.0], [3.0]])
+        array(['no', 'yes'], dtype='<U3')
+        >>> machine.certificate_.status
+        'partial fit'
+        """
+        return self._go_on(X, y, sample_weight, classes)
+
+    def _prepare(self, X, y, sample_weight=None, stream: Stream | None = None) -> tuple[list[Problem], NDArray]:
         loss = self._suitable_loss(self.loss)
+        again = stream is not None and stream.again
         y = y.toarray() if sparse.issparse(y) else y
         try:
             several = np.asarray(y).ndim == 2 and np.asarray(y).shape[1] > 1
@@ -182,18 +299,52 @@ class Classifier(ClassifierMixin, Equation):
             raise EmpiriskError(
                 "y holds lists of different lengths; give one label for each row, or a table."
             ) from error
-        design, y = self._fit_map(X, y, sample_weight, late=self._late(), multi_output=several)
+        if again and several != (self.scheme_ == LABELS):
+            raise EmpiriskError("y has columns of labels in some calls of partial_fit and classes in others; use one.")
+        design, y = self._fit_map(X, y, sample_weight, late=self._late(), again=again, multi_output=several)
         weights = check_weights(sample_weight, len(y))
+        if stream is not None and self.fit_intercept:
+            design = stream.placed(design, weights)
         if several:
-            return self._problems(loss, design, self._label_targets(loss, y, weights), weights), y
-        self.classes_, codes = encode_classes(y, weights, type(self).__name__)
+            return self._problems(loss, design, self._label_targets(loss, y, weights, stream), weights), y
+        if stream is None:
+            self.classes_, codes = encode_classes(y, weights, type(self).__name__)
+        else:
+            codes = self._known_codes(y, weights, stream)
         if self.class_weight is not None:
             weights = weights * class_weights(self.class_weight, self.classes_, codes, weights)[codes]
-        loss, targets = self._code(loss, codes, len(self.classes_))
+        loss, targets = self._code(loss, codes, len(self.classes_), again)
         classes = len(self.classes_) if loss.joint else 0
         return self._problems(loss, design, targets, weights, classes), y
 
-    def _label_targets(self, loss: Loss, labels: NDArray, weights: Array) -> list[Array]:
+    def _known_codes(self, y: NDArray, weights: Array, stream: Stream) -> NDArray:
+        """The class numbers of the rows of a call of `partial_fit`; the first call is told all classes."""
+        if isinstance(self.class_weight, str):
+            raise Unsuitable(
+                f"class_weight={self.class_weight!r} counts all rows, and partial_fit sees some; use a dictionary."
+            )
+        if not stream.again and stream.classes is None:
+            raise EmpiriskError("classes must be passed on the first call to partial_fit: all that may come in y.")
+        if stream.classes is not None:
+            classes = np.unique(np.asarray(stream.classes))
+            if len(classes) < 2:
+                raise EmpiriskError(f"classes={stream.classes!r} must hold at least two classes.")
+            if stream.again and not np.array_equal(classes, self.classes_):
+                raise EmpiriskError(
+                    f"classes={listed(classes)} is not the same as on the last call to partial_fit, "
+                    f"{listed(self.classes_)}; leave it out, or use fit to begin anew."
+                )
+            self.classes_ = classes
+        codes = class_codes(y, self.classes_)
+        unknown = np.unique(y[(codes < 0) & (weights > 0)])
+        if len(unknown):
+            raise EmpiriskError(
+                f"y holds {listed(unknown)}, not among the classes {listed(self.classes_)} of the first call; name all "
+                "classes there."
+            )
+        return codes
+
+    def _label_targets(self, loss: Loss, labels: NDArray, weights: Array, stream: Stream | None) -> list[Array]:
         """-1 or +1 for every row, of each label."""
         if loss.joint or self.multiclass not in ("auto", "one_vs_rest"):
             raise Unsuitable(
@@ -206,22 +357,27 @@ class Classifier(ClassifierMixin, Equation):
             raise EmpiriskError(
                 "y of several columns must hold 0 and 1 only: whether a row has the label of the column."
             )
-        for number, column in enumerate(labels.T):
+        for number, column in enumerate(labels.T if stream is None else ()):
             if len(np.unique(column[weights > 0])) < 2:
                 raise EmpiriskError(f"y is the same for all rows in column {number}; leave this label out.")
         self.scheme_, self.classes_ = LABELS, np.arange(labels.shape[1])
         self.codes_ = 2.0 * np.eye(labels.shape[1]) - 1.0
         return list(np.ascontiguousarray(2.0 * labels.T - 1.0))
 
-    def _code(self, loss: Loss, codes: NDArray, classes: int) -> tuple[Loss, list[Array]]:
-        """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN for none."""
-        self.scheme_ = scheme_for(self.multiclass, loss)
-        if classes == 2 and not loss.joint:
-            self.scheme_ = "binary"
+    def _code(self, loss: Loss, codes: NDArray, classes: int, again: bool = False) -> tuple[Loss, list[Array]]:
+        """The loss and the targets of each problem: class numbers for a joint loss, else -1, +1, or NaN for none.
+
+        ``again``, the scheme and its codes stay as they are.
+        """
+        if not again:
+            self.scheme_ = scheme_for(self.multiclass, loss)
+            if classes == 2 and not loss.joint:
+                self.scheme_ = "binary"
         if self.scheme_ == "joint":
             self.codes_ = np.eye(classes)
             return losses.find(loss.joint_form or loss), [codes.astype(float)]
-        self.codes_ = SCHEMES[self.scheme_](classes, generator(self.random_state))
+        if not again:
+            self.codes_ = SCHEMES[self.scheme_](classes, generator(self.random_state))
         signs = np.where(self.codes_ == 0, np.nan, self.codes_)
         return loss, [blocks.rowwise(row.__getitem__, codes) for row in signs]
 
@@ -287,14 +443,14 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     loss : str, Loss, or list of them
         A regression loss: "squared", "absolute", "quantile", "huber", "epsilon_insensitive", "power",
         "squared_absolute", or an object of `empirisk.losses`; a list holds one for each of several targets.
-    features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv
+    features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv, warm_start
         As for `Classifier`.
 
     Attributes
     ----------
     coef_, intercept_ : arrays
         w and b; one row per target where y has two dimensions.
-    certificate_, history_, n_iter_, solver_, C_
+    certificate_, history_, n_iter_, solver_, C_, seen_
         As for `Classifier`.
 
     Examples
@@ -316,11 +472,37 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
 
     loss: str | Loss | Sequence[str | Loss] = "squared"
 
-    def _prepare(self, X, y, sample_weight=None) -> tuple[list[Problem], NDArray]:
+    @available_if(can_go_on)
+    @continuing
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from some rows, seen once and not kept, from where the machine stands; see `Classifier.partial_fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+        >>> machine = er.Ridge(C=10.0)
+        >>> for rows in np.split(X, 10):
+        ...     machine = machine.partial_fit(rows, rows @ [1.0, -2.0])
+        >>> machine.coef_.round(1)
+        array([ 1., -2.])
+        """
+        return self._go_on(X, y, sample_weight)
+
+    def _prepare(self, X, y, sample_weight=None, stream: Stream | None = None) -> tuple[list[Problem], NDArray]:
         several = isinstance(self.loss, (list, tuple)) and len(self.loss) > 0
         given = [self._suitable_loss(loss) for loss in (self.loss if several else [self.loss])]
-        design, y = self._fit_map(X, y, sample_weight, late=self._late(), multi_output=True, y_numeric=True)
+        again = stream is not None and stream.again
+        design, y = self._fit_map(
+            X, y, sample_weight, late=self._late(), again=again, multi_output=True, y_numeric=True
+        )
         weights = check_weights(sample_weight, len(y))
+        if stream is not None and self.fit_intercept:
+            design = stream.placed(design, weights)
         self._single = y.ndim == 1
         targets = list(np.ascontiguousarray(as_numbers(y).reshape(len(y), -1).T))
         for target in targets:
@@ -332,9 +514,9 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
             problems = [replace(problem, loss=loss) for problem, loss in zip(problems, given, strict=True)]
         return problems, y
 
-    def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
+    def _coefficients(self, problems: list[Problem], points: list[Point], supported: bool = True) -> dict[str, Any]:
         """As for every machine, without the axis of the targets where y has one dimension."""
-        found = super()._coefficients(problems, points)
+        found = super()._coefficients(problems, points, supported)
         if self._single:
             found["intercept_"] = float(found["intercept_"][0])
             for name in found.keys() & {"coef_", "dual_coef_"}:

@@ -117,7 +117,7 @@ class OneClassSVM(OutlierMixin, Machine):
         self._solve(X, *self._prepare(X, y, sample_weight), begin)
         return self
 
-    def _prepare(self, X, y=None, sample_weight=None) -> tuple[list[Problem], NDArray]:
+    def _prepare(self, X, y=None, sample_weight=None, stream=None) -> tuple[list[Problem], NDArray]:
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         rows = np.flatnonzero(weights > 0)
@@ -125,8 +125,8 @@ class OneClassSVM(OutlierMixin, Machine):
         parts = losses.find(self.loss), penalties.find(self.penalty), C, _behind_a_kernel(design).rows(rows)
         return [OneClassProblem(*parts, ones[rows], weights[rows], True, tilt=1.0, rows=rows)], ones
 
-    def _coefficients(self, problems: list[Problem], points: list[Point]) -> dict[str, Any]:
-        found = super()._coefficients(problems, points)
+    def _coefficients(self, problems: list[Problem], points: list[Point], supported: bool = True) -> dict[str, Any]:
+        found = super()._coefficients(problems, points, supported)
         found["offset_"] = -float(found.pop("intercept_")[0]) - _slack(problems[0], points[0])
         if self._kernel() is None:
             found["coef_"] = np.asarray(found["dual_coef_"] @ found["support_vectors_"], dtype=np.float64)

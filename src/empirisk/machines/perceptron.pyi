@@ -14,6 +14,7 @@ class Perceptron(Classifier):
         max_iter: int | None = ...,
         max_time: float | None = ...,
         random_state: Any = ...,
+        warm_start: bool = ...,
         multiclass: str = ...,
         class_weight: dict | str | None = ...,
         average: bool = ...,

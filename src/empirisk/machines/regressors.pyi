@@ -18,6 +18,7 @@ class LeastSquares(Regressor):
         max_iter: int | None = ...,
         max_time: float | None = ...,
         random_state: Any = ...,
+        warm_start: bool = ...,
     ) -> None: ...
 
 class Ridge(Regressor):
@@ -35,6 +36,7 @@ class Ridge(Regressor):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
     ) -> None: ...
 
 class Lasso(Regressor):
@@ -52,6 +54,7 @@ class Lasso(Regressor):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
     ) -> None: ...
 
 class ElasticNet(Regressor):
@@ -69,6 +72,7 @@ class ElasticNet(Regressor):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
         ratio: float = ...,
     ) -> None: ...
     @property
@@ -90,6 +94,7 @@ class LeastAbsolute(Regressor):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
     ) -> None: ...
 
 class SVR(Regressor):
@@ -108,6 +113,7 @@ class SVR(Regressor):
         rule: str = ...,
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
+        warm_start: bool = ...,
         epsilon: float = ...,
     ) -> None: ...
     @property

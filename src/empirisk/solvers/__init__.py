@@ -13,6 +13,7 @@ from empirisk.solvers.rows.decomposition import Decomposition
 from empirisk.solvers.rows.dual_ascent import DualAscent
 from empirisk.solvers.stochastic.doubly_stochastic import DoublyStochastic
 from empirisk.solvers.stochastic.early_stopping import EarlyStopping
+from empirisk.solvers.stochastic.passive_aggressive import PassiveAggressive
 from empirisk.solvers.stochastic.perceptron import Perceptron
 from empirisk.solvers.stochastic.sgd import SGD
 
@@ -28,6 +29,7 @@ __all__ = [
     "GradientDescent",
     "InteriorPoint",
     "Newton",
+    "PassiveAggressive",
     "Perceptron",
     "Proximal",
     "Solver",

@@ -191,6 +191,8 @@ class Solver(Part):
 
     #: Whether reaching ``tol`` is the aim; else ending after all iterations is no failure.
     aims_at_tol: ClassVar[bool] = True
+    #: Whether it can learn from rows as they come, as `partial_fit` hands them on.
+    online: ClassVar[bool] = False
     #: What a problem must have; the first that it has not is the reason of a refusal.
     needs: ClassVar[tuple[Need, ...]] = ()
     #: Iterations allowed where ``max_iter`` is None.

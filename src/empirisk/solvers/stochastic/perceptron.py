@@ -10,8 +10,9 @@ from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.losses.base import Ramp
 from empirisk.problem import Array, Point, Problem
-from empirisk.solvers.base import NO_PENALTY, Need, Solver, Watch
+from empirisk.solvers.base import NO_PENALTY, Need, Watch
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, gram
+from empirisk.solvers.stochastic.online import Memory, Online, Seen
 
 Indices = NDArray[np.intp]
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
@@ -22,7 +23,7 @@ NO_MISTAKES = "an epoch without mistakes"
 PERCEPTRON_LOSS = Need("the perceptron loss", lambda p: p.loss.corners == (Ramp(-1.0, 0.0),))
 
 
-class Perceptron(Solver):
+class Perceptron(Online):
     """w <- w + rate c_i y_i phi(x_i) wherever y_i f(x_i) <= 0, and the intercept likewise.
 
     Visits the samples epoch after epoch until one makes no mistake; an iteration is an epoch. Else the weights with the
@@ -48,6 +49,7 @@ class Perceptron(Solver):
     """
 
     needs = (PERCEPTRON_LOSS, NO_PENALTY)
+    sizes = (2, 1)
     #: Epochs after which rows that can be separated nearly always are.
     iteration_limit = 200
     aims_at_tol = False
@@ -87,6 +89,26 @@ class Perceptron(Solver):
                     watch.objection = f"not separable in {watch.iterations} epochs: {rows} mistakes left"
                 return best
 
+    def opening(self, weights: Array, seen: Seen) -> Memory:
+        memory = super().opening(weights, seen)
+        memory.numbers[:] = 1 + seen.rows
+        return memory
+
+    def advance(self, problem: Problem, memory: Memory, seen: Seen, watch: Watch) -> Memory:
+        (weights, changes), moment = memory.buffers[:, 0].copy(), memory.numbers.copy()
+        visits = RowVisits(problem, self.rate, None, Tally(weights, changes, moment))
+        visits.amounts = self.rate * problem.weights  # other calls have rows of other weights
+        for group in np.split(np.arange(len(problem.y)), range(visits.size, len(problem.y), visits.size)):
+            if watch.must_stop():
+                break
+            visits.visit(group)
+        return Memory(np.stack([weights, changes])[:, None], moment)
+
+    def weights(self, memory: Memory) -> Array:
+        """The weights, or their average over the visits."""
+        weights, changes = memory.buffers
+        return weights - changes / memory.numbers[0] if self.average else weights
+
 
 def _amounts(problem: Problem, rate: float) -> Array:
     """How far a mistake moves the weights: the sample weights are relative, so that their unit does not matter."""
@@ -104,11 +126,11 @@ class Tally(NamedTuple):
 class RowVisits:
     """Visits of explicit rows: those of the user's data, without the shift of the design, as in the textbook."""
 
-    def __init__(self, problem: Problem, rate: float, start: Point | None):
+    def __init__(self, problem: Problem, rate: float, start: Point | None, tally: Tally | None = None):
         self.problem, self.amounts = problem, _amounts(problem, rate)
         self._rows = compiled_rows(problem.design, shifted=False)
         count, width = problem.design.shape
-        self._tally = Tally(np.zeros(width + 1), np.zeros(width + 1), np.ones(1))
+        self._tally = tally or Tally(np.zeros(width + 1), np.zeros(width + 1), np.ones(1))
         if start is not None:
             self._tally.weights[:width], self._tally.weights[width] = start.w, start.b - self._shift(start.w)
         self.size = max(1, SLICE * count // (self._rows[0].size + 1))

@@ -14,10 +14,18 @@ from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, COUNT, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
+from empirisk.solvers.stochastic.online import FINITE_C, Memory, Online, Seen
 
 Indices = NDArray[np.intp]
 #: First steps of weights whose gradients are divided by their size; "adagrad" makes them smaller by itself.
 ADAPTIVE_RATE, ADAGRAD_RATE = 0.05, 0.3
+#: Steps of `partial_fit` after which a rate that falls like 1 / epochs is half of the first: what an epoch is to a fit.
+EPOCH = 100
+#: About so many rows tell how long steps may be.
+SAMPLE = 1000
+# Places among the numbers kept between two calls of `partial_fit`: steps so far, rows that told how long steps may be,
+# and what they told, as in `Stiffness`.
+STEPS, SAMPLED, STIFFNESS = 0, 1, 2
 #: Few samples make few steps in an epoch: as many epochs are made as it takes for these steps, up to a limit.
 LEAST_STEPS, MOST_PASSES = 5000, 2000
 # Places among the numbers of a step: the step size, l1 and l2 penalties, the share of the new weights in their
@@ -73,12 +81,15 @@ class Batches(Solver):
 
 
 @dataclass(eq=False, repr=False)
-class SGD(Batches):
+class SGD(Batches, Online):
     """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
 
     The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
     samples; the l1 penalty is a soft threshold after every step; at corners of the loss a subgradient serves. An
     iteration is an epoch.
+
+    `partial_fit` makes one pass over the rows of a call. Its gradient is that of the mean over all rows so far, so that
+    the penalty counts for less the more rows have come, as in a fit of all of them.
 
     Parameters
     ----------
@@ -105,6 +116,7 @@ class SGD(Batches):
     'sgd'
     """
 
+    sizes = (4, 5)
     #: Epochs; rates that fall by then change little.
     iteration_limit = 200
 
@@ -119,7 +131,7 @@ class SGD(Batches):
     @property
     def needs(self) -> tuple[Need, ...]:
         """A decay by the l2 strength needs one."""
-        return (EXPLICIT, CONVEX, NORMS, *((REGULARISED,) if self.schedule == "inverse_regularised" else ()))
+        return (EXPLICIT, CONVEX, NORMS, FINITE_C, *((REGULARISED,) if self.schedule == "inverse_regularised" else ()))
 
     def check(self) -> None:
         super().check()
@@ -128,29 +140,134 @@ class SGD(Batches):
         self.require("adapt", self.adapt in ADAPTATIONS, f"is not known; choose one of {list(ADAPTATIONS)}")
 
     def training(self, problem: Problem, start: Point | None) -> "Training":
-        return Training(problem, self, problem.origin() if start is None else start)
+        start = problem.origin() if start is None else start
+        weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
+        buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
+        seen, rate = Seen(len(problem.y), float(problem.weights.sum())), self._given_rate
+        pace = Pace(int(self.batch), -(-len(problem.y) // int(self.batch)), rate or usual_rate(problem, self.batch))
+        return Training(problem, self, buffers, seen, pace)
+
+    @property
+    def _given_rate(self) -> float:
+        """The rate asked for, or that which goes with the adaptation; zero leaves it to the rows."""
+        return float(self.rate or ADAPTATIONS[self.adapt].rate)
+
+    # --- rows as they come --------------------------------------------------------------------------------------------
+
+    def opening(self, weights: Array, seen: Seen) -> Memory:
+        memory = super().opening(weights, seen)
+        # What is fitted already is to be kept: steps go on as if every row had been one.
+        memory.numbers[STEPS] = seen.rows
+        return memory
+
+    def advance(self, problem: Problem, memory: Memory, seen: Seen, watch: Watch) -> Memory:
+        self.check()
+        numbers = _with_stiffness(memory.numbers, problem)
+        # Batches of nearly the same size: a step that suits a whole batch is too long for a last one of a single row.
+        batch = -(-len(problem.y) // -(-len(problem.y) // int(self.batch)))
+        pace = Pace(batch, EPOCH, self._given_rate or Stiffness(*numbers[STIFFNESS:]).rate(batch))
+        weights, average, mean, square = _moved(memory.buffers, problem, 1.0)
+        buffers = Buffers(weights, np.zeros_like(weights), mean, square, average)
+        training = Training(problem, self, buffers, seen, pace, int(numbers[STEPS]))
+        seed = None if self.random_state is None else [self.random_state, training.steps]
+        training.epoch(np.random.default_rng(seed), watch)
+        numbers[STEPS] = training.steps
+        return Memory(_moved(np.stack([weights, average, mean, square]), problem, -1.0), numbers)
+
+    def weights(self, memory: Memory) -> Array:
+        """The weights, or their average."""
+        return memory.buffers[1 if self.average else 0]
+
+
+class Stiffness(NamedTuple):
+    """What tells how long a step may be: a step for a sample of length one, and two squared lengths.
+
+    One sample is stiff with the squared length of its row, all of them together with the largest eigenvalue of their
+    mean outer product; a batch lies between.
+    """
+
+    step: float
+    one: float
+    everything: float
+
+    def rate(self, batch: int) -> float:
+        """A step that would undo the loss of a typical sample, or, more boldly, of a batch at once."""
+        return self.step * batch / (self.one + (batch - 1) * self.everything)
+
+
+def stiffness(problem: Problem) -> Stiffness:
+    """The stiffness of about a thousand of the rows."""
+    some = problem.design.rows(slice(None, None, max(1, len(problem.y) // SAMPLE)))
+    count = some.shape[0]
+    one = 1.0 + float(some.squared_rows().mean())
+    everything = largest_eigenvalue(some, np.full(count, 1.0 / count), problem.intercept)
+    return Stiffness(typical_step(problem), one, everything)
+
+
+def usual_rate(problem: Problem, batch: int) -> float:
+    """The step that the rows of a problem suggest."""
+    return stiffness(problem).rate(batch)
+
+
+def _with_stiffness(numbers: Array, problem: Problem) -> Array:
+    """The numbers with what the rows of a call tell of stiffness, the mean over calls until enough rows have come."""
+    numbers = numbers.copy()
+    if numbers[SAMPLED] < SAMPLE:
+        found = stiffness(problem)
+        # Few rows may have no loss at their best constant, and tell no step.
+        found = found._replace(step=min(found.step, (1.0 / problem.loss.curvature_bound) or np.inf))
+        numbers[SAMPLED] += len(problem.y)
+        numbers[STIFFNESS:] += (np.array(found) - numbers[STIFFNESS:]) * len(problem.y) / numbers[SAMPLED]
+    return numbers
+
+
+def _moved(buffers: Array, problem: Problem, sign: float) -> Array:
+    """The weights and their average in the coordinates of the design, or back with sign -1: its shift moves b."""
+    buffers = buffers.copy()
+    if problem.design.shift is not None:
+        buffers[:2, :, -1] += sign * (buffers[:2, :, :-1] @ problem.design.shift)
+    return buffers
+
+
+class Pace(NamedTuple):
+    """Samples in a step, steps over which the rate falls, and the first rate."""
+
+    batch: int
+    batches: int
+    rate: float
 
 
 class Training:
-    """The weights on their way, one batch at a time."""
+    """The weights on their way, one batch at a time.
 
-    def __init__(self, problem: Problem, solver: SGD, start: Point):
-        self.problem, self.batch, self.averaged = problem, int(solver.batch), solver.average
-        self.shuffled = solver.shuffle
+    Parameters
+    ----------
+    problem, solver : Problem, SGD
+        The rows of a pass, and how to step.
+    buffers : Buffers
+        The weights and what goes with them, in the coordinates of the design.
+    seen : Seen
+        The rows over which the mean is minimised.
+    pace : Pace
+        The size and the number of steps.
+    steps : int
+        Steps so far.
+    """
+
+    def __init__(self, problem: Problem, solver: SGD, buffers: "Buffers", seen: Seen, pace: Pace, steps: int = 0):
+        self.problem, self.averaged, self.shuffled = problem, solver.average, solver.shuffle
+        self.buffers, self.steps = buffers, steps
+        self.batch, self.batches, self.rate = pace
         self.rows = compiled_rows(problem.design)
-        total, penalty = float(problem.scale.sum()), problem.penalty
-        self.relative = problem.scale * (len(problem.y) / total)
+        total, penalty = problem.C * seen.weight, problem.penalty
+        self.relative = problem.scale * (seen.rows / total)
         usual = "constant" if solver.adapt == "adagrad" else "inverse_root"
         self.schedule = SCHEDULES[usual if solver.schedule == "auto" else solver.schedule]
         self.adaptation = ADAPTATIONS[solver.adapt]
-        self.rate = float(solver.rate or self.adaptation.rate or usual_rate(problem, self.batch))
-        self.batches, self.strength = -(-len(problem.y) // self.batch), penalty.l2 / total
-        weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
-        self.buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
+        self.strength = penalty.l2 / total
         self.numbers = np.zeros(FLOOR + 1)
         self.numbers[L1], self.numbers[L2] = penalty.l1 / total, self.strength
-        self.predictions = np.empty((self.batch, len(weights)))
-        self.steps = 0
+        self.predictions = np.empty((self.batch, len(buffers.weights)))
 
     def epoch(self, random: np.random.Generator, watch: Watch) -> None:
         """One pass over the rows, in a new order where they are shuffled, unless the watch says stop."""
@@ -182,20 +299,6 @@ class Training:
         if self.problem.classes:
             return Point(np.ascontiguousarray(weights[:, :-1].T), weights[:, -1])
         return Point(weights[0, :-1], float(weights[0, -1]))
-
-
-def usual_rate(problem: Problem, batch: int) -> float:
-    """A step that would undo the loss of typical samples: of one, or, more boldly, of a batch at once.
-
-    One sample is stiff with the squared length of its row, all of them together with the largest eigenvalue of their
-    mean outer product; a batch lies between. A thousand rows tell both.
-    """
-    # As the docstring says, about a thousand rows.
-    some = problem.design.rows(slice(None, None, max(1, len(problem.y) // 1000)))
-    count = some.shape[0]
-    one = 1.0 + float(some.squared_rows().mean())
-    everything = largest_eigenvalue(some, np.full(count, 1.0 / count), problem.intercept)
-    return typical_step(problem) * batch / (one + (batch - 1) * everything)
 
 
 #: The rate after t batches.
