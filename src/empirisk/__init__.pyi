@@ -22,6 +22,7 @@ from empirisk.evaluation.evaluate import evaluate as evaluate
 from empirisk.files.models import load as load
 from empirisk.files.models import save as save
 from empirisk.fits.fit import solve as solve
+from empirisk.fits.minimise import minimise as minimise
 from empirisk.league.learn import learn as learn
 from empirisk.machines.centroid import NearestCentroid as NearestCentroid
 from empirisk.machines.classifiers import SVM as SVM

@@ -192,3 +192,16 @@ def test_wrong_arguments_are_named(data, tmp_path):
         target = (y == "yes").astype(float) if isinstance(machine, (er.Ridge, LinearRegression)) else y
         with pytest.raises(EmpiriskError, match=match):
             er.plots.animate(machine, X, target, **wrong)
+
+
+@pytest.mark.row("E10")
+def test_the_path_of_minimise_is_a_film():
+    found = er.minimise(lambda x: x[0] ** 2 + 4 * x[1] ** 2, [2.0, 1.0], "gradient_descent")
+    film = er.plots.animate(found, frames=5)
+    left, right = frame(film, 4)
+    np.testing.assert_array_equal(left.lines[0].get_xydata(), found.history["x"])
+    assert right.lines[0].get_ydata()[-1] == found.value
+    with pytest.raises(EmpiriskError, match="X=None"):
+        er.plots.animate(er.KMeans(2))
+    with pytest.raises(EmpiriskError, match="kind='path' does not show a KMeans"):
+        er.plots.animate(er.KMeans(2), np.eye(3), kind="path")

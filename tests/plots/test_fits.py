@@ -251,3 +251,44 @@ def test_wrong_arguments_are_named(data):
         with pytest.raises(EmpiriskError, match=match):
             call()
     assert title(er.plots.losses("hinge").axes[0]) == "Losses of the margin"
+
+
+# --- paths of minimise ------------------------------------------------------------------------------------------------
+
+
+def squares(x):
+    return x[0] ** 2 + 4 * x[1] ** 2 + x[0] * x[1]
+
+
+@pytest.mark.row("E10")
+def test_paths_of_minimise_are_drawn_over_the_contours_of_the_function():
+    found = {method: er.minimise(squares, [2.0, 1.0], method) for method in ("gradient_descent", "newton")}
+    figure = er.plots.descent(found)
+    (axes,) = figure.axes
+    for one, line in zip(found.values(), axes.lines, strict=False):
+        np.testing.assert_array_equal(line.get_xydata(), one.history["x"])
+    for level, piece in contours(axes):
+        np.testing.assert_allclose(squares(piece.T), level, rtol=0.05, atol=0.05)
+    assert legend(axes)[-2:] == ["start", "end"]
+    assert_readable(figure)
+    history = er.plots.history(found["newton"]).axes[0].lines[0].get_ydata()
+    np.testing.assert_array_equal(history, found["newton"].history["objective"])
+
+
+@pytest.mark.row("E10")
+def test_paths_over_one_number_and_over_two_of_many():
+    one = er.minimise(lambda x: (x - 2) ** 2, -1.0, "gradient_descent")
+    (axes,) = er.plots.descent(one).axes
+    places, values = axes.lines[0].get_xydata().T
+    np.testing.assert_allclose(values, (places - 2) ** 2)
+    np.testing.assert_array_equal(axes.lines[1].get_ydata(), one.history["objective"])
+    assert axes.get_xlabel() == "x"
+    many = er.minimise(lambda x: x @ x, np.ones((2, 2)).ravel(), "gradient_descent")
+    (axes,) = er.plots.descent(many, weights=(1, 3)).axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x[1]", "x[3]")
+    with pytest.raises(EmpiriskError, match=r"weights=\(1, 1\) must name two different numbers from 0 to 3"):
+        er.plots.descent(many, weights=(1, 1))
+    with pytest.raises(EmpiriskError, match="different shapes"):
+        er.plots.descent([one, many])
+    with pytest.raises(EmpiriskError, match="X or y is missing"):
+        er.plots.descent(er.LogisticRegression())

@@ -16,9 +16,18 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.clusters.mixture import GaussianMixture
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
+from empirisk.fits.minimise import Minimum
 from empirisk.plots import style
 from empirisk.plots.fits import is_replayable
-from empirisk.plots.scenes import Scene, descent_scene, dual_scene, means_scene, mixture_scene, regions_scene
+from empirisk.plots.scenes import (
+    Scene,
+    descent_scene,
+    dual_scene,
+    means_scene,
+    minimum_scene,
+    mixture_scene,
+    regions_scene,
+)
 
 #: What shows each kind.
 SCENES: dict[str, Callable[..., Scene]] = {
@@ -27,9 +36,10 @@ SCENES: dict[str, Callable[..., Scene]] = {
     "regions": regions_scene,
     "k-means": means_scene,
     "mixture": mixture_scene,
+    "path": minimum_scene,
 }
-#: Machines that learn without a target, and the kind that shows them.
-WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture"}
+#: What has no target, and the kind that shows it.
+WITHOUT_TARGET = {KMeans: "k-means", GaussianMixture: "mixture", Minimum: "path"}
 SUFFIXES = (".gif", ".html", ".htm")
 DPI = 90  # of a frame: sharp on a screen, and files of a few hundred kilobytes
 #: Signs for the buttons below a film, in place of an icon font from elsewhere.
@@ -88,7 +98,7 @@ class Film(FuncAnimation):
 
 def animate(
     machine: Any,
-    X: Any,
+    X: Any = None,
     y: ArrayLike | None = None,
     *,
     kind: str = "auto",
@@ -104,16 +114,16 @@ def animate(
     ----------
     machine : machine
         Fitted or not. What can be replayed: ensembles with ``staged_predict``, Empirisk machines of two classes or one
-        target, classifiers with ``max_iter``, `KMeans` and `GaussianMixture`.
+        target, classifiers with ``max_iter``, `KMeans` and `GaussianMixture`. Or the result of `minimise`.
     X, y : table and target
-        What the machine is fitted to; clusters and mixtures have no target.
-    kind : {"auto", "descent", "dual", "regions", "k-means", "mixture"}
+        What the machine is fitted to; clusters and mixtures have no target, and results of `minimise` neither.
+    kind : {"auto", "descent", "dual", "regions", "k-means", "mixture", "path"}
         "descent": two weights on their way over the contours of the objective. "dual": the regions, margins and dual
         variables of two classes, with primal and dual objective; with one column, the decision function and the dual
         coefficients as stems. "regions": the decision regions after each round or iteration, with the error. "k-means":
-        its two half-steps. "mixture": the components after each round. "auto": what suits the machine: "regions" for
-        ensembles and several classes, "dual" for dual ascent and
-        kernels, else "descent".
+        its two half-steps. "mixture": the components after each round. "path": that of
+        `minimise`. "auto": what suits the machine: "regions" for ensembles and several classes, "dual" for dual ascent
+        and kernels, else "descent".
     file : path, optional
         Where to write it: a name that ends in ``.gif`` or ``.html``, which then is self-contained.
     columns : two int or str
@@ -150,6 +160,8 @@ def animate(
         raise EmpiriskError(f"kind={kind!r} does not show a {name}; use kind='auto'.")
     if chosen not in WITHOUT_TARGET.values() and y is None:
         raise EmpiriskError(f"y=None: a {name} learns from a target; give it.")
+    if chosen != "path" and X is None:
+        raise EmpiriskError(f"X=None: the fit of a {name} is replayed on its rows; give them.")
     film = Film(SCENES[chosen](machine, X, y, columns, held, int(frames)), fps)
     if path is None:
         return film

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import is_given
 from empirisk.fits.fit import Progress, Run
+from empirisk.fits.minimise import Minimum
 from empirisk.fits.passes import hard_margins
 from empirisk.plots import style
 from empirisk.problem import Array, Point, Problem
@@ -29,7 +30,7 @@ def history(
 
     Parameters
     ----------
-    fit : fitted machine, or dict of arrays
+    fit : fitted machine, result of `minimise`, or dict of arrays
         A machine with ``history_`` (Empirisk), ``loss_curve_`` or ``train_score_`` (scikit-learn), or such a history:
         "objective" or "loss", and "gap" if it is as long.
     against : {"iterations", "seconds"}
@@ -96,7 +97,7 @@ def _problem(fit: Any, problem: int, problems: NDArray) -> str:
 
 def _history_of(fit: Any) -> Mapping[str, Any]:
     """The history in a fit, with at least one quantity that falls."""
-    kept = fit if isinstance(fit, Mapping) else getattr(fit, "history_", None)
+    kept = fit if isinstance(fit, Mapping) else getattr(fit, "history_", getattr(fit, "history", None))
     for name in ("loss_curve_", "train_score_"):
         if kept is None and hasattr(fit, name):
             kept = {"loss": getattr(fit, name)}
@@ -218,6 +219,7 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
     return Replay(copy, problems, states, fits[0].certificate.solver)
 
 
+CURVE = 400  # values along a graph: less than two pixels apart
 GRID = 70  # values across: a surface looks smooth
 LEVELS = 14  # contours: the valley shows, and lines stay apart
 
@@ -269,22 +271,28 @@ def contours(axes: Axes, floor: Valley, lowest: float) -> None:
 
 
 def descent(
-    machines: Any, X: Any, y: ArrayLike, *, weights: Sequence[int] = (0, 1), axes: Axes | None = None
+    machines: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    weights: Sequence[int] = (0, 1),
+    axes: Axes | None = None,
 ) -> Figure:
     """Draw how solvers move two weights over the contours of the objective.
 
     Each machine is fitted once more to see its points; the contours are those of the first one's objective, with the
-    other weights and the intercept of its solution.
+    other weights and the intercept of its solution. Of results of `minimise` the paths are drawn as they were; over a
+    function of one number they run along its graph.
 
     Parameters
     ----------
-    machines : machine, list of machines, or dict from name to machine
+    machines : machine or result of `minimise`, list of them, or dict from name to one
         Empirisk machines of two classes or one target, fitted or not; with the same loss, penalty and C if they are
-        to be compared.
+        to be compared. Or descents on one function, which need neither X nor y.
     X, y : table and target
-        What they are fitted to.
+        What machines are fitted to.
     weights : two int
-        The weights to draw.
+        The weights, or numbers of x, to draw.
     axes : matplotlib Axes, optional
         Where to draw; None makes a new figure.
 
@@ -299,28 +307,118 @@ def descent(
     >>> figure = er.plots.descent({"gradient": slow, "Newton": fast}, X, y)
     >>> [text.get_text().split(":")[0] for text in figure.axes[0].get_legend().get_texts()]
     ['gradient', 'Newton', 'start', 'end']
+    >>> paths = [er.minimise(lambda x: x @ x + x[0], [1.0, 1.0], method) for method in ("adam", "bfgs")]
+    >>> figure = er.plots.descent(paths)
     """
     named = style.named(machines, _solver_of)
     if not named:
         raise EmpiriskError("machines is empty; give at least one machine.")
+    axes = style.canvas(axes, style.WIDE)
+    if all(isinstance(one, Minimum) for one in named.values()):
+        return _descents_on_function(named, weights, axes)
+    if X is None or y is None:
+        raise EmpiriskError("X or y is missing: machines are fitted once more; results of minimise need neither.")
     played = {name: replay(machine, X, y) for name, machine in named.items()}
     tracks = {name: track(one, weights) for name, one in played.items()}
-    ways = list(tracks.values())
     first = next(iter(played.values()))
-    axes = style.canvas(axes, style.WIDE)
     lowest = min(one.problem.primal(one.points[-1]) for one in played.values())
-    contours(axes, valley(first, weights, ways), lowest)
-    for number, (name, way) in enumerate(tracks.items()):
+    contours(axes, valley(first, weights, list(tracks.values())), lowest)
+    _draw_tracks(axes, {f"{style.plain(name)}: {len(way) - 2} iterations": way for name, way in tracks.items()})
+    return style.finished(axes, "Descent over the objective", *(f"weight {k}" for k in weights), grid=False)
+
+
+def _draw_tracks(axes: Axes, tracks: dict[str, Array]) -> None:
+    """Paths with their labels, and where they begin and end."""
+    ways = list(tracks.values())
+    for number, (label, way) in enumerate(tracks.items()):
         look = style.look(number, marker=style.marker(number), ms=3.5 if len(way) <= style.FEW else 1.5)
-        axes.plot(*way.T, zorder=2 + number, label=f"{style.plain(name)}: {len(way) - 2} iterations", **look)
+        axes.plot(*way.T, zorder=2 + number, label=label, **look)
     axes.plot(*ways[0][0], "o", color="white", markeredgecolor=style.INK, ms=8, zorder=20, label="start", linestyle="")
     axes.plot(*ways[0][-1], "*", color=style.INK, ms=11, zorder=20, label="end", linestyle="")
-    return style.finished(axes, "Descent over the objective", *(f"weight {k}" for k in weights), grid=False)
+
+
+def _descents_on_function(named: Mapping[str, Minimum], weights: Sequence[Any], axes: Axes) -> Figure:
+    """The paths of `minimise` over the contours, or along the graph, of the function."""
+    scenery = Scenery.around(list(named.values()), weights)
+    scenery.draw(axes)
+    found = {f"{style.plain(name)}: {one.iterations} iterations": scenery.track(one) for name, one in named.items()}
+    _draw_tracks(axes, found)
+    return style.finished(axes, "Descent", *scenery.labels, grid=False)
+
+
+@dataclass(frozen=True)
+class Scenery:
+    """A function around the paths of `minimise` on it: its graph, or its contours over two numbers of x.
+
+    Attributes
+    ----------
+    weights : tuple of int
+        The numbers of x that are drawn: one or two.
+    floor : Valley, or tuple of two arrays
+        The places and the values there.
+    lowest : float
+        The lowest value of the paths.
+    """
+
+    weights: tuple[int, ...]
+    floor: Any
+    lowest: float
+
+    @classmethod
+    def around(cls, minima: list[Minimum], weights: Sequence[Any]) -> "Scenery":
+        """The function of the first one around the paths of all, with its other numbers as at its end."""
+        end, shape = np.ravel(minima[0].x), np.shape(minima[0].x)
+        if any(np.shape(one.x) != shape for one in minima):
+            raise EmpiriskError("machines holds descents on functions of different shapes; draw each by itself.")
+        count = end.size
+        chosen = (0,) if count == 1 else tuple(weights)
+        if count > 1 and (len(chosen) != 2 or chosen[0] == chosen[1] or not all(k in range(count) for k in chosen)):
+            raise EmpiriskError(f"weights={weights!r} must name two different numbers from 0 to {count - 1}.")
+        seen = np.concatenate([path_of(one)[:, list(chosen)] for one in minima])
+
+        def value(*place: float) -> float:
+            x = end.copy()
+            x[list(chosen)] = place
+            with np.errstate(all="ignore"):  # beside the paths the function may have no value
+                return float(np.asarray(minima[0].function(x.reshape(shape) if shape else float(x[0]))).ravel()[0])
+
+        # Far enough around that the floor of the valley is seen from all sides.
+        ranges = [style.padded(column, 0.25) for column in seen.T]
+        lowest = min(one.value for one in minima)
+        if count == 1:
+            places = np.linspace(*ranges[0], CURVE)
+            return cls(chosen, (places, np.array([value(place) for place in places])), lowest)
+        across, up = (np.linspace(*one, GRID) for one in ranges)
+        return cls(chosen, (across, up, np.array([[value(a, b) for a in across] for b in up])), lowest)
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """The labels of the two axes."""
+        return ("x", "f(x)") if len(self.weights) == 1 else (f"x[{self.weights[0]}]", f"x[{self.weights[1]}]")
+
+    def draw(self, axes: Axes) -> None:
+        """The graph, or the contours."""
+        if len(self.weights) == 2:
+            contours(axes, self.floor, self.lowest)
+            return
+        places, values = self.floor
+        axes.plot(places, values, color=style.SOFT, lw=style.WIDTH, zorder=1)
+
+    def track(self, minimum: Minimum) -> Array:
+        """The path of one descent, points x 2."""
+        found = path_of(minimum)[:, list(self.weights)]
+        return found if len(self.weights) == 2 else np.column_stack([found, minimum.history["objective"]])
+
+
+def path_of(minimum: Minimum) -> Array:
+    """The points of a descent as rows."""
+    points = minimum.history["x"]
+    return points.reshape(len(points), -1)
 
 
 def _solver_of(machine: Any) -> str:
     """What a machine is called beside others: by its solver, or by its kind if that was left open."""
-    solver = getattr(machine, "solver", None)
+    solver = getattr(machine, "solver", getattr(machine, "method", None))
     if solver is None or solver == "auto":
         return type(machine).__name__
     return (solver if isinstance(solver, str) else type(solver).__name__).replace("_", " ")

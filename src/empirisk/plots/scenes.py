@@ -18,9 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.fits.minimise import Minimum
 from empirisk.plots import planes, style
 from empirisk.plots.clusters import mark_means
-from empirisk.plots.fits import Array, Replay, contours, is_replayable, replay, track, valley
+from empirisk.plots.fits import Array, Replay, Scenery, contours, is_replayable, replay, track, valley
 from empirisk.plots.lines import draw_stems, fitted, line
 from empirisk.solvers import DualAscent, find
 
@@ -150,12 +151,31 @@ def descent_scene(machine: Any, X: Any, y: ArrayLike, weights: Sequence[int], he
 
     def paint_frame(left: Axes, frame: int) -> None:
         contours(left, floor, float(values.min()))
-        so_far = way[: shown[frame] + 1]
-        left.plot(*so_far.T, zorder=2, **style.look(0, marker="o", ms=3))
-        left.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
+        _draw_way(left, way[: shown[frame] + 1])
         style.dress(left, _at(played, shown[frame]), *(f"weight {k}" for k in weights), grid=False)
 
     return scene(paint_frame, shown, {"objective": values}, OVER_ITERATIONS)
+
+
+def minimum_scene(minimum: Minimum, X: Any, y: Any, weights: Sequence[int], held: Held, most: int) -> Scene:
+    """The point of a descent moves over the contours, or along the graph, of its function; beside it, the values."""
+    scenery = Scenery.around([minimum], weights)
+    way, values = scenery.track(minimum), minimum.history["objective"]
+    shown = spread(len(way), most)
+
+    def paint_frame(left: Axes, frame: int) -> None:
+        scenery.draw(left)
+        _draw_way(left, way[: shown[frame] + 1])
+        title = f"{minimum.method.replace('_', ' ')}: iteration {shown[frame]}"
+        style.dress(left, title, *scenery.labels, grid=False)
+
+    return scene(paint_frame, shown, {"objective": values[shown]}, OVER_ITERATIONS)
+
+
+def _draw_way(axes: Axes, so_far: Array) -> None:
+    """A path up to now, with its last point."""
+    axes.plot(*so_far.T, zorder=2, **style.look(0, marker="o", ms=3))
+    axes.plot(*so_far[-1], "o", color=style.PALETTE[5], markeredgecolor=style.INK, ms=8, zorder=3)
 
 
 def dual_scene(machine: Any, X: Any, y: ArrayLike, columns: Sequence[Any], held: Held, most: int) -> Scene:

@@ -1,7 +1,5 @@
 """Gradient descent, and the subgradient method where there are corners."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import brentq
 
@@ -9,13 +7,12 @@ from empirisk.certificate import Status
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
+from empirisk.solvers.first_order.steps import AT_CORNERS, STEPS, Decreasing, StepRule, step_rule
 
-STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
 #: Steps before the first look at the gap.
 FIRST_LOOK = 5
 #: The power method finds an eigenvalue from below: so much is added to be safe.
 SAFETY = 1.05
-AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
 
 
 NO_CORNERS = SMOOTH._replace(words=f"{SMOOTH.words} for this step, or step='decreasing'")
@@ -95,7 +92,7 @@ class GradientDescent(Solver):
             if moved:
                 line.differentiate()
 
-    def _rule(self, line: "Line") -> "Decreasing | Backtracking | Exact | BoldDriver":
+    def _rule(self, line: "Line") -> StepRule:
         """The step rule, with its first step size."""
         problem = line.problem
         if self.rate is not None:
@@ -107,16 +104,9 @@ class GradientDescent(Solver):
             step = "backtracking" if SMOOTH.holds(problem) else "decreasing_root"
             if step == "decreasing_root" and problem.penalty.l2 > 0:
                 return Decreasing(first, 1.0, max(1.0, 1.0 / (first * problem.penalty.l2)))
-        if step == "fixed":
-            return Decreasing(first if self.rate is not None else 1.0 / curvature(problem), 0.0)
-        rules = {
-            "backtracking": Backtracking(first, self.shrink),
-            "exact": Exact(first),
-            "decreasing": Decreasing(first, 1.0),
-            "decreasing_root": Decreasing(first, 0.5),
-            "bold_driver": BoldDriver(first, self.grow, self.shrink),
-        }
-        return rules[step]
+        if step == "fixed" and self.rate is None:
+            first = 1.0 / curvature(problem)
+        return step_rule(step, first, self.grow, self.shrink)
 
 
 def curvature(problem: Problem) -> float:
@@ -172,85 +162,25 @@ class Line:
         penalty = np.vdot(self.problem.penalty.gradient(self.w - t * self.gradient), self.gradient)
         return -float(penalty + np.vdot(self.problem.slopes(self.f - t * self.slant), self.slant))
 
+    def falls(self, t: float) -> bool:
+        """Whether the objective, which is convex, still falls at x(t): it then has fallen all the way."""
+        return self.slope(t) <= 0
+
+    def moves(self, t: float) -> bool:
+        """Whether there is a step."""
+        return t > 0
+
+    def lowest(self, first: float) -> float:
+        """The root of the derivative: bracketed, then found."""
+        high = first
+        while self.slope(high) < 0 and np.isfinite(high):
+            high *= 2
+        if not np.isfinite(high):
+            return np.inf
+        # Ten digits of the step are more than a direction is worth; there is no smallest step.
+        return float(brentq(self.slope, 0.0, high, xtol=1e-300, rtol=1e-10))
+
     def go(self, t: float, value: float | None = None) -> None:
         """Move to x(t), whose objective may be known."""
         self.value = self.at(t) if value is None else value
         self.w, self.b, self.f = self.w - t * self.gradient, self.b - t * self.constant, self.f - t * self.slant
-
-
-# How a step size is found: `move` takes step number k = 1, 2, ..., and tells whether there is any left to take.
-
-
-@dataclass
-class Decreasing:
-    """t = first * (1 + (k - 1) / delay)^-power; power 0 is a fixed step."""
-
-    first: float
-    power: float
-    delay: float = 1.0
-
-    def move(self, line: Line, k: int) -> bool:
-        """Move by the step size of iteration k."""
-        line.go(self.first * (1 + (k - 1) / self.delay) ** -self.power)
-        return bool(np.isfinite(line.value))
-
-
-@dataclass
-class Backtracking:
-    """The longest of the step sizes t, shrink t, ... at the end of which the objective still falls.
-
-    For a quadratic this is Armijo's rule with one half; unlike it, it works when the decrease is below rounding.
-    """
-
-    t: float
-    shrink: float
-
-    def move(self, line: Line, k: int) -> bool:
-        """Try one size above the last, then smaller ones."""
-        self.t /= self.shrink
-        while not line.slope(self.t) <= 0:
-            self.t *= self.shrink
-            if self.t == 0:
-                return False
-        line.go(self.t)
-        return True
-
-
-@dataclass
-class Exact:
-    """The t at which the objective is lowest along the line."""
-
-    t: float
-
-    def move(self, line: Line, k: int) -> bool:
-        """Bracket the root of the derivative, and find it."""
-        high = self.t
-        while line.slope(high) < 0 and np.isfinite(high):
-            high *= 2
-        if not np.isfinite(high):
-            return False
-        # Ten digits of the step are more than a direction is worth; there is no smallest step.
-        t = float(brentq(line.slope, 0.0, high, xtol=1e-300, rtol=1e-10))
-        if t > 0:
-            self.t = t
-        line.go(t)
-        return t > 0
-
-
-@dataclass
-class BoldDriver:
-    """Longer after a decrease; shorter, with the step taken back, after an increase."""
-
-    t: float
-    grow: float
-    shrink: float
-
-    def move(self, line: Line, k: int) -> bool:
-        """Try the step size, and change it."""
-        value = line.at(self.t)
-        if value <= line.value:
-            line.go(self.t, value)
-            self.t *= self.grow
-        else:
-            self.t *= self.shrink
-        return self.t > 0
