@@ -309,5 +309,5 @@ def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
     if not (inside and balanced and problem.penalty.zero):
         return bool(inside and balanced)
     sums = np.abs(problem.design.tdot(u)).max(axis=1)
-    allowed = size * problem.design.lengths
+    allowed = size * problem.design.stored_lengths
     return bool(np.all((sums <= allowed) | negligible_columns(problem.design)))

@@ -16,6 +16,8 @@ from empirisk.penalties.base import Penalty
 
 #: A perfect fit has the objective zero: gaps are then compared with this share of that of the best constant.
 FLOOR = 1e-6
+#: With a tolerance of 1e-6, ten units of the rounding of all targets are no gap.
+ROUNDED = 1e7
 #: The square of a smaller number is none.
 VANISHING = 1e-150
 #: Operations of a factorisation that takes less than a millisecond.
@@ -156,11 +158,19 @@ class Problem:
 
     @lazy
     def _floor(self) -> float:
-        """1e-6 of the objective of the best constant; of that of zero where the best constant fits but for rounding."""
+        """1e-6 of the objective of the best constant; of that of zero where the best constant fits but for rounding.
+
+        Where targets lie far from zero, that is less than their rounding costs a loss with a corner at the target: no
+        gap is then compared with less than 1e7 times that.
+        """
         numbers = not self.classes and not self.loss.margin_form
         constant = self.intercept and numbers and np.ptp(self.y) <= STORED * np.abs(self.y).max()
-        value = self.loss_sum(np.zeros(len(self.y))) if constant else self.origin_value
-        return FLOOR * value if math.isfinite(value) else 0.0
+        floor = FLOOR * (self.loss_sum(np.zeros(len(self.y))) if constant else self.origin_value)
+        if self.loss.residual_form and self.loss.corners:
+            units = np.finfo(float).eps * np.abs(self.y)
+            below, above = (np.abs(self.loss.derivative(self.y, self.y + end * units)) for end in (-1, 1))
+            floor = max(floor, ROUNDED * float(self.scale @ (np.maximum(below, above) * units)))
+        return floor if math.isfinite(floor) else 0.0
 
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
         """What gaps are compared with: the objective, but no less than a share of what is reached without w."""

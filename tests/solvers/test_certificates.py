@@ -210,3 +210,13 @@ def test_the_gap_holds_beside_the_corner_of_a_joint_loss():
         assert abs(stored - Fraction(found.primal)) <= found.gap
         hidden += found.primal < stored
     assert hidden
+
+
+@pytest.mark.parametrize("loss", ["absolute", er.losses.Quantile(0.1)])
+def test_a_fit_that_interpolates_targets_far_from_zero_has_converged(loss):
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(15, 30)), 2000.0 + random.normal(size=15)
+        machine = er.Regressor(loss, penalty="none").fit(X, y)
+        assert machine.certificate_.converged
+        assert np.abs(machine.predict(X) - y).max() <= 1e-10

@@ -26,13 +26,12 @@ LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
 
 @pytest.mark.row("E1")
 @pytest.mark.row("E4")
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("loss", CONVEX, ids=repr)
-def test_objective_is_the_optimum_and_the_gap_bounds_it(loss, penalty, shape, kind):
-    # Both ways for every loss, every penalty and every kind of data.
-    intercept = (CONVEX.index(loss) + PENALTIES.index(penalty) + KINDS.index(kind) + (shape == "wide")) % 2 == 0
+def test_objective_is_the_optimum_and_the_gap_bounds_it(loss, penalty, shape, kind, intercept):
     C = 0.05 if shape == "tall" else 2.0
     problem, arguments = make(loss, penalty, C, shape, kind, intercept)
     certificate = Run("auto", LIMITS)([problem])[0].certificate

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.linalg import gradients
@@ -131,3 +132,15 @@ def test_a_matrix_that_does_not_fit_is_refused_but_smooth_problems_need_none():
     with config(memory="100KB"):
         assert "a matrix of (columns + 1) x classes rows that fits" in InteriorPoint().refusal(hinge)
         assert Newton().refusal(smooth) == ""
+
+
+@pytest.mark.parametrize("far", [0.0, 1.0, 100.0])
+def test_softmax_without_a_penalty_is_certified_on_badly_scaled_columns(far):
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(90, 5)) * np.logspace(-4, 4, 5) + far, random.integers(0, 3, 90)
+        machine = er.LogisticRegression(penalty="none").fit(X, y)
+        # The scales of the columns change the weights and nothing else.
+        plain = er.LogisticRegression(penalty="none").fit((X - far) / np.logspace(-4, 4, 5), y)
+        assert machine.certificate_.converged
+        assert machine.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
