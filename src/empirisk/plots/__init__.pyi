@@ -30,6 +30,10 @@ from empirisk.plots.parts import losses as losses
 from empirisk.plots.planes import regions as regions
 from empirisk.plots.projections import images as images
 from empirisk.plots.projections import scree as scree
+from empirisk.plots.ranking import cost_curve as cost_curve
+from empirisk.plots.ranking import gains as gains
+from empirisk.plots.ranking import lift as lift
+from empirisk.plots.ranking import precision_at_k as precision_at_k
 from empirisk.plots.scores import calibration as calibration
 from empirisk.plots.scores import confusion as confusion
 from empirisk.plots.scores import precision_recall as precision_recall

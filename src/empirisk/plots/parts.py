@@ -12,9 +12,9 @@ from scipy.sparse import issparse
 from empirisk import losses as parts
 from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
+from empirisk.evaluation.scored import sorted_classes
 from empirisk.losses.base import Loss
 from empirisk.plots import style
-from empirisk.plots.scores import sorted_classes
 
 LABELS = {"margin": "margin  t = y f(x)", "residual": "residual  e = f(x) - y"}
 TASKS = {"margin": "classification", "residual": "regression"}

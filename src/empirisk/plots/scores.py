@@ -1,7 +1,6 @@
 """Scores of a machine: what every threshold gives, which classes are taken for which, what is left over."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,24 +12,11 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import Array, check_weights
-from empirisk.errors import EmpiriskError, listed
+from empirisk.errors import EmpiriskError
+from empirisk.evaluation.ranking import hull_of
+from empirisk.evaluation.scored import Scored, is_result, scored, sorted_classes
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
-
-
-def is_result(value: Any) -> bool:
-    """Whether a value is the result of an evaluation, which holds both the truth and the predictions."""
-    return hasattr(value, "truth") and hasattr(value, "predictions")
-
-
-def sorted_classes(argument: str, labels: NDArray) -> NDArray:
-    """The classes among labels, or a sentence where they have no order."""
-    try:
-        return np.unique(labels)
-    except TypeError:
-        raise EmpiriskError(
-            f"{argument} holds labels of several types, or missing ones; give them all as text or all as numbers."
-        ) from None
 
 
 def answers(
@@ -63,68 +49,12 @@ def numbers(truth: Any, predictions: ArrayLike | None, sample_weight: ArrayLike 
     return known, said, weights
 
 
-@dataclass(frozen=True)
-class Scored:
-    """One class against the others: which rows belong to it, how high each was scored for it, and its weight."""
-
-    name: Any
-    belongs: NDArray[np.bool_]
-    scores: Array
-    weights: Array
-
-    def __post_init__(self):
-        counted = self.belongs[self.weights > 0]
-        if counted.all() or not counted.any():
-            word = "only" if counted.all() else "no"
-            raise EmpiriskError(f"truth holds {word} rows of class {self.name!r}; rows of it and of others are needed.")
-
-    def share(self, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> float:
-        """The share of the weight among some rows that the chosen ones have."""
-        weights = self.weights if among is None else self.weights * among
-        return float(np.sum(weights * chosen) / np.sum(weights))
-
-
-def scored(
-    truth: Any, scores: ArrayLike | None, positive: Any, sample_weight: ArrayLike | None, *, decisions: bool = True
-) -> list[Scored]:
-    """The positive class of two, or every class of several, with its scores.
-
-    A matrix of scores has a column for each class, sorted. ``decisions`` tells whether decision values will do where
-    the result of an evaluation holds no probabilities.
-    """
-    classes = None
-    if is_result(truth):
-        sample_weight = truth.weights if sample_weight is None else sample_weight
-        scores = truth.decisions if truth.probabilities is None and decisions else truth.probabilities
-        if scores is None or truth.classes is None:
-            raise EmpiriskError("The result holds no probabilities of classes; give the truth and scores instead.")
-        truth, classes = truth.truth, truth.classes
-    if scores is None:
-        raise EmpiriskError("scores is missing; give the scores or probabilities beside the true classes.")
-    known, given = np.asarray(truth), np.asarray(scores, dtype=np.float64)
-    names = sorted_classes("truth", known) if classes is None else np.asarray(classes)
-    if known.ndim != 1 or given.ndim not in (1, 2) or len(given) != len(known) or not len(known):
-        raise EmpiriskError(f"scores of shape {given.shape} must have one row for each of the {known.size} of truth.")
-    if not np.isfinite(given).all():
-        raise EmpiriskError("scores holds values that are not finite; leave out those rows.")
-    if positive is not None and positive not in names.tolist():
-        raise EmpiriskError(f"positive={positive!r} is not among the classes {listed(names.tolist())}.")
-    if given.ndim == 1:
-        if len(names) != 2:
-            raise EmpiriskError(f"truth holds {len(names)} classes; one score per row needs two of them.")
-        given = np.column_stack([-given, given])
-    if given.shape[1] != len(names):
-        raise EmpiriskError(f"scores has {given.shape[1]} columns for {len(names)} classes; give one for each.")
-    weights = check_weights(sample_weight, len(known))
-    wanted = names if len(names) > 2 and positive is None else [names[1] if positive is None else positive]
-    return [Scored(name, known == name, given[:, names.tolist().index(name)], weights) for name in wanted]
-
-
 def roc(
     truth: Any,
     scores: ArrayLike | None = None,
     *,
     threshold: Any = None,
+    hull: bool = False,
     positive: Any = None,
     sample_weight: ArrayLike | None = None,
     axes: Axes | None = None,
@@ -141,6 +71,8 @@ def roc(
     threshold : float or ThresholdChoice, optional
         The chosen threshold, or what `empirisk.selection.choose_threshold` returns, to be marked: rows with a score
         of at least this are called positive.
+    hull : bool
+        Whether to draw the convex hull too, which coins between two thresholds reach.
     positive : class, optional
         The class to find; None takes the second of two, and each of several against the others.
     sample_weight : array of n, optional
@@ -160,10 +92,21 @@ def roc(
     """
     threshold = getattr(threshold, "threshold", threshold)
     curves = scored(truth, scores, positive, sample_weight)
-    axes = _rates(axes, curves)
+    axes = rates(axes, curves)
     for number, one in enumerate(curves):
         false, true, _ = roc_curve(one.belongs, one.scores, sample_weight=one.weights)
         axes.plot(false, true, label=f"{style.plain(one.name)}: area {auc(false, true):.3f}", **style.look(number))
+        if hull:
+            best = hull_of(one)
+            look: dict[str, Any] = {
+                "color": style.colour(number),
+                "linestyle": "--",
+                "marker": "o",
+                "ms": 3.5,
+                "lw": 1.0,
+            }
+            label = f"hull: area {best.area:.3f}"
+            axes.plot(best.false_positive_rate, best.true_positive_rate, label=label, **look)
         if threshold is not None:
             said = one.scores >= threshold
             place = one.share(said, ~one.belongs), one.share(said, one.belongs)
@@ -172,7 +115,7 @@ def roc(
     return style.finished(axes, "ROC", "false positive rate", "true positive rate")
 
 
-def _rates(axes: Axes | None, curves: list[Scored]) -> Axes:
+def rates(axes: Axes | None, curves: list[Scored]) -> Axes:
     """Axes for two rates, with room for the names of the curves; those along the sides are not cut in half."""
     axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))  # inches: a long legend stands beside
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
@@ -225,7 +168,7 @@ def precision_recall(
     """
     threshold = getattr(threshold, "threshold", threshold)
     curves = scored(truth, scores, positive, sample_weight)
-    axes = _rates(axes, curves)
+    axes = rates(axes, curves)
     for number, one in enumerate(curves):
         precision, recall, _ = precision_recall_curve(one.belongs, one.scores, sample_weight=one.weights)
         precision[-1] = precision[-2]  # the curve is said to begin at a precision of 1, which no threshold gives
@@ -376,7 +319,7 @@ def calibration(
     check_count("bins", bins)
     if any(one.scores.min() < 0 or one.scores.max() > 1 for one in curves):
         raise EmpiriskError("probabilities must lie between 0 and 1; use er.plots.roc for scores of another kind.")
-    axes = _rates(axes, curves)
+    axes = rates(axes, curves)
     for number, one in enumerate(curves):
         said, came, low, high, rows = binned(one, bins, cut)
         if len(curves) == 1:
