@@ -1,4 +1,9 @@
-"""A seed stands for a case: a machine with some parameters, and nasty small data for it."""
+"""A seed stands for a case: a machine with some parameters, and nasty small data for it.
+
+Seeds from `EVERY` on stand for machines of every public class, put together from all parts that there are; a part that
+is added changes what some of them stand for, so what they find gets a test in the room where it was mended. Seeds
+below stand for the machines, and the parts by name, of the lists in this file, and always will.
+"""
 
 import contextlib
 from dataclasses import dataclass
@@ -6,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from tests.fuzz import data
+from tests.fuzz import data, machines
 
 Random = np.random.Generator
 CLASS_LOSSES = (
@@ -38,6 +44,10 @@ SOLVERS = (
 )
 #: Small steps, tens of thousands of them where data are nasty: with a limit of time, always.
 SMALL_STEPS = ("gradient_descent", "proximal", "sgd", "dual_ascent")
+#: The first seed of cases of every public class, and how many of them are of the equation: it has most to go wrong.
+EVERY, OF_EQUATION = 10_000_000, 0.4
+#: How often a machine that needs seconds to compile is drawn where its turn has come.
+SLOW_CLASSES = {"Network": 0.05}
 #: The last digit of the seeds of machines without a target, and of metrics.
 UNSUPERVISED = 5
 #: How often parts are put together without a look at whether they go together.
@@ -57,13 +67,18 @@ class Case:
     weights: Any
     words: str
 
+    #: What the machine learns from: "rows" of a table, a "gram" matrix, "images", or "items" of its kernel.
+    takes: str = "rows"
+
     def __str__(self) -> str:
-        shape = np.shape(self.X) or self.X.shape
-        return f"seed {self.seed}: {self.machine!r} on {self.words}, {shape[0]} x {shape[1]}"
+        shape = (len(self.X),) if self.takes == "items" else np.shape(self.X) or self.X.shape
+        return f"seed {self.seed}: {self.machine!r} on {self.words}, {' x '.join(map(str, shape))}"
 
 
 def make(seed: int) -> Case:
-    """The case of a seed: one in ten is of a machine without a target, or a metric."""
+    """The case of a seed: of the older ones, one in ten is of a machine without a target, or a metric."""
+    if seed >= EVERY:
+        return _of_every_class(seed)
     if seed % 10 == UNSUPERVISED:
         return _unsupervised(seed)
     random = np.random.default_rng([7, seed])
@@ -80,6 +95,52 @@ def make(seed: int) -> Case:
     if "max_time" in parameters and (patient or random.random() < 0.5):
         machine.set_params(max_time=float(random.choice([1.0, 0.1, 0.1, 0.1])))
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
+
+
+def _of_every_class(seed: int) -> Case:
+    """A machine of any public class, on rows in any format, or on what else its kernel takes."""
+    random = np.random.default_rng([29, seed])
+    drawn = machines.draw(_name(random), random)
+    machine, takes, X = drawn.machine, drawn.takes, drawn.items
+    rows, form = ("items of the kernel", takes) if takes == "items" else (takes, "dense")
+    if takes == "rows":
+        X, rows = data.rows(random)
+    elif takes == "gram":
+        X = er.kernels.Gaussian(1.0)(random.normal(size=(int(random.choice([2, 5, 13])), 2)))
+    elif takes == "images":
+        X = random.normal(size=(8, 6, 6, 1)).astype(np.float32)
+    signal = random.normal(size=(len(X), 2)) if takes != "rows" else X
+    y, targets = _target(random, signal, machine)
+    weights, amounts = data.weights(random, len(X))
+    if takes == "rows":
+        X, form = data.reformatted(random, X, get_tags(machine).input_tags.sparse)
+    if getattr(machine, "schema", "") is None:  # it is that of the table
+        machine.set_params(schema=er.tables.understand(data.plain(X)))
+    parameters = machine.get_params()
+    patient = isinstance(parameters.get("solver"), machines.SMALL_STEPS)
+    if "max_time" in parameters and (patient or random.random() < 0.2):
+        machine.set_params(max_time=float(random.choice([1.0, 0.1, 0.1, 0.1])))
+    words = f"rows {rows} ({form}), y {targets}, weights {amounts}"
+    return Case(seed, machine, X, data.retyped(random, y), data.retyped(random, weights), words, takes)
+
+
+def _target(random: Random, X: Any, machine: Any) -> tuple[Any, str]:
+    """What the machine learns to tell; several numbers at once mostly where it takes them."""
+    if not machines.learns_numbers(machine):
+        return data.labels(random, X)
+    y, targets = data.numbers(random, X)
+    if targets == "two" and not get_tags(machine).target_tags.multi_output and random.random() > data.TOO_FAR:
+        return y[:, 0], "plain"
+    return y, targets
+
+
+def _name(random: Random) -> str:
+    """A public class: one of the equation, or any other, each as often."""
+    names = machines.machines()
+    own = [name for name, cls in names.items() if issubclass(cls, (er.Classifier, er.Regressor))]
+    others = [name for name in names if name not in own]
+    name = str(random.choice(own if random.random() < OF_EQUATION else others))
+    return name if random.random() < SLOW_CLASSES.get(name, 1.0) else _name(random)
 
 
 def _unsupervised(seed: int) -> Case:
@@ -111,7 +172,7 @@ def without_clock(case: Case) -> Case:
     parameters = case.machine.get_params()
     if "max_time" in parameters:
         case.machine.set_params(max_time=None)
-    if parameters.get("solver") in SMALL_STEPS:
+    if parameters.get("solver") in SMALL_STEPS or isinstance(parameters.get("solver"), machines.SMALL_STEPS):
         case.machine.set_params(max_iter=50)
     return case
 

@@ -7,6 +7,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,20 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import Kernel
-from tests.fuzz import equation, rivals
-from tests.fuzz.cases import SOLVERS, Case
+from tests.fuzz import data, equation, rivals
+from tests.fuzz.cases import EVERY, SOLVERS, Case
 
 Finding = tuple[str, str]
 MANY_WARNINGS = 3
 #: Seconds that a fit may take beyond ``max_time``, and the limit for a fit that has none but takes long.
 GRACE, LIMIT = 1.0, 1.0
+#: Seconds of a fit that has no time.
+HURRY = 1e-3
 #: Fits that may each have to compile a loop which the one before was ended too soon to reach.
 LOADING = 3
 #: A fit that took less than this share of ``max_time`` was not ended by it; the choice of C has half of it.
@@ -55,6 +59,24 @@ ESSENCES: dict[type, Essence] = {
 DIGITS = 1e-13
 #: What the random machines draw depends on the order and the number of the rows.
 DRAWN = (er.ForestClassifier, er.ForestRegressor, er.BaggingClassifier, er.BaggingRegressor)
+#: Machines whose answers are no function of the weighted set of rows, and why.
+NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("rows are drawn by their places", lambda its: isinstance(its, (*DRAWN, er.selection.Balanced))),
+    ("halves of the rows are drawn by their places", lambda its: isinstance(its, er.selection.L1Selection)),
+    ("landmarks are drawn from the rows as they stand", lambda its: isinstance(its, er.maps.Nystrom)),
+    ("rows are held out by their places", lambda its: _has(its, "early_stopping")),
+    ("every tree sees rows drawn by their places", lambda its: _has(its, "subsample", 1.0)),
+    ("a fold takes a row whole, whatever its weight", lambda its: _has(its, "cv", among=FOLDED)),
+    ("columns are drawn once for every node, equal gains or not", lambda its: _has(its, "max_features")),
+    ("networks come near a minimum, and rounding decides to which", lambda its: "Network" in repr(its)),
+)
+#: Machines that judge by folds of the rows, and the parameters for which others do.
+FOLDED = (er.selection.GreedySelection, er.selection.Search, er.selection.Threshold)
+
+
+def _has(machine: Any, name: str, none: Any = None, among: tuple[type, ...] = (object,)) -> bool:
+    """Whether a machine has a parameter that is set to something."""
+    return isinstance(machine, among) and machine.get_params(deep=False).get(name, none) not in (none, False)
 
 
 class Outcome:
@@ -62,7 +84,7 @@ class Outcome:
 
     def __init__(self, machine: Any, X: Any, y: Any, weights: Any):
         self.machine, self.error, self.trace = machine, None, ""
-        self.weight = float(len(y) if weights is None else np.sum(weights))
+        self.weight = float(len(y) if weights is None else np.sum(np.asarray(weights, dtype=float)))
         begin, used = time.perf_counter(), time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -90,22 +112,28 @@ class Outcome:
 
 
 def fit(case: Case, **changes: Any) -> Outcome:
-    """Fit a clone of the machine to the data of the case, or to others."""
+    """Fit a clone of the machine to the data of the case, or to others; weights where it takes them."""
     given = {"X": case.X, "y": case.y, "weights": case.weights} | changes
+    if not has_fit_parameter(case.machine, "sample_weight"):
+        given["weights"] = None
     return Outcome(clone(case.machine), **given)
 
 
 def run(case: Case, timed: bool = False, extras: int = 3) -> tuple[str, list[Finding]]:
     """How the fit of a case ended ("fitted" or "refused"), and everything that is wrong with it."""
+    before = _contents(case)
     outcome = fit(case)
     found = list(_ends(case, outcome, timed))
+    if before != _contents(case):
+        found.append(("changed", "the fit wrote into what it was given"))
     if not outcome.fitted:
         return "refused", found + list(_says_why(outcome))
     found += _speaks_little(outcome)
     # Each seed looks at the certificate and at some of the rest: many seeds see everything.
     random = np.random.default_rng([11, case.seed])
-    chosen = random.permutation(len(EXTRA))[: 1 if outcome.used > SLOW else extras]
-    for check in (_is_finite, _is_certified, *(EXTRA[number] for number in chosen)):
+    known = EXTRA if case.seed < EVERY else ALL_EXTRA
+    chosen = random.permutation(len(known))[: 1 if outcome.used > SLOW else extras]
+    for check in (_is_finite, _is_certified, *(known[number] for number in chosen)):
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -116,6 +144,12 @@ def run(case: Case, timed: bool = False, extras: int = 3) -> tuple[str, list[Fin
             if not _is_sentence(error):
                 found.append(("unclear", f"{check.__name__.strip('_')}: {_last_line(traceback.format_exc())}"))
     return "fitted", found
+
+
+def _contents(case: Case) -> tuple[Any, ...]:
+    """What the user holds: the data, and the parameters."""
+    X = repr(case.X) if case.takes == "items" else data.plain(case.X).tolist()
+    return repr(X), repr(case.y), repr(case.weights), repr(case.machine)
 
 
 def _ends(case: Case, outcome: Outcome, timed: bool) -> Iterator[Finding]:
@@ -173,7 +207,7 @@ def _answers(machine: Any, X: Any) -> np.ndarray:
     """What a machine says of rows: scores where it has them, else predictions."""
     for name in ("score_samples", "decision_function", "predict_proba", "predict", "transform"):
         if hasattr(machine, name):
-            return np.asarray(getattr(machine, name)(X))
+            return data.plain(getattr(machine, name)(X))
     return machine.linkage_[:, 2]
 
 
@@ -188,7 +222,7 @@ def _essence(case: Case, outcome: Outcome) -> tuple[np.ndarray, float]:
 
 def _squares(case: Case) -> float:
     """The largest square of a row: around the mean, but where only products are known, behind a kernel or sparse."""
-    features, X = case.machine.get_params().get("features"), equation.dense(case.X).astype(float)
+    features, X = case.machine.get_params().get("features"), data.plain(case.X).astype(float)
     if isinstance(features, Kernel):
         return float(np.max(features.diagonal(X)))
     lost = len(X) * np.finfo(float).eps * np.abs(X).max(axis=0)  # of a mean, even where all rows are equal
@@ -265,13 +299,19 @@ def _objective_is_that_of(
             yield word, f"{one.ravel()[:4]} and {two.ravel()[:4]}"
 
 
-def _taken(X: Any, rows: np.ndarray) -> Any:
-    return X.tocsr()[rows] if sparse.issparse(X) else np.asarray(X)[rows]
+def _taken(case: Case, rows: np.ndarray) -> Any:
+    """Some of the rows; of a Gram matrix with their columns."""
+    if case.takes == "items":
+        return [case.X[row] for row in rows]
+    if case.takes == "gram":
+        return case.X[np.ix_(rows, rows)]
+    return case.X.tocsr()[rows] if sparse.issparse(case.X) else data.plain(case.X)[rows]
 
 
 def _learns_from_rows(case: Case) -> bool:
-    """Whether the map depends on how often, and where, the rows stand."""
-    return isinstance(case.machine.get_params().get("features"), LEARNS_FROM_ROWS)
+    """Whether the answer depends on how often, and where, the rows stand."""
+    features = case.machine.get_params().get("features")
+    return isinstance(features, LEARNS_FROM_ROWS) or any(holds(case.machine) for _, holds in NO_FUNCTION_OF_ROWS)
 
 
 def _decided(case: Case, outcome: Outcome) -> Any:
@@ -294,12 +334,12 @@ def _decided(case: Case, outcome: Outcome) -> Any:
 
 
 def _weights_count_rows(case: Case, outcome: Outcome) -> Iterator[Finding]:
-    if _learns_from_rows(case):
+    if _learns_from_rows(case) or not has_fit_parameter(case.machine, "sample_weight"):
         return
     times = np.random.default_rng([13, case.seed]).integers(1, 4, len(case.y))
     rows = np.repeat(np.arange(len(case.y)), times)
     y = np.asarray(case.y)
-    weighted, repeated = fit(case, weights=times), fit(case, X=_taken(case.X, rows), y=y[rows], weights=None)
+    weighted, repeated = fit(case, weights=times), fit(case, X=_taken(case, rows), y=y[rows], weights=None)
     if not weighted.fitted:
         yield from _says_why(weighted)
     # A fold takes a row whole, whatever its weight: a class of one row has no folds, that row twice has.
@@ -311,14 +351,16 @@ def _order_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     if _learns_from_rows(case):
         return
     order = np.random.default_rng([17, case.seed]).permutation(len(case.y))
-    weights = None if case.weights is None else case.weights[order]
-    other = fit(case, X=_taken(case.X, order), y=np.asarray(case.y)[order], weights=weights)
+    weights = None if case.weights is None else np.asarray(case.weights)[order]
+    other = fit(case, X=_taken(case, order), y=np.asarray(case.y)[order], weights=weights)
     yield from _objective_is_that_of(case, outcome, other, "order")
 
 
 def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
-    X = equation.dense(case.X)
-    thin = sparse.csr_matrix(X)
+    X = data.plain(case.X) if case.takes == "rows" else np.empty(0, dtype=object)
+    if X.dtype.kind not in "biuf":
+        return
+    thin = sparse.csr_matrix(X.astype(float) if X.dtype == np.float16 else X)
     was_thin = sparse.issparse(case.X)
     other = fit(case, X=X if was_thin else thin)
     refused = not other.fitted and _is_sentence(other.error) and "parse" in str(other.error) and not was_thin
@@ -327,6 +369,17 @@ def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     periodic = isinstance(case.machine.get_params().get("features"), (er.maps.RandomFourier, er.maps.Periodic))
     if not (_learns_from_rows(case) or refused or periodic) and X.dtype != np.float32:
         yield from _objective_is_that_of(replace(case, X=thin), outcome, other, "format", _decided(case, outcome))
+
+
+def _container_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    """Rows in an array of floats, side by side, give the same fit; masked ones are missing, or refused."""
+    if case.takes != "rows" or "words" in case.words:
+        return
+    X = data.plain(case.X)
+    plain = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else float)
+    other = fit(case, X=plain, y=np.asarray(case.y), weights=None if case.weights is None else np.asarray(case.weights))
+    if X.dtype != np.float32:
+        yield from _objective_is_that_of(replace(case, X=plain), outcome, other, "container", _decided(case, outcome))
 
 
 def _same_bits(case: Case, outcome: Outcome, other: Any, word: str) -> Iterator[Finding]:
@@ -361,6 +414,45 @@ def _threads_agree(case: Case, outcome: Outcome) -> Iterator[Finding]:
         yield from _same_bits(case, outcome, other.machine, "threads")
 
 
+def _two_at_once(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    """Two fits in two threads at the same time give what one alone gives."""
+    if case.machine.get_params().get("max_time") is not None:
+        return  # the clock may end one of them
+
+    def fitted(_: int) -> Any:
+        machine, weights = clone(case.machine), {} if case.weights is None else {"sample_weight": case.weights}
+        known = has_fit_parameter(machine, "sample_weight")
+        return machine.fit(case.X, case.y, **weights if known else {})
+
+    with ThreadPoolExecutor(2) as pool:  # what they warn of goes to the one who called
+        for machine in pool.map(fitted, range(2)):
+            yield from _same_bits(case, outcome, machine, "two at once")
+
+
+def _fits_again(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    """A machine that was fitted to other rows before gives what a fresh one gives."""
+    half = np.arange(len(case.y))[: (len(case.y) + 1) // 2]
+    before = fit(case, X=_taken(case, half), y=np.asarray(case.y)[half], weights=None)
+    weights = case.weights if has_fit_parameter(case.machine, "sample_weight") else None
+    again = Outcome(before.machine, case.X, case.y, weights)
+    if not again.fitted:
+        yield "refit", f"refused: {again.error}"
+    elif outcome.settled and again.settled:
+        yield from _same_bits(case, outcome, again.machine, "refit")
+
+
+def _hurries(case: Case, outcome: Outcome) -> Iterator[Finding]:
+    """A fit that has no time ends with an answer, or with a sentence."""
+    if "max_time" in case.machine.get_params():
+        hurried = replace(case, machine=clone(case.machine).set_params(max_time=HURRY))
+        other = fit(hurried)
+        if not other.fitted:
+            yield from _says_why(other)
+        else:
+            yield from _speaks_little(other)
+            yield from _is_finite(hurried, other)
+
+
 EXTRA: tuple[Callable[[Case, Outcome], Iterator[Finding]], ...] = (
     _weights_count_rows,
     _order_does_not_matter,
@@ -370,3 +462,4 @@ EXTRA: tuple[Callable[[Case, Outcome], Iterator[Finding]], ...] = (
     _saves,
     _threads_agree,
 )
+ALL_EXTRA = (*EXTRA, _container_does_not_matter, _two_at_once, _fits_again, _hurries)

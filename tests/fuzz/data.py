@@ -1,9 +1,13 @@
 """Small data of every nasty kind: rows, targets and weights, drawn from one generator."""
 
+import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from tests.fuzz.parts import MISSING
 
 Rows = np.ndarray
 Random = np.random.Generator
@@ -125,7 +129,98 @@ FORMATS: dict[str, Callable[[Rows], object]] = {
     "lil": lambda X: sparse.lil_matrix(X),
 }
 SPARSE = ("csr", "csc", "coo", "dia", "lil")
+
+
+def _memory_map(X: Rows) -> Rows:
+    with tempfile.TemporaryFile() as file:  # the map holds on to it
+        out = np.memmap(file, X.dtype, "w+", shape=X.shape)
+    out[:] = X
+    return out
+
+
+def _frame(X: Rows, names: list | None = None) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])] if names is None else names)
+
+
+def _with_words(X: Rows) -> Any:
+    """The last column tells the sign of what it held, in words; a few are missing."""
+    words = [[None, "low", "high"][0 if i % 9 == 8 else 1 + int(x > 0)] for i, x in enumerate(X[:, -1].tolist())]
+    return _frame(X).assign(word=words)
+
+
+def _polars(X: Rows) -> Any:
+    import polars as pl
+
+    return pl.DataFrame({f"column {j}": X[:, j] for j in range(X.shape[1])})
+
+
+def _with_zeros(X: Rows) -> Any:
+    """Zeros that are stored, and indices of 64 bits."""
+    rows, columns = np.indices(X.shape).reshape(2, -1)
+    out = sparse.csr_array((X.astype(float).ravel(), (rows, columns)), shape=X.shape)
+    out.indices, out.indptr = out.indices.astype(np.int64), out.indptr.astype(np.int64)
+    return out
+
+
+def _in_pieces(X: Rows) -> Any:
+    """Every entry stored twice, as two halves, in no order."""
+    rows, columns = np.indices(X.shape).reshape(2, -1)
+    order = np.random.default_rng(0).permutation(2 * X.size)
+    half = np.tile(X.astype(float).ravel() / 2, 2)[order]
+    return sparse.coo_matrix((half, (np.tile(rows, 2)[order], np.tile(columns, 2)[order])), shape=X.shape)
+
+
+def _masked(X: Rows) -> Any:
+    """A row in seven has no last column: a fit refuses that, or takes it for missing."""
+    mask = np.zeros(X.shape, dtype=bool)
+    mask[::7, -1] = True
+    return np.ma.array(X, mask=mask)
+
+
+#: What users bring besides; some of it only where a library is installed.
+MORE_FORMATS: dict[str, Callable[[Rows], object]] = FORMATS | {
+    "float16": lambda X: X.astype(np.float16),
+    "longdouble": lambda X: X.astype(np.longdouble),
+    "big-endian": lambda X: X.astype(">f8"),
+    "object": lambda X: X.astype(object),
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "memory map": _memory_map,
+    "masked nowhere": lambda X: np.ma.array(X, mask=False),
+    "masked": _masked,
+    "bsr": lambda X: sparse.bsr_matrix(X.astype(float)),
+    "dok": lambda X: sparse.dok_matrix(X),
+    "csr32": lambda X: sparse.csr_matrix(X.astype(np.float32)),
+    "stored zeros": _with_zeros,
+    "halves": _in_pieces,
+}
+if "pandas" not in MISSING:
+    MORE_FORMATS |= {
+        "pandas": _frame,
+        "pandas with twins": lambda X: _frame(X, ["twin"] * X.shape[1]),
+        "pandas with numbers": lambda X: _frame(X, list(range(X.shape[1]))),
+        "pandas nullable": lambda X: _frame(X).astype("Float64"),
+        "pandas of float32": lambda X: _frame(X).astype(np.float32),
+        "pandas with words": _with_words,
+    }
+if "polars" not in MISSING:
+    MORE_FORMATS |= {"polars": _polars}
+#: Formats that are sparse, and those in single or half precision, which has to hold the numbers.
+THIN = (*SPARSE, "bsr", "dok", "csr32", "stored zeros", "halves")
+NARROW = ("float32", "float16", "csr32", "pandas of float32")
+#: Formats in which rows are not numbers alone: most machines refuse them.
+ODD = ("masked", "pandas with words", "object")
 USUAL = 0.5
+
+
+def plain(X: Any) -> np.ndarray:
+    """Rows as an array, whatever format they had; NaN where they are masked."""
+    if sparse.issparse(X):
+        return X.toarray()
+    if np.ma.is_masked(X):
+        return X.astype(float).filled(np.nan)
+    return np.asarray(X)
 
 
 def shape(random: Random) -> tuple[int, int]:
@@ -148,9 +243,36 @@ def formatted(random: Random, X: Rows, takes_sparse: bool) -> tuple[object, str]
     name = "dense" if random.random() < USUAL else str(random.choice(list(FORMATS)))
     if name in SPARSE and not takes_sparse and random.random() > TOO_FAR:
         name = "dense"
+    return _written(X, name)
+
+
+def reformatted(random: Random, X: Rows, takes_sparse: bool) -> tuple[object, str]:
+    """The rows in any format that users bring, and its name; a third of them as they are."""
+    name = "dense" if random.random() < 1 / 3 else str(random.choice(list(MORE_FORMATS)))
+    refused = name in ODD or (name in THIN and not takes_sparse)
+    return _written(X, "dense" if refused and random.random() > 4 * TOO_FAR else name)
+
+
+def _written(X: Rows, name: str) -> tuple[object, str]:
     with np.errstate(over="ignore"):
-        out = FORMATS[name](X)
-    return (X, "dense") if name == "float32" and not np.all(np.isfinite(out)) else (out, name)
+        narrow = np.all(np.isfinite(X.astype(np.float16 if name == "float16" else np.float32)))
+        return (X, "dense") if name in NARROW and not narrow else (MORE_FORMATS[name](X), name)
+
+
+def retyped(random: Random, values: Any) -> Any:
+    """A target or weights in another container, most often as they are."""
+    if values is None or np.ndim(values) != 1 or random.random() < 0.7:
+        return values
+    kind = str(random.choice(["list", "object", "masked nowhere", "series", "column"]))
+    if kind == "list":
+        return np.asarray(values).tolist()
+    if kind == "series" and "pandas" not in MISSING:
+        import pandas as pd
+
+        return pd.Series(values, index=np.arange(len(values))[::-1])
+    if kind == "object":
+        return np.asarray(values).astype(object)
+    return np.ma.array(values, mask=False) if kind == "masked nowhere" else values
 
 
 def _signal(random: Random, X: Rows) -> Rows:

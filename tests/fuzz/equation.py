@@ -13,6 +13,7 @@ import empirisk as er
 from empirisk import losses, penalties
 from empirisk.kernels.base import Kernel
 from tests import naive
+from tests.fuzz import data
 
 Long = np.longdouble
 Point = tuple[np.ndarray, np.ndarray]
@@ -45,10 +46,19 @@ class Piece:
             f = self.phi.astype(Long) @ w + b
             if self.gram:
                 size = 0.5 * self.penalty.l2 * np.sum(w * (self.phi.astype(Long) @ w))
+            elif hasattr(self.penalty, "groups"):
+                size = self._groups(w)
             else:
                 size = self.penalty.l1 * np.abs(w).sum() + 0.5 * self.penalty.l2 * np.sum(w * w)
             total = size + Long(self.C) * np.sum(self.weights.astype(Long) * self._losses(f))
         return float(total) if np.isfinite(total) else np.inf
+
+    def _groups(self, w: np.ndarray) -> Any:
+        """sum_g sqrt(size_g) |w_g|: neighbouring columns, or those of one label, over all classes together."""
+        labels = np.asarray(self.penalty.groups)
+        labels = np.arange(len(w)) // int(labels) if labels.ndim == 0 else labels
+        each = [w[labels == label] for label in np.unique(labels)]
+        return sum(np.sqrt(Long(part.size)) * np.sqrt(np.sum(part * part)) for part in each)
 
     def _losses(self, f: np.ndarray) -> np.ndarray:
         if not self.classes:
@@ -83,6 +93,9 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
     if isinstance(features, er.maps.SeveralKernels) or not np.isfinite(machine.C_):
         return None
     gram = isinstance(features, Kernel)
+    if gram and features.takes != "vectors":
+        return None
+    y = np.asarray(y)
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     loss, penalty = losses.find(machine.loss), penalties.find(machine.penalty)
     if gram:
@@ -90,7 +103,7 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
         rows = X.astype(float) if sparse.issparse(X) else np.asarray(X, dtype=float)
         phi, w = np.asarray(features(rows)), _dual(machine, len(weights))
     else:
-        phi = dense(X if features is None else features.transform(X)).astype(float)
+        phi = data.plain(X if features is None else features.transform(X)).astype(float)
         w = np.atleast_2d(machine.coef_)
     b = np.atleast_1d(machine.intercept_)
     if isinstance(machine, er.Classifier):
@@ -127,11 +140,6 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
             )
         )
     return out
-
-
-def dense(X: Any) -> np.ndarray:
-    """Rows as an array, whatever format they had."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def _dual(machine: Any, rows: int) -> np.ndarray:
