@@ -285,6 +285,8 @@ def test_rows_without_a_density_are_refused(kind, rows, message):
         (er.GaussianMixture(2, init=np.zeros((3, 3))), "2 finite means of 3 columns"),
         (er.GaussianMixture(floor=0.0), "floor=0.0"),
         (er.GaussianMixture(covariance_type="diag"), "covariance_type='diag'"),
+        (er.GaussianMixture(floor=5e-324), "floor=5e-324 is below 1e-14, where variances are rounding; give at least"),
+        (er.GaussianDensity(floor=1e-100), "floor=1e-100 is below 1e-14, .* or 0 for none"),
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(machine, message):
@@ -300,3 +302,14 @@ def test_rows_that_leave_a_direction_without_variance_need_a_floor_or_a_diagonal
             er.GaussianDensity(floor=0.0).fit(rows)
         for machine in (er.GaussianDensity("diagonal", floor=0.0), er.GaussianDensity(), er.GaussianMixture(2)):
             assert np.isfinite(machine.fit(rows).score(rows))
+
+
+@pytest.mark.parametrize("floor", [1e-14, 1e-12])
+@pytest.mark.parametrize("columns", [2, 40])
+def test_the_smallest_floors_leave_a_density_where_columns_depend_on_each_other(floor, columns):
+    random = np.random.default_rng(0)
+    dependent = random.normal(size=(60, 1)) * random.normal(size=columns)
+    for machine in (er.GaussianDensity(floor=floor), er.GaussianMixture(2, floor=floor, random_state=0)):
+        assert np.isfinite(machine.fit(dependent).score(dependent))
+    one_hot = np.eye(2)[random.integers(0, 2, 30)]
+    assert np.isfinite(er.GaussianDensity(floor=floor).fit(one_hot).score(one_hot))

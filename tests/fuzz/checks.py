@@ -61,12 +61,12 @@ DIGITS = 1e-13
 DRAWN = (er.ForestClassifier, er.ForestRegressor, er.BaggingClassifier, er.BaggingRegressor)
 #: Machines whose answers are no function of the weighted set of rows, and why.
 NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
-    ("rows are drawn by their places", lambda its: isinstance(its, (*DRAWN, er.selection.Balanced))),
-    ("halves of the rows are drawn by their places", lambda its: isinstance(its, er.selection.L1Selection)),
+    ("members see rows drawn by their places", lambda its: isinstance(its, DRAWN)),
     ("landmarks are drawn from the rows as they stand", lambda its: isinstance(its, er.maps.Nystrom)),
     ("rows are held out by their places", lambda its: _has(its, "early_stopping")),
     ("every tree sees rows drawn by their places", lambda its: _has(its, "subsample", 1.0)),
     ("a fold takes a row whole, whatever its weight", lambda its: _has(its, "cv", among=FOLDED)),
+    ("a fold takes a row whole, whatever its weight", lambda its: getattr(its, "ccp_alpha", 0.0) == "cv"),
     ("columns are drawn once for every node, equal gains or not", lambda its: _has(its, "max_features")),
     ("networks come near a minimum, and rounding decides to which", lambda its: "Network" in repr(its)),
 )
@@ -360,7 +360,7 @@ def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     X = data.plain(case.X) if case.takes == "rows" else np.empty(0, dtype=object)
     if X.dtype.kind not in "biuf":
         return
-    thin = sparse.csr_matrix(X.astype(float) if X.dtype == np.float16 else X)
+    thin = sparse.csr_matrix(X if X.dtype == np.float32 else X.astype(float))
     was_thin = sparse.issparse(case.X)
     other = fit(case, X=X if was_thin else thin)
     refused = not other.fitted and _is_sentence(other.error) and "parse" in str(other.error) and not was_thin

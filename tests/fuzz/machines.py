@@ -254,7 +254,7 @@ def _search(cls: type, random: Random) -> Drawn:
 
 
 def _balanced(cls: type, random: Random) -> Drawn:
-    how = of(random, "upsample", "downsample")
+    how = of(random, "weights", "subsample", "upsample")
     return Drawn(cls(_line(True), how=how, jitter=of(random, 0.0, 0.1), random_state=0))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import sparse_encode
 from sklearn.exceptions import ConvergenceWarning
@@ -191,7 +192,10 @@ def test_a_fit_ends_in_time_and_can_be_kept(X, tmp_path):
     np.testing.assert_array_equal(er.load(tmp_path / "atoms.model").transform(X), dictionary.transform(X))
 
 
-@pytest.mark.parametrize("machine", ["er.Dictionary(3)", "er.Dictionary(2, 'ksvd', 'omp')"])
+KINDS = ["er.Dictionary()", "er.Dictionary(8, 'ksvd', 'top_k')", "er.Dictionary(4, coding='indicator')"]
+
+
+@pytest.mark.parametrize("machine", KINDS)
 def test_the_contract_holds(machine):
     check_contract(machine)
 
@@ -221,3 +225,16 @@ def test_ksvd_needs_codes_with_a_number_of_entries(X):
             er.Dictionary(4, "ksvd", coding).fit(X)
     with pytest.raises(EmpiriskError, match="Z has 2 columns for 4 atoms"):
         er.Dictionary(4, coding="omp", random_state=0).fit(X).inverse_transform(np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(("method", "coding"), [("alternating", "l1"), ("ksvd", "omp"), ("ksvd", "top_k")])
+def test_weight_two_is_the_row_twice_to_the_last_bit(method, coding):
+    """Also with more atoms than rows, where atoms that no row uses become the rows that are fitted worst."""
+    random = np.random.default_rng(0)
+    X, times = random.normal(size=(15, 6)), random.integers(0, 4, 15)
+    rows = random.permutation(np.repeat(np.arange(15), times))
+    for atoms in (4, 64):
+        machine = er.Dictionary(atoms, method, coding, random_state=0)
+        for form in (np.asarray, sparse.csr_array):
+            weighted = clone(machine).fit(form(X), sample_weight=times)
+            np.testing.assert_array_equal(weighted.components_, clone(machine).fit(form(X[rows])).components_)

@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import empirisk as er
+from empirisk.errors import EmpiriskError
 
 random = np.random.default_rng(3)
 X = random.normal(size=(80, 6))
@@ -97,3 +98,21 @@ def test_l1_for_classes_and_bad_arguments():
         er.selection.L1Selection(threshold=0.3).fit(X, F)
     with pytest.raises(ValueError, match="has no coef_"):
         er.selection.L1Selection(er.TreeRegressor()).fit(X, F)
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e6, 1e9, 1e30])
+def test_stability_selection_takes_weights_of_any_size(weight):
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    y = 3 * X[:, 0] + X[:, 1]
+    found = er.selection.L1Selection(er.Lasso(C=1.0 / weight), n_samples=4, random_state=0)
+    found.fit(X, y, sample_weight=np.full(len(y), weight))
+    assert found.support_[0]
+
+
+def test_halves_hold_every_class_or_say_that_they_cannot():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    labels = np.arange(len(X)) % 20
+    selection = er.selection.L1Selection(er.LogisticRegression(penalty="l1"), n_samples=2, random_state=0)
+    selection.fit(X, np.minimum(labels, 12))
+    with pytest.raises(EmpiriskError, match="a class so rare, or of so little weight"):
+        selection.fit(X, labels == 3, sample_weight=np.where(labels == 3, 1e-12, 1.0))

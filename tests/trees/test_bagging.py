@@ -20,8 +20,9 @@ from sklearn.svm import LinearSVC
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.hashes import row_hashes
 from empirisk.trees import bagging
-from empirisk.trees.resample import Groups, row_hashes
+from empirisk.trees.resample import Groups
 
 pytestmark = pytest.mark.row("T5")
 

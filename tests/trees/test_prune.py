@@ -156,3 +156,10 @@ def test_nothing_to_prune_is_no_trouble():
     assert leaf.n_leaves_ == 1
     assert leaf.cost_complexity_path()["leaves"].to_list() == [1]
     assert leaf.prune(([[1.0]], [0])).n_leaves_ == 1
+
+
+def test_too_few_rows_for_the_folds_are_named():
+    X, y = np.arange(8.0)[:, None], np.arange(8) % 2
+    with pytest.raises(EmpiriskError, match="cv=5 does not divide the 8 rows, by which ccp_alpha='cv' is chosen"):
+        er.TreeClassifier(ccp_alpha="cv").fit(X, y)
+    assert er.TreeClassifier(ccp_alpha="cv", cv=2).fit(X, y).ccp_alpha_ >= 0

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, OutlierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number
@@ -15,6 +15,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import look, patiently, single_threaded_blas
+from empirisk.validation import validate_data
 
 Array = NDArray[np.float64]
 FLOATS = (np.float64, np.float32)
@@ -88,7 +89,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         """
         form = find_form(self.covariance_type, ("full", "diagonal", "spherical"))
         check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
-        check_number("floor", self.floor, 0)
+        check_floor(self.floor)
         X, weights = check_rows(self, X, sample_weight)
         self.mean_, scatter = mean_and_scatter(X, weights)
         self.covariance_ = form.covariance(scatter, least_variances(X, weights, self.floor))
@@ -164,9 +165,11 @@ class Full(Form):
         root = np.sqrt(least)
         scaled = scatter / np.outer(root, root)
         values, vectors = patiently(lambda: np.linalg.eigh(scaled), len(root))
-        if values[0] >= 1:
+        # Below the second bound eigenvalues are rounding, and the matrix would have no Cholesky factor.
+        lowest = max(1.0, SINGULAR * len(root) * values[-1])
+        if values[0] >= lowest:
             return scatter
-        return (vectors * np.maximum(values, 1.0)) @ vectors.T * np.outer(root, root)
+        return (vectors * np.maximum(values, lowest)) @ vectors.T * np.outer(root, root)
 
     def whole(self, kept, width):
         return kept
@@ -214,6 +217,16 @@ def wrong_covariance(name: str, kept: Any, width: int) -> str | None:
     except np.linalg.LinAlgError:
         return "covariance is not positive definite"
     return None
+
+
+def check_floor(floor: Any, *, above: bool = False) -> None:
+    """Raise for a least share of the variances that is negative, or so small that it is lost in rounding."""
+    check_number("floor", floor, 0, above=above)
+    if 0 < floor < SINGULAR:
+        raise EmpiriskError(
+            f"floor={floor!r} is below {SINGULAR:g}, where variances are rounding; give at least that"
+            f"{'' if above else ', or 0 for none'}."
+        )
 
 
 def find_form(name: Any, allowed: tuple[str, ...]) -> Form:

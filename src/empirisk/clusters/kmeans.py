@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
 from empirisk.clusters.batches import Batches
@@ -38,6 +38,7 @@ from empirisk.fits.fit import interruptible
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
+from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
 

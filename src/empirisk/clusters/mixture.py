@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.clusters.density import (
     FLOATS,
     FORMS,
+    check_floor,
     check_rows,
     draw,
     find_form,
@@ -34,6 +35,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import Stopped, stopping
+from empirisk.validation import validate_data
 
 Array = NDArray[np.float64]
 
@@ -194,7 +196,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, 0)
-        check_number("floor", self.floor, 0, above=True)
+        check_floor(self.floor, above=True)
         check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
         check_time(self.max_time)
         find_form(self.covariance_type, TYPES)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from empirisk import kernels, state
 from empirisk.contract.arguments import check_time
@@ -24,6 +24,7 @@ from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
 from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
 from empirisk.problem import Array, Point, Problem
+from empirisk.validation import check_array, readable, validate_data
 
 FORMATS = ("csr", "csc")
 FLOATS = (np.float64, np.float32)
@@ -120,7 +121,7 @@ class MapsFeatures:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, reset=not again, **UNREAD, **target)
             self._check_size("X", matrix)
             return design_of(matrix), y
-        y = validate_data(self, X="no_validation", y=y, reset=not again, **target)
+        X, y = readable(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)
         if not again:
             self.features_ = self._learned_features(X, y)
             for name in ("n_features_in_", "feature_names_in_"):
@@ -187,7 +188,8 @@ class MapsFeatures:
         """Validated data after the fitted feature map."""
         if self.features is None:
             return self._as_fitted(X, FORMATS)
-        return check_array(self.features_.transform(X), accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
+        mapped = self.features_.transform(readable(X))
+        return check_array(mapped, accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
 
     def _items(self, X) -> Any:
         """Validated samples in the form that the fitted kernel computes from."""

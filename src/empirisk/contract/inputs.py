@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from empirisk.errors import EmpiriskError
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import in_threads
+from empirisk.validation import unmasked
 
 Array = NDArray[np.float64]
 #: The largest number in X and in y, the largest weight and C lie between the inverse of this and this: a sum of
@@ -89,7 +90,7 @@ def check_weights(sample_weight, rows: int) -> Array:
     try:
         if np.asarray(sample_weight).dtype.kind in "cmM":
             raise TypeError("it holds complex numbers, or dates")
-        weights = np.array(sample_weight, dtype=float)
+        weights = np.array(unmasked("sample_weight", sample_weight), dtype=float)
     except (TypeError, ValueError) as error:
         raise EmpiriskError(f"sample_weight is no array of numbers, one for each row of X: {error}.") from error
     if weights.ndim == 0:

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack, issparse
 from sklearn.base import clone
-from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils import get_tags
+from sklearn.utils.validation import column_or_1d
 
 from empirisk.contract.inputs import as_numbers
 from empirisk.errors import EmpiriskError
+from empirisk.validation import check_array, unmasked, validate_data
 
 
 def check_table(estimator: Any, X: Any, reset: bool) -> Any:
@@ -28,7 +29,7 @@ def check_target(estimator: Any, y: Any, numbers: bool = False) -> NDArray:
     """The target as one column, of numbers or of labels."""
     if y is None:
         raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(unmasked("y", y), warn=True)
     y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
     return as_numbers(y) if numbers else y
 

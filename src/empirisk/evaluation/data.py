@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, column_or_1d, has_fit_parameter
 
 from empirisk.contract import members
 from empirisk.contract.inputs import Array, check_weights, sorted_classes
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.splits import Split, make_splits
+from empirisk.validation import check_array, readable, unmasked
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def read_data(
         raise EmpiriskError(
             f"{type(machine).__name__} requires y to be passed, but the target y is None; give one for each row."
         )
-    targets = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    targets = check_array(unmasked("y", y), ensure_2d=False, dtype=None, input_name="y")
     if targets.ndim > 1 and not (targets.shape[1] > 1 and get_tags(machine).target_tags.multi_output):
         targets = column_or_1d(targets, warn=True)
     if len(targets) < 2:
@@ -92,7 +93,7 @@ def read_data(
     groups = None if groups is None else np.asarray(groups)
     check_consistent_length(groups, targets)
     pairwise = get_tags(machine).input_tags.pairwise
-    return Data(_table(X), targets, weights, groups, _classes(machine, targets), pairwise)
+    return Data(_table(readable(X)), targets, weights, groups, _classes(machine, targets), pairwise)
 
 
 def _table(X: Any) -> Any:

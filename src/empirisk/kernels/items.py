@@ -13,6 +13,7 @@ from scipy import sparse
 
 from empirisk.errors import EmpiriskError
 from empirisk.settings import holding
+from empirisk.validation import readable
 
 
 def is_frame(X: Any) -> bool:
@@ -200,7 +201,7 @@ def as_matrix(X: Any, allow_sparse: bool = True, name: str = "X") -> Any:
 
 def as_floats(values: Any, name: str) -> NDArray:
     """The values as an array: float32 is kept, all else becomes float64."""
-    array = np.asarray(values)
+    array = np.asarray(readable(values, name))
     if array.dtype in (np.float32, np.float64):
         return array
     if np.iscomplexobj(array):

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
 

@@ -8,11 +8,12 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import require_positive
+from empirisk.validation import validate_data
 
 FLOATS = (np.float64, np.float32)
 MOST_HARMONICS = 10_000  # that a file may ask for: each makes two columns of one

@@ -10,11 +10,12 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.parts import is_finite, is_number
+from empirisk.validation import validate_data
 
 
 def standardised(machine: Any, *, sparse: bool = False) -> Pipeline:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import kernels, state
 from empirisk.errors import EmpiriskError, Unsuitable
@@ -25,6 +25,7 @@ from empirisk.linalg.lapack import invert_triangle
 from empirisk.linalg.threads import Stopped, in_threads, look, patiently, single_threaded_blas, stopping
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.settings import require, settings
+from empirisk.validation import validate_data
 
 Made = TypeVar("Made")
 Late = Callable[[], bool] | None

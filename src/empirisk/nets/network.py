@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_number
@@ -21,6 +21,7 @@ from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
 from empirisk.nets.learning import learn, rebuild
 from empirisk.nets.plan import Plan, checked_layers, through
 from empirisk.settings import require
+from empirisk.validation import check_array, validate_data
 
 FLOATS = (np.float64, np.float32)
 #: Why training ends that was not let finish.

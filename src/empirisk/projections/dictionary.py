@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
@@ -17,9 +17,11 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import DenseDesign, Design, design_of
+from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
 from empirisk.projections.coding import Coding, Products, coding
 from empirisk.projections.course import Course
+from empirisk.validation import check_array, validate_data
 
 Array = NDArray[np.float64]
 METHODS = ("alternating", "ksvd")
@@ -125,10 +127,9 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         check_size("X", matrix)
         weights = check_weights(sample_weight, matrix.shape[0])
         way = self._way(matrix.shape[1])
-        rows = np.flatnonzero(weights > 0)
-        design = design_of(matrix)
-        design = design if len(rows) == len(weights) else design.rows(rows)
-        atoms = Atoms(design, weights[rows], way, self._first(design, weights[rows], way.normed))
+        rows, weights = distinct_rows(matrix, weights)
+        design = design_of(matrix).rows(rows)
+        atoms = Atoms(design, weights, way, self._first(design, weights, way.normed))
         with interruptible() as interrupted:
             course = Course(self, data, interrupted)
             self._take_turns(atoms, course)
@@ -196,7 +197,8 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
             missing = int(self.n_atoms) - len(atoms)
             if missing and not normed:
                 raise EmpiriskError(
-                    f"n_atoms={self.n_atoms} is more than the {len(atoms)} rows of X that differ; give fewer."
+                    f"n_atoms={self.n_atoms} is more than the {len(atoms)} rows of X that differ, of "
+                    f"n_samples={design.shape[0]} with weight; give fewer."
                 )
             atoms = np.vstack([atoms, random.normal(size=(missing, design.shape[1]))])
         else:

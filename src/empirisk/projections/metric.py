@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time
@@ -25,6 +25,7 @@ from empirisk.machines.neighbors.search import EuclideanSearch, shares
 from empirisk.projections.course import Course, descend
 from empirisk.projections.metric_losses import ClassPairs, ListedPairs, Triplets, hinge_of_squares, square_of_hinge
 from empirisk.projections.pca import principal
+from empirisk.validation import validate_data
 
 Array = NDArray[np.float64]
 FORMS = ("triplets", "pairs")

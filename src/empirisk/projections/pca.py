@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_time
@@ -30,6 +30,7 @@ from empirisk.linalg.threads import Stopped, patiently, single_threaded_blas, st
 from empirisk.maps.implicit import kernel_sums
 from empirisk.parts import is_number
 from empirisk.settings import require, settings
+from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
 #: Up to so many multiplications the singular value decomposition itself takes no time, and keeps all digits.

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from empirisk import state
 from empirisk.contract.arguments import check_count
@@ -28,7 +28,9 @@ from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import Lasso
 from empirisk.runs.parallel import spread
 from empirisk.trees.resample import Groups
+from empirisk.validation import validate_data
 
+MOST_DRAWS = 100  # for each half that holds a row of every class
 ROUNDING = 1e-12  # of the first error: columns that change less change nothing
 
 
@@ -265,9 +267,9 @@ class L1Selection(Columns, MetaEstimatorMixin, BaseEstimator):
         again = clone(self.estimator_)
         if isinstance(getattr(machine, "C", None), str):
             again.set_params(C=self.estimator_.C_)
-        halves = _halves(data, self.n_samples, generator(self.random_state))
-        plain = replace(data, weights=None)  # a weight has become rows
-        kept = spread(lambda rows: _nonzero(fit(clone(again), plain.rows(rows))), halves)
+        weighs = has_fit_parameter(machine, "sample_weight")
+        halves = _halves(data, self.n_samples, weighs, generator(self.random_state))
+        kept = spread(lambda half: _nonzero(fit(clone(again), half)), halves)
         self.frequencies_ = np.mean(kept, axis=0) if kept else _nonzero(self.estimator_).astype(float)
         floor = min(self.threshold, self.frequencies_.max())
         self.support_ = self.frequencies_ >= floor if floor > 0 else self.frequencies_.cumsum() == 0
@@ -297,21 +299,37 @@ def _nonzero(machine: Any) -> NDArray[np.bool_]:
     return np.any(np.atleast_2d(machine.coef_) != 0, axis=0)
 
 
-def _halves(data: Data, count: int, random: np.random.Generator) -> list[NDArray[np.intp]]:
+def _drawn(data: Data, rows: NDArray[np.intp], times: NDArray[np.int64], weighs: bool) -> Data:
+    """Rows, each so many times: by its weight where the machine knows weights, since it may be millions of times."""
+    plain = replace(data, weights=None)
+    if times.max() == 1 or not weighs:
+        return plain.rows(np.repeat(rows, times))
+    return replace(plain.rows(rows), weights=times.astype(float))
+
+
+def _halves(data: Data, count: int, weighs: bool, random: np.random.Generator) -> list[Data]:
     """Random halves of the rows; weight 2 is the row twice, whatever the order of the rows."""
     weights = check_weights(data.weights, len(data))
     groups = Groups.of(data.X, data.y, weights)
     some = groups.share > 0  # rows without weight must not use up random numbers: they could as well be absent
-    first, share, copies = groups.first[some], groups.share[some], np.bincount(groups.member, weights)[some]
-    whole = bool(np.all(copies == np.rint(copies)))
-    size = max(2, groups.size // 2)
-    halves: list[NDArray[np.intp]] = []
-    while len(halves) < count:
-        if whole:
-            drawn = random.multivariate_hypergeometric(copies.astype(np.int64), min(size, int(copies.sum())))
-        else:
+    first, share = groups.first[some], groups.share[some]
+    copies = None if groups.counts is None else groups.counts[some]
+    classes = 0 if data.classes is None else len(data.classes)
+    size = max(2, classes, groups.size // 2)
+    halves: list[Data] = []
+    for _ in range(MOST_DRAWS * count):
+        if len(halves) == count:
+            break
+        if copies is None:
             drawn = random.multinomial(size, share)
-        rows = np.repeat(first, drawn)
-        if data.classes is None or len(np.unique(data.y[rows])) == len(data.classes):
-            halves.append(rows)
+        else:
+            drawn = random.multivariate_hypergeometric(copies, min(size, int(copies.sum())))
+        rows = first[drawn > 0]
+        if data.classes is None or len(np.unique(data.y[rows])) == classes:
+            halves.append(_drawn(data, rows, drawn[drawn > 0], weighs))
+    if len(halves) < count:
+        raise EmpiriskError(
+            "y has a class so rare, or of so little weight, that random halves of the rows do not hold it; drop its "
+            "rows, or give n_samples=0 to select from the fit to all rows."
+        )
     return halves

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.theory.bound import (
@@ -21,6 +21,7 @@ from empirisk.theory.bound import (
     percent,
 )
 from empirisk.theory.vc import kernel_features, vc_bound, vc_dimension
+from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-6  # of a reach R^2 / margin^2: radius and margin are known to about so many digits

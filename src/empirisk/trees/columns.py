@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_X_y
-from sklearn.utils.validation import check_array, validate_data
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.settings import require
+from empirisk.validation import check_array, readable, unmasked, validate_data
 
 Array = NDArray[np.float64]
 
@@ -86,6 +86,7 @@ def read_training(estimator: Any, X: Any, y: Any, categorical_features: Any, **t
     """
     if y is None:
         raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    X, y = readable(X), unmasked("y", y)
     values = _values(X)
     chosen = _categorical(values, categorical_features)
     if chosen.any():
@@ -115,6 +116,7 @@ def read_new(estimator: Any, X: Any) -> Array:
     categories = estimator.columns_.categories
     if all(found is None for found in categories):
         return dense(validate_data(estimator, X, reset=False, **RULES))
+    X = readable(X)
     validate_data(estimator, X, skip_check_array=True, reset=False)
     values = _values(X)
     parts = [

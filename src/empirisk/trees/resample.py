@@ -8,64 +8,21 @@ same groups, and so the same samples.
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from empirisk.linalg.compiled import ODD, mixed
+from empirisk.linalg.hashes import mixed_with, row_hashes
 
 Array = NDArray[np.float64]
-Hashes = NDArray[np.uint64]
 
-MOST_DRAWS = 1 << 31  # rows that whole weights may count; beyond, weights are chances
-
-
-def row_hashes(X: Any) -> Hashes:
-    """A hash of the content of each row of an array, a sparse matrix or a data frame; zeros add nothing."""
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        return _summed([_numbers(frame[:, column].to_numpy()) for column in range(frame.shape[1])])
-    if issparse(X):
-        sparse = X.tocoo()
-        entries = _mixed(_bits(sparse.data), np.asarray(sparse.col, dtype=np.uint64))
-        total = np.zeros(X.shape[0], dtype=np.uint64)
-        np.add.at(total, sparse.row, np.where(sparse.data == 0, np.uint64(0), entries))
-        return total
-    X = np.asarray(X)
-    return _summed([_numbers(X[:, column]) for column in range(X.shape[1])])
-
-
-def _numbers(column: NDArray) -> Array:
-    """A column as floats: its numbers, or numbers for its distinct values where it holds text."""
-    if column.dtype.kind in "fiub":
-        return column.astype(np.float64)
-    return np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
-
-
-def _bits(values: NDArray) -> Hashes:
-    values = np.asarray(values, dtype=np.float64)
-    return np.where(np.isnan(values), np.nan, values).view(np.uint64)  # one NaN for all
-
-
-def _mixed(bits: Hashes, salt: Hashes | np.uint64) -> Hashes:
-    """splitmix64 of bits and a salt."""
-    return mixed((bits ^ (salt * ODD)) + ODD)
-
-
-def _summed(columns: list[Array]) -> Hashes:
-    total = np.zeros(len(columns[0]), dtype=np.uint64)
-    for number, values in enumerate(columns):
-        entries = _mixed(_bits(values), np.array([number], dtype=np.uint64))
-        total += np.where(values == 0, np.uint64(0), entries)
-    return total
+MOST_DRAWS = 10**9  # rows that whole weights may count, as NumPy draws no more; beyond, weights are chances
 
 
 def equal_rows(X: Any, y: NDArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Groups of rows that are equal in X and y, in an order that depends on their content: one row of each, and the
     group of every row."""
     target = row_hashes(y.reshape(len(y), -1))
-    hashes = row_hashes(X) + _mixed(target, np.array([1 << 40], dtype=np.uint64))
+    hashes = row_hashes(X) + mixed_with(target, np.array([1 << 40], dtype=np.uint64))
     _, first, member = np.unique(hashes, return_index=True, return_inverse=True)
     return first, member
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
@@ -33,6 +33,7 @@ from empirisk.trees.exact import scan
 from empirisk.trees.exact.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.votes import numbered
+from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
 
@@ -227,10 +228,7 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
 
     def _choose_alpha(self, X: Array, y: Array, weights: Array, stopped: Callable[[], bool]) -> float:
         """The price of a leaf with the least cross-validated loss; the larger of two as good."""
-        with warnings.catch_warnings():
-            # A class with fewer rows than folds is no reason to worry here.
-            warnings.simplefilter("ignore", UserWarning)
-            folds = list(check_cv(self.cv, y[:, 0], classifier=hasattr(self, "classes_")).split(X, y[:, 0]))
+        folds = self._folds(X, y[:, 0])
         alphas, losses, tested = np.zeros(1), np.zeros(1), 0.0
         with suppress(Stopped), stopping(stopped):
             alphas = prune.prices(prune.collapse_alphas(self.nodes_))
@@ -246,6 +244,19 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
             return 0.0
         self.cv_results_ = {"alpha": alphas, "loss": losses / tested}
         return float(alphas[np.flatnonzero(losses <= losses.min() * prune.ROUNDING)[-1]])
+
+    def _folds(self, X: Array, y: Array) -> list[tuple[NDArray, NDArray]]:
+        """The rows to grow on and those to judge by, for every fold."""
+        with warnings.catch_warnings():
+            # A class with fewer rows than folds is no reason to worry here.
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                return list(check_cv(self.cv, y, classifier=hasattr(self, "classes_")).split(X, y))
+            except ValueError as error:
+                raise EmpiriskError(
+                    f"cv={self.cv!r} does not divide the {len(y)} rows, by which ccp_alpha='cv' is chosen ({error}); "
+                    "give fewer folds, or ccp_alpha as a number."
+                ) from error
 
     def _shorten(self, cuts: NDArray[np.bool_], method: str, losses: tuple[float, float], alpha: float | None) -> None:
         """Make the marked nodes leaves and note what went."""

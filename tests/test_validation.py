@@ -1,0 +1,87 @@
+"""Masked arrays, and data frames in which two columns have one name, in front of every estimator."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+
+import empirisk as er
+from empirisk.errors import EmpiriskError
+from tests.fuzz import machines, parts
+
+MACHINES = [name for name in machines.machines() if name != "tables.TableEncoder"]  # it reads tables in its own way
+
+
+def target(machine, X):
+    return X[:, 0] + 0.5 * X[:, 1] if machines.learns_numbers(machine) else (X[:, 0] > 0).astype(int)
+
+
+def rows():
+    X = np.random.default_rng(0).normal(size=(24, 3))
+    mask = np.zeros(X.shape, dtype=bool)
+    mask[::5, 1] = True
+    return X, np.ma.array(np.where(mask, 1e9, X), mask=mask)
+
+
+def machine_of(name):
+    machine = parts.public_classes()[name]
+    found = machines.draw(name, np.random.default_rng(3)).machine
+    assert type(found) is machine
+    return found.set_params(features=None) if "features" in found.get_params(deep=False) else found
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_masked_entries_are_missing(name):
+    X, masked = rows()
+    machine = machine_of(name)
+    y = target(machine, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if not get_tags(machine).input_tags.allow_nan:
+            with pytest.raises(ValueError, match="NaN"):
+                machine.fit(masked, y)
+            return
+        found = machine.fit(masked, y).predict(masked)
+        again = machine.fit(masked.filled(np.nan), y).predict(masked.filled(np.nan))
+    np.testing.assert_array_equal(found, again)
+
+
+def test_a_mask_counts_in_what_follows_a_fit():
+    X, masked = rows()
+    for machine in (er.Ridge(), er.Ridge(features=StandardScaler()), er.Ridge(features=er.kernels.Gaussian(1.0))):
+        machine.fit(X, X[:, 0])
+        with pytest.raises(ValueError, match="NaN"):
+            machine.predict(masked)
+    with pytest.raises(EmpiriskError, match="NaN"):
+        er.kernels.Gaussian(1.0)(masked)
+
+
+SOME = [er.Ridge(), er.TreeRegressor(), er.VoteRegressor(), er.SVM(), er.ForestClassifier()]
+
+
+@pytest.mark.parametrize("machine", SOME, ids=repr)
+def test_targets_and_weights_have_no_mask(machine):
+    X, _ = rows()
+    masked = np.ma.array(target(machine, X), mask=np.arange(len(X)) == 3)
+    with pytest.raises(EmpiriskError, match="y is masked in some rows"):
+        machine.fit(X, masked)
+    with pytest.raises(EmpiriskError, match="sample_weight is masked in some rows"):
+        machine.fit(X, target(machine, X), sample_weight=np.ma.array(np.ones(len(X)), mask=np.arange(len(X)) == 3))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_two_columns_of_one_name_are_refused(name):
+    X, _ = rows()
+    machine = machine_of(name)
+    with pytest.raises(EmpiriskError, match="several columns of the name 'a'; give each column a name of its own"):
+        machine.fit(pd.DataFrame(X, columns=["a", "b", "a"]), target(machine, X))
+
+
+def test_two_columns_of_one_name_are_refused_in_front_of_a_map():
+    X, _ = rows()
+    with pytest.raises(EmpiriskError, match="several columns of the name 'a'"):
+        er.Ridge(features=StandardScaler()).fit(pd.DataFrame(X, columns=["a", "b", "a"]), X[:, 0])
