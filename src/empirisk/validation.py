@@ -28,7 +28,7 @@ def readable(X: Any, name: str = "X") -> Any:
     """
     if np.ma.is_masked(X):
         return X.astype(np.result_type(X.dtype, np.float16)).filled(np.nan)
-    columns = getattr(X, "columns", None)
+    columns: Any = getattr(X, "columns", None)
     if not getattr(columns, "is_unique", True):  # of pandas: others do not make such frames
         twins = columns[columns.duplicated()].unique().tolist()
         raise EmpiriskError(f"{name} has several columns of the name {twins[0]!r}; give each column a name of its own.")

@@ -61,4 +61,5 @@ def distinct_rows(X: Any, weights: Array) -> tuple[NDArray[np.intp], Array]:
     counting = np.flatnonzero(weights > 0)
     hashes = row_hashes(X)[counting]
     _, first, member = np.unique(hashes, return_index=True, return_inverse=True)
-    return counting[first], np.bincount(member, weights[counting])
+    total: Any = np.bincount(member, weights[counting])
+    return counting[first], total
