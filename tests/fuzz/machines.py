@@ -72,7 +72,7 @@ def equation(cls: type, random: Random) -> Drawn:
         machine.set_params(multiclass=_multiclass(random, loss), class_weight=balanced)
     if cls is er.SVM and chance(random, 0.1):
         machine.set_params(C=np.inf)
-    takes, features, items = _slot(random, wild or squares)
+    takes, features, items = slot(random, wild or squares)
     machine.set_params(features=features)
     quick = takes == "rows" and not isinstance(features, er.Network)
     if quick and chance(random, 0.3):
@@ -87,7 +87,7 @@ def _multiclass(random: Random, loss: Any) -> str:
     return of(random, *schemes, "joint" if loss.joint_form or chance(random, WILD) else "auto")
 
 
-def _slot(random: Random, kernels: bool) -> tuple[str, Any, Any]:
+def slot(random: Random, kernels: bool) -> tuple[str, Any, Any]:
     """What a machine takes, what fills its slot, and items: seldom a network, or a kernel of what is no table."""
     rare = random.random()
     if rare < NETWORKS and "jax" not in parts.MISSING:

@@ -57,7 +57,7 @@ def pick(random: Random, options: Any) -> Any:
 
 def margin_loss(random: Random) -> Any:
     """A loss of labels, or of all classes together; the loss 0-1 is refused, so it is seldom drawn."""
-    losses = [loss for loss in catalog.MARGIN_LOSSES + catalog.JOINT_LOSSES if loss.convex or random.random() < 0.05]
+    losses = [loss for loss in catalog.MARGIN_LOSSES + catalog.JOINT_LOSSES if loss.convex or random.random() < 0.25]
     return pick(random, losses)
 
 
