@@ -11,7 +11,8 @@ from sklearn.utils import get_tags
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from tests.fuzz import machines, parts
+from tests.files.cases import built
+from tests.fuzz import machines
 
 MACHINES = [name for name in machines.machines() if name != "tables.TableEncoder"]  # it reads tables in its own way
 
@@ -28,10 +29,9 @@ def rows():
 
 
 def machine_of(name):
-    machine = parts.public_classes()[name]
-    found = machines.draw(name, np.random.default_rng(3)).machine
-    assert type(found) is machine
-    return found.set_params(features=None) if "features" in found.get_params(deep=False) else found
+    machine = built(machines.machines()[name])
+    small = {"n_estimators": 3, "random_state": 0}
+    return machine.set_params(**{key: value for key, value in small.items() if key in machine.get_params(deep=False)})
 
 
 @pytest.mark.parametrize("name", MACHINES)
