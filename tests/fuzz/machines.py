@@ -25,6 +25,7 @@ SMALL_STEPS = (
     er.solvers.DoublyStochastic,
     er.solvers.EarlyStopping,
     er.solvers.Perceptron,
+    er.solvers.PassiveAggressive,
 )
 #: How often the slot of the equation holds a network, each of which takes seconds to compile, and a kernel of items.
 NETWORKS, ITEMS = 0.005, 0.02
