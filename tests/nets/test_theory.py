@@ -97,3 +97,14 @@ def test_every_boolean_function_is_a_network():
             np.testing.assert_array_equal(found > 0, table)
     with pytest.raises(er.errors.EmpiriskError, match="2\\^k truth values"):
         er.nets.boolean_network([True, False, True])
+
+
+@pytest.mark.row("W1")
+def test_truth_values_are_0_and_1_or_minus_and_plus_1():
+    X = np.array(list(itertools.product((0, 1), repeat=2)))
+    for table in itertools.product((-1, 1), repeat=4):
+        np.testing.assert_array_equal(er.nets.boolean_network(table).fit_transform(X)[:, 0], table)
+    np.testing.assert_array_equal(er.nets.boolean_network([0.0, 1.0]).fit_transform([[0], [1]])[:, 0], [-1, 1])
+    for table in ([0, 2, 1, 1], [-1, 0, 1, 1], ["no", "yes"], [np.nan, 1.0]):
+        with pytest.raises(er.errors.EmpiriskError, match="False and True, 0 and 1, or -1 and"):
+            er.nets.boolean_network(table)

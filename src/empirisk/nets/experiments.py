@@ -212,7 +212,8 @@ def boolean_network(table: ArrayLike) -> Network:
     Parameters
     ----------
     table : array of 2^k truth values
-        The function: entry number x_1 2^(k-1) + ... + x_k is its value at (x_1, ..., x_k).
+        The function: entry number x_1 2^(k-1) + ... + x_k is its value at (x_1, ..., x_k). Truth values are False and
+        True, 0 and 1, or -1 and +1.
 
     Examples
     --------
@@ -224,7 +225,7 @@ def boolean_network(table: ArrayLike) -> Network:
     inputs = int(np.log2(max(values.size, 1)))
     if values.ndim != 1 or values.size != 2**inputs or inputs < 1:
         raise EmpiriskError(f"table has shape {values.shape}, but must be a list of 2^k truth values, k at least 1.")
-    true = np.flatnonzero(values.astype(bool))
+    true = np.flatnonzero(_truth(values))
     rows = (true[:, None] >> np.arange(inputs)[::-1]) & 1
     if len(true) == 0:  # one unit that never fires
         hidden, offsets = np.zeros((inputs, 1)), np.array([-1.0])
@@ -237,6 +238,13 @@ def boolean_network(table: ArrayLike) -> Network:
         "1.weight": np.ones((count, 1)), "1.bias": np.array([count - 1.0]),
     }  # fmt: skip
     return Network([count, 1], "sign", weights=weights, freeze=True)
+
+
+def _truth(values: NDArray) -> NDArray[np.bool_]:
+    """Which truth values are true, of 0 and 1 or of -1 and +1."""
+    if not any(np.isin(values, pair).all() for pair in ((0, 1), (-1, 1))):
+        raise EmpiriskError("table must hold truth values: False and True, 0 and 1, or -1 and +1.")
+    return values == 1
 
 
 def _require_network(machine: Any) -> None:
