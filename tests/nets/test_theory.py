@@ -87,6 +87,43 @@ def test_the_test_error_descends_twice():
     assert curve.training[2] < 1e-6 < curve.training[0]
 
 
+def xor(draw, rows=200):
+    """Rows around the corners of a square; the class is that of the corner, and the noise carries rows across."""
+    corners = np.sign(draw.normal(size=(rows, 2)))
+    return corners + 0.7 * draw.normal(size=(rows, 2)), 1.0 * (corners.prod(axis=1) > 0)
+
+
+@pytest.mark.row("W10")
+def test_the_second_descent_on_noisy_xor_ends_below_the_first():
+    draw = np.random.default_rng(0)
+    (X, y), (Z, target) = xor(draw), xor(draw, 1000)
+    few, peak, many = [4, 8, 16, 32, 64], [200, 220], [2000, 5000]
+    curve = er.nets.double_descent(X, y, Z, target, [*few, *peak, *many], repeats=3)
+    first, top, second = curve.test[:5].min(), curve.test[5:7].max(), curve.test[7:].min()
+    assert top > 3 * first
+    assert second < 0.25 * top
+    assert second < 1.05 * first
+    assert curve.test[8] <= curve.test[7]
+    assert curve.training[-1] < 1e-6
+
+
+@pytest.mark.row("W10")
+def test_smooth_units_descend_again_too():
+    draw = np.random.default_rng(0)
+    (X, y), (Z, target) = xor(draw), xor(draw)
+    curve = er.nets.double_descent(X, y, Z, target, [16, 200, 400, 1600], activation="relu", repeats=2)
+    assert curve.test[0] < curve.test[1] > curve.test[2] > curve.test[3]
+
+
+@pytest.mark.row("W10")
+def test_random_units_do_not_depend_on_the_units_of_the_columns():
+    draw = np.random.default_rng(0)
+    (X, y), (Z, target) = xor(draw, 50), xor(draw, 50)
+    plain = er.nets.double_descent(X, y, Z, target, [10, 100], repeats=1)
+    moved = er.nets.double_descent(64 * X - 8, y, 64 * Z - 8, target, [10, 100], repeats=1)
+    np.testing.assert_allclose(moved.test, plain.test, rtol=0.2)
+
+
 @pytest.mark.row("W1")
 def test_every_boolean_function_is_a_network():
     for inputs in (1, 2, 3):

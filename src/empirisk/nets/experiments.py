@@ -1,16 +1,18 @@
 """Experiments on networks: lottery tickets, the effect of width, double descent."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_array
 
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError
 from empirisk.machines.regressors import LeastSquares
+from empirisk.nets.layers import whole
 from empirisk.nets.network import Network
 from empirisk.nets.objective import penalised
 
@@ -156,13 +158,24 @@ def width_curve(
     True
     """
     _require_network(machine)
+
+    def machine_of(width: int, seed: int) -> Any:
+        return clone(machine).set_params(features__widths=[width], features__random_state=seed)
+
+    return _errors_by_width(machine_of, widths, X, y, X_test, y_test, repeats)
+
+
+def _errors_by_width(
+    machine_of: Callable[[int, int], Any], widths: Sequence[int], X: ArrayLike, y: ArrayLike, X_test: ArrayLike,
+    y_test: ArrayLike, repeats: int,
+) -> WidthCurve:  # fmt: skip
+    """The errors of the machines of a width and a seed, averaged over seeds."""
     repeats = check_count("repeats", repeats) or 1
     y, y_test = np.asarray(y), np.asarray(y_test)
     training, test = np.zeros(len(widths)), np.zeros(len(widths))
     for number, width in enumerate(widths):
         for seed in range(repeats):
-            chosen = clone(machine).set_params(features__widths=[int(width)], features__random_state=seed)
-            chosen.fit(X, y)
+            chosen = machine_of(int(width), seed).fit(X, y)
             training[number] += _error(chosen, X, y) / repeats
             test[number] += _error(chosen, X_test, y_test) / repeats
     return WidthCurve(np.array(widths, dtype=np.intp), training, test)
@@ -175,10 +188,15 @@ def double_descent(
     y_test: ArrayLike,
     widths: Sequence[int],
     *,
-    activation: str = "relu",
+    activation: str = "sign",
     repeats: int = 5,
 ) -> WidthCurve:
     """Least squares of smallest norm on random units: the test error rises to where units equal rows, then falls.
+
+    Weights and biases of the units are drawn from the normal distribution, for columns of mean 0 and variance 1. Many
+    threshold units average to a rough function, which follows wrong targets near their rows only: beyond the peak the
+    error falls to that of the best few units, or below. Smooth units (relu, tanh) of few columns, with targets full
+    of noise, fall from a higher peak and stay further above.
 
     Parameters
     ----------
@@ -200,8 +218,22 @@ def double_descent(
     >>> bool(curve.test[0] < curve.test[1] > curve.test[2])
     True
     """
-    machine = LeastSquares(features=Network([1], activation, freeze=True))
-    return width_curve(machine, widths, X, y, X_test, y_test, repeats=repeats)
+    rows = check_array(X, dtype=np.float64)
+
+    def machine_of(width: int, seed: int) -> LeastSquares:
+        return LeastSquares(features=_random_units(rows, whole("widths", width), activation, seed))
+
+    return _errors_by_width(machine_of, widths, rows, y, X_test, y_test, repeats)
+
+
+def _random_units(X: Array, width: int, activation: str, seed: int) -> Network:
+    """A layer of units with normal weights and biases, for columns of mean 0 and variance 1, that stay as drawn."""
+    random = np.random.default_rng(seed)
+    spread = X.std(axis=0)
+    weights = random.normal(size=(X.shape[1], width)) / np.sqrt(X.shape[1])
+    weights /= np.where(spread > 0, spread, 1.0)[:, None]
+    biases = random.normal(size=width) - X.mean(axis=0) @ weights
+    return Network([width], activation, weights={"0.weight": weights, "0.bias": biases}, freeze=True)
 
 
 def boolean_network(table: ArrayLike) -> Network:
