@@ -76,6 +76,8 @@ class Layer(Part):
     activated: ClassVar[bool] = False
     #: Whether it is as fast inside a compiled loop as outside, on a CPU.
     loops_well: ClassVar[bool] = True
+    #: Whether it does the same in training as in prediction.
+    steady: ClassVar[bool] = True
 
     def output(self, shape: Shape) -> Shape:
         """The shape of one sample after the layer."""
@@ -88,6 +90,10 @@ class Layer(Part):
     def moments(self, shape: Shape) -> dict[str, Shape]:
         """The shapes of what is remembered without being learned by gradients."""
         return {}
+
+    def products(self, shape: Shape) -> int:
+        """How often two numbers are multiplied for one sample."""
+        return sum(int(np.prod(size)) for size in self.shapes(shape).values())
 
     def apply(self, weights: Weights, place: str, x: Any, run: Pass) -> Any:
         """The function; the weights of the layer are those whose names begin with ``place``."""
@@ -198,6 +204,10 @@ class Conv(Layer):
     def shapes(self, shape):
         outputs = self.output(shape)[2]
         return {"weight": (*pair("size", self.size), shape[2], outputs), "bias": (outputs,)}
+
+    def products(self, shape):
+        high, wide, _ = self.output(shape)
+        return high * wide * super().products(shape)
 
     def apply(self, weights, place, x, run):
         kernel = weights[place + "weight"]
@@ -347,6 +357,8 @@ class BatchNorm(Layer):
     (28, 28, 8)
     """
 
+    steady = False
+
     def __init__(self, momentum: float = 0.9, epsilon: float = 1e-5):
         self.momentum = momentum
         self.epsilon = epsilon
@@ -385,6 +397,8 @@ class Dropout(Layer):
     >>> er.nets.Dropout(0.5).output((100,))
     (100,)
     """
+
+    steady = False
 
     def __init__(self, rate: float = 0.5):
         self.rate = rate

@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk import penalties
 from empirisk.certificate import verify
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
 from empirisk.linalg.design import design_of
 from empirisk.nets.augment import Augmentation
-from empirisk.nets.autoencoder import Rebuilding, polished
+from empirisk.nets.autoencoder import Rebuilding
 from empirisk.nets.checkpoint import Checkpoint
+from empirisk.nets.finish import Finish
 from empirisk.nets.layers import Dense
-from empirisk.nets.objective import BIAS, FIXED, FROM, HEAD, UNIT, Objective, columns_of
+from empirisk.nets.objective import BIAS, FIXED, FROM, HEAD, UNIT, Decay, Objective, columns_of
 from empirisk.nets.optimisers import Rule, rates
 from empirisk.nets.plan import frozen, through
-from empirisk.nets.training import LEAST_LOOK, Course, Data, Trained, Training, loss_sum
+from empirisk.nets.training import ALL_STEPS, LEAST_LOOK, Course, Data, Trained, Training, drift, loss_sum
 from empirisk.problem import Point, Problem
 
 #: The unit of every output, and what its targets are counted from, by name.
 Units = dict[str, NDArray]
 #: Epochs where none are asked for, and the steps that there are then at least.
 EPOCHS, LEAST_STEPS = 20, 2000
-#: Rows up to which an autoencoder ends with exact steps on all of them.
-SMALL = 20_000
 #: First weights tried where every step sees all rows, and the share of the steps after which the best is known.
 TRIES, TRIED = 10, 0.1
 #: Parts of the unit of the targets to which their mean is rounded.
@@ -50,7 +50,7 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
         plan,
         [(problem.loss, problem.classes) for problem in problems],
         problems[0].penalty,
-        check_number("decay", network.decay, 0),
+        _decay(network),
         problems[0].intercept,
         _augmentations(network),
     )
@@ -70,8 +70,8 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
     if best is None:
         return problems, run(problems)
     starts = _heads(best, problems)
-    fits = run(problems, starts)
-    return problems, [_not_worse(*each) for each in zip(problems, fits, starts, strict=True)]
+    fits = [_not_worse(*each) for each in zip(problems, run(problems, starts), starts, strict=True)]
+    return problems, _with_gradient(network, objective, data, units, problems, fits)
 
 
 def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any) -> None:
@@ -81,7 +81,7 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     network.layers_ = [*network.layers_, Dense(codes, "linear")]
     network._n_features_out = codes
     network.weights_ = network.first_weights(0)
-    objective = Rebuilding(network.plan(), check_number("decay", network.decay, 0), bool(network.tied))
+    objective = Rebuilding(network.plan(), _decay(network), bool(network.tied))
     data = canonical(network.shaped(rows), np.zeros((len(rows), 1), np.float32), weights[:, None])
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
@@ -91,17 +91,63 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     stop = _stop(run)
     training = Training(
         objective, Rule(network.optimiser), course, data, first, {},
-        held_out=held_out, stop=stop, report=_report(network, course),
+        held_out=held_out, stop=stop, report=_report(network, course), masks=network.masks,
     )  # fmt: skip
     trained = training.run()
+    finish = _finish(network, objective, data, held_out, stop)
+    if finish is not None and trained.stopped == ALL_STEPS:
+        trained = _finished(finish, [trained], stop)
     _warn(trained)
-    if held_out is None and trained.stopped == "all steps" and len(data.x) <= SMALL:
-        trained.weights = polished(objective, trained.weights, data.x, data.scale, stop)
     halves = objective.halves(trained.weights)
     network.weights_, network.decoder_ = ({k: np.ascontiguousarray(v) for k, v in half.items()} for half in halves)
     network.history_ = {name: np.asarray(values) for name, values in trained.history.items()}
     network.history_names_ = sorted(first)
     network.n_steps_, network.stopped_ = trained.steps, trained.stopped
+
+
+def _decay(network: Any) -> Decay:
+    """The penalty on the weights of the network."""
+    return Decay(check_number("decay", network.decay, 0), penalties.find(network.penalty))
+
+
+def _finish(network: Any, objective: Any, data: Data, held_out: Data | None, stop: Any) -> Finish | None:
+    """The whole objective for L-BFGS, where the training is to end so."""
+    asked = network.finish
+    if asked not in (True, False, "auto"):
+        raise EmpiriskError(f"finish={asked!r} must be True, False or 'auto'.")
+    same = objective.plan.steady and not network.augment
+    if asked is True and (not same or held_out is not None):
+        raise Unsuitable(
+            "finish=True minimises over all rows as they are; leave out dropout, batch_norm, augment and validation, or "
+            "use finish='auto'."
+        )
+    wanted = same and held_out is None and network.epochs is None if asked == "auto" else asked
+    whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, stop)
+    return whole if wanted and (asked is True or whole.affordable) else None
+
+
+def _finished(finish: Finish, trials: list[Trained], stop: Any) -> Trained:
+    """The first of the trials, its weights those that L-BFGS reaches at best from any of the trials.
+
+    It begins where each has got to, and at the first weights of each: what the steps of a trial lead to is not always
+    the lowest minimum near them.
+    """
+    trained = trials[0]
+    starts = [trial.weights for trial in trials]
+    place, end = finish.best(starts + [trial.first for trial in trials] if len(trials) > 1 else starts)
+    begun = trials[place % len(trials)].first
+    if not np.isfinite(end.objective):
+        return trained
+    names = sorted(end.slopes)
+    entry = {
+        "step": trained.steps + end.evaluations,
+        "seconds": trained.history["seconds"][-1] + end.seconds,
+        "objective": end.objective,
+        "gradient_norm": np.array([np.linalg.norm(end.slopes[name]) for name in names]),
+        "drift": np.array([drift(end.weights[name], begun[name]) for name in names]),
+    }
+    history = {name: [*values, entry[name]] for name, values in trained.history.items()}
+    return replace(trained, weights=end.weights, history=history, stopped=stop() or trained.stopped)
 
 
 def _augmentations(network: Any) -> tuple[Augmentation, ...]:
@@ -190,18 +236,24 @@ def _train(network: Any, objective: Objective, data: Data, units: Units, run: An
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
     stop = _stop(run)
-    tries = check_count("n_init", network.n_init, optional=True) or (TRIES if len(data.x) <= course.batch else 1)
-    best = 0
+    finish = _finish(network, objective, data, held_out, stop)
+    few = len(data.x) <= course.batch or (finish is not None and finish.cheap)
+    tries = check_count("n_init", network.n_init, optional=True) or (TRIES if few else 1)
+    best, trials = 0, []
     if tries > 1:
         short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
-        trials = (_training(network, objective, short, data, units, attempt, stop=stop) for attempt in range(tries))
-        best = int(np.argmin([_reached(trial.run(), objective, data) for trial in trials]))
+        begun = [_training(network, objective, short, data, units, attempt, stop=stop) for attempt in range(tries)]
+        trials = [trial.run() for trial in begun]
+        best = int(np.argmin([_reached(trial, objective, data) for trial in trials]))
     training = _training(
         network, objective, course, data, units, best,
         stop=stop, held_out=held_out, report=_report(network, course, tell),
         checkpoint=_checkpoint(network, objective, course, data, best),
     )  # fmt: skip
-    return training.run()
+    trained = training.run()
+    if finish is None or trained.stopped != ALL_STEPS:
+        return trained
+    return _finished(finish, [trained, *(trial for number, trial in enumerate(trials) if number != best)], stop)
 
 
 def _training(
@@ -319,6 +371,30 @@ def _heads(trained: Trained, problems: list[Problem]) -> list[Point]:
         b = b if shift is None else b + shift @ w
         points.append(Point(w, b if problem.classes else float(b)))
     return points
+
+
+def _with_gradient(
+    network: Any, objective: Objective, data: Data, units: Units, problems: list[Problem], fits: list[Any]
+) -> list[Any]:
+    """The fits, whose certificates prove the head alone, with a note of the gradient in all weights."""
+    whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, lambda: "")
+    if not whole.affordable:
+        norms = network.history_["gradient_norm"][-1]
+        note = f"the gradient in all weights had norm {np.linalg.norm(norms):.2g} over the last batch"
+        return [_noted(fit, note) for fit in fits]
+    unit, begin = units[UNIT].astype(np.float64), units[FROM].astype(np.float64)
+    weight, bias = np.zeros((objective.plan.width, len(unit))), np.zeros(len(unit))
+    for problem, fit, where in zip(problems, fits, columns_of([p.classes for p in problems]), strict=True):
+        weight[:, where], bias[where] = fit.point.w, problem.constants(fit.point)
+    head = {HEAD: weight / unit, BIAS: (bias - begin) / unit} if objective.intercept else {HEAD: weight / unit}
+    end = whole.at(network.weights_ | units | head)
+    network.gradient_norm_ = end.gradient_norm
+    note = f"the objective with the network is {end.objective:.10g}, its gradient in all weights has norm"
+    return [_noted(fit, f"{note} {end.gradient_norm:.2g}") for fit in fits]
+
+
+def _noted(fit: Any, note: str) -> Any:
+    return replace(fit, certificate=replace(fit.certificate, reason=f"{fit.certificate.reason}; {note}"))
 
 
 def _constant(problem: Problem) -> NDArray:

@@ -40,11 +40,12 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     A machine with a network minimises
 
-        decay/2 sum_l |W_l|_F^2  +  R(w)  +  C sum_i c_i loss(y_i, <w, phi_W(x_i)> + b),
+        decay sum_l R_W(W_l)  +  R(w)  +  C sum_i c_i loss(y_i, <w, phi_W(x_i)> + b),
 
-    biases free, by mini-batches in which the sum of losses of B of n rows stands for n/B times as much. When training
-    ends, the head w, b is solved to its optimum on phi_W(X) by the solver of the machine, whose certificate proves it.
-    Equal rows count once with all their weight and the order of the rows does not matter.
+    biases free and R_W(W) = |W|_F^2 / 2 unless ``penalty`` says otherwise, by mini-batches in which the sum of losses of
+    B of n rows stands for n/B times as much. Where rows and weights are few, several first weights are tried and L-BFGS
+    on all rows follows. When training ends, the head w, b is solved to its optimum on phi_W(X) by the solver of the
+    machine, whose certificate proves it, and notes the norm of the gradient in all weights beside the gap. Equal rows count once with all their weight and the order of the rows does not matter.
 
     Parameters
     ----------
@@ -72,6 +73,9 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The share of numbers dropped after every dense layer in training.
     decay : float
         The factor of the penalty on the weights of the network.
+    penalty : str or Penalty
+        That penalty: "l2", "l1", "elastic_net", "none" or an object of `empirisk.penalties`. With l1, weights become
+        exactly zero where training ends with L-BFGS.
     augment : list of Augmentation
         Random changes of the rows in training: `Mirror`, `Shift`, `Noise`, `Scale`, `Crop`.
     optimiser : str or Optax object
@@ -93,8 +97,12 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     patience : int
         Looks without a better held-out loss after which training stops; the best weights are restored.
     n_init : int or None
-        How many first weights to try for a tenth of the steps; the best goes on. None is 10 where every step sees all
-        rows, else 1.
+        How many first weights to try for a tenth of the steps; the best goes on, and L-BFGS starts from each. None is 10
+        where every step sees all rows, or L-BFGS is cheap, else 1.
+    finish : bool or "auto"
+        Whether training ends with L-BFGS on the whole objective, in double precision. "auto" does so where rows times
+        weights are few (10^7), with no ``epochs`` asked for, and nothing random in training: no rows held out, dropout,
+        batch normalisation or augmentation.
     tied : bool
         For an autoencoder: whether the decoder has the weights of the encoder, transposed.
     checkpoint : str or Path, optional
@@ -113,6 +121,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ``history_names_`` the "gradient_norm" and the "drift" |W - W0| / |W0|.
     n_steps_, stopped_ : int, str
         Steps taken, and why training ended.
+    gradient_norm_ : float
+        The norm of the gradient of the whole objective in all weights, head included, where rows and weights are few.
 
     Examples
     --------
@@ -135,6 +145,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         history_=state.optional(state.anything()),
         history_names_=state.optional(state.anything()),
         n_steps_=state.optional(state.whole()),
+        gradient_norm_=state.optional(state.number(0)),
         stopped_=state.optional(state.text()),
         _n_features_out=state.size("width"),
     )
@@ -153,6 +164,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         batch_norm: bool = False,
         dropout: float = 0.0,
         decay: float = 1.0,
+        penalty: Any = "l2",
         augment: Sequence[Any] = (),
         optimiser: Any = "adam",
         rate: float | str = "auto",
@@ -163,6 +175,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         look_every: int | None = None,
         patience: int = 10,
         n_init: int | None = None,
+        finish: bool | str = "auto",
         tied: bool = False,
         checkpoint: str | Path | None = None,
         verbose: bool = False,
@@ -179,6 +192,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.batch_norm = batch_norm
         self.dropout = dropout
         self.decay = decay
+        self.penalty = penalty
         self.augment = augment
         self.optimiser = optimiser
         self.rate = rate
@@ -189,6 +203,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.look_every = look_every
         self.patience = patience
         self.n_init = n_init
+        self.finish = finish
         self.tied = tied
         self.checkpoint = checkpoint
         self.verbose = verbose

@@ -73,6 +73,16 @@ class Plan:
         return all(layer.loops_well for _, layer, _ in self.steps)
 
     @property
+    def steady(self) -> bool:
+        """Whether all layers do the same in training as in prediction."""
+        return all(layer.steady for _, layer, _ in self.steps)
+
+    @property
+    def products(self) -> int:
+        """How often two numbers are multiplied for one sample."""
+        return sum(layer.products(shape) for (_, layer, _), shape in zip(self.steps, self.shapes[:-1], strict=True))
+
+    @property
     def width(self) -> int:
         """Numbers that come out for each sample."""
         return int(np.prod(self.shapes[-1]))

@@ -21,6 +21,8 @@ from empirisk.nets.plan import BLOCK, bucket
 
 #: Up to so many rows the data is filled up to a power of two, so that few sizes are compiled.
 FEW = 4096
+#: Why a training ends that was let finish.
+ALL_STEPS = "all steps"
 #: Steps in one call, which costs about as much as a small step.
 TOGETHER = 64
 #: Steps between looks where an epoch is shorter.
@@ -78,13 +80,14 @@ class Course:
 
 @dataclass
 class Trained:
-    """What training leaves: weights, running moments, history, and why it ended."""
+    """What training leaves: weights, running moments, the first weights, history, and why it ended."""
 
     weights: dict[str, NDArray]
     state: dict[str, NDArray]
+    first: dict[str, NDArray]
     history: dict[str, list] = field(default_factory=dict)
     steps: int = 0
-    stopped: str = "all steps"
+    stopped: str = ALL_STEPS
 
 
 def _key(seed: Any, step: Any) -> Any:
@@ -213,7 +216,7 @@ class Training:
         self._names = sorted(moving)
         self._checkpoint = checkpoint
         self._best: tuple[float, int, dict, dict] | None = None
-        self.trained = Trained(*self._now())
+        self.trained = Trained(*self._now(), self._first)
 
     def run(self) -> Trained:
         """Train until the steps are done or something says stop."""
@@ -242,7 +245,7 @@ class Training:
                 ended = self._stop()
             objectives = np.concatenate([np.asarray(worth)[:count] for worth, count in worths])
             ended = self._look(step, objectives, np.asarray(norms), begin) or ended
-        self.trained.stopped = ended or "all steps"
+        self.trained.stopped = ended or ALL_STEPS
         self.trained.steps = step
         if self._best is not None and self.held_out is not None:
             _, _, self.trained.weights, self.trained.state = self._best
@@ -286,7 +289,7 @@ class Training:
             "seconds": time.perf_counter() - begin,
             "objective": float(worths.mean()),
             "gradient_norm": norms.astype(np.float64),
-            "drift": np.array([_drift(weights[name], self._first[name]) for name in self._names]),
+            "drift": np.array([drift(weights[name], self._first[name]) for name in self._names]),
         }
         if self.held_out is not None:
             share = max(float(self.held_out.scale.sum()), np.finfo(np.float32).tiny)
@@ -317,7 +320,7 @@ class Training:
         return step
 
 
-def _drift(weight: NDArray, first: NDArray) -> float:
+def drift(weight: NDArray, first: NDArray) -> float:
     """|W - W0| / |W0|; 0 where W0 is zero, as biases are."""
     weight, first = weight.astype(np.float64), first.astype(np.float64)
     size = float(np.linalg.norm(first))
