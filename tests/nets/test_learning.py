@@ -22,6 +22,7 @@ from empirisk.nets.layers import Pass
 from empirisk.nets.objective import Decay, Objective
 from empirisk.nets.plan import Plan
 
+L2 = er.penalties.L2()
 XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
 
 
@@ -57,7 +58,7 @@ def small(**parameters):
 def test_the_gradient_is_that_of_finite_differences(layers):
     random = np.random.default_rng(0)
     plan = Plan(layers, (4, 4, 1), "tanh", False, 0.0)
-    objective = Objective(plan, [(er.losses.Logistic(), 0), (er.losses.Squared(), 0)], er.penalties.L2(), Decay(1.0, er.penalties.L2()), True)
+    objective = Objective(plan, [(er.losses.Logistic(), 0), (er.losses.Squared(), 0)], L2, Decay(1.0, L2), True)
     x, targets, scale = random.normal(size=(6, 4, 4, 1)), np.sign(random.normal(size=(6, 2))), random.random((6, 2))
     weights = plan.weights("auto", random) | objective.head(random)
     with jax.enable_x64(True):
@@ -363,7 +364,7 @@ def test_the_batch_objective_is_the_objective():
     machine = er.LogisticRegression(C=2.0, features=small(epochs=1, rate=1e-9)).fit(X, y)
     network = clone(machine.features).fit(X)
     random = np.random.default_rng([network.seed_, 0, 1])
-    objective = Objective(network.plan(), [(er.losses.Logistic(), 0)], er.penalties.L2(), Decay(1.0, er.penalties.L2()), True)
+    objective = Objective(network.plan(), [(er.losses.Logistic(), 0)], L2, Decay(1.0, L2), True)
     w = objective.head(random)["head.weight"][:, 0]
     f = network.transform(X) @ w
     J = 0.5 * np.sum(network.weights_["0.weight"] ** 2) + 0.5 * w @ w

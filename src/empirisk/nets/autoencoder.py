@@ -59,7 +59,7 @@ class Rebuilding:
 
     @property
     def projects(self) -> frozenset[str]:
-        """The weights that are a closed form of the others: the last, linear layer of a decoder with its own weights."""
+        """The weights that are a closed form of the others: the last layer, which is linear, unless it is tied."""
         closed = self.decay.factor > 0 and self.decay.penalty.ridge and not self.tied
         return frozenset(self._last) if closed else frozenset()
 

@@ -137,7 +137,7 @@ class Finish:
         return place, replace(found[place], seconds=perf_counter() - begin)
 
     def _run_again(self, weights: dict[str, NDArray]) -> End:
-        """Runs of L-BFGS, each from the end of the last, while that gains anything: at corners (relu) it forgets less."""
+        """Runs of L-BFGS, each from the end of the last, while that gains anything: corners, of relu, end it early."""
         end, spent = self._run(weights, GAIN), 0
         while not self._stop():
             spent += end.evaluations
@@ -217,8 +217,8 @@ class _Flat:
         """The objective and its gradient at a place, from those of the weights."""
         w, slope, l1 = self._values(place), self._vector(slopes), self._l1
         slope = slope - l1 * np.sign(w)
-        worth = worth + l1[self._split] @ (place[self._split] + place[len(w) :] - np.abs(w[self._split]))
-        return float(worth), np.concatenate([slope + l1, (l1 - slope)[self._split]])
+        more = l1[self._split] @ (place[self._split] + place[len(w) :] - np.abs(w[self._split]))
+        return worth + float(more), np.concatenate([slope + l1, (l1 - slope)[self._split]])
 
     def _values(self, place: NDArray) -> NDArray:
         w = place[: self._ends[-1]].copy()

@@ -118,8 +118,8 @@ def _finish(network: Any, objective: Any, data: Data, held_out: Data | None, sto
     same = objective.plan.steady and not network.augment
     if asked is True and (not same or held_out is not None):
         raise Unsuitable(
-            "finish=True minimises over all rows as they are; leave out dropout, batch_norm, augment and validation, or "
-            "use finish='auto'."
+            "finish=True minimises over all rows as they are; leave out dropout, batch_norm, augment and validation, "
+            "or use finish='auto'."
         )
     wanted = same and held_out is None and network.epochs is None if asked == "auto" else asked
     whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, stop)

@@ -42,10 +42,11 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         decay sum_l R_W(W_l)  +  R(w)  +  C sum_i c_i loss(y_i, <w, phi_W(x_i)> + b),
 
-    biases free and R_W(W) = |W|_F^2 / 2 unless ``penalty`` says otherwise, by mini-batches in which the sum of losses of
-    B of n rows stands for n/B times as much. Where rows and weights are few, several first weights are tried and L-BFGS
-    on all rows follows. When training ends, the head w, b is solved to its optimum on phi_W(X) by the solver of the
-    machine, whose certificate proves it, and notes the norm of the gradient in all weights beside the gap. Equal rows count once with all their weight and the order of the rows does not matter.
+    biases free and R_W(W) = |W|_F^2 / 2 unless ``penalty`` says otherwise, by mini-batches in which the sum of losses
+    of B of n rows stands for n/B times as much. Where rows and weights are few, several first weights are tried and
+    L-BFGS on all rows follows. When training ends, the head w, b is solved to its optimum on phi_W(X) by the solver of
+    the machine, whose certificate proves it, and notes the norm of the gradient in all weights beside the gap. Equal
+    rows count once with all their weight and the order of the rows does not matter.
 
     Parameters
     ----------
@@ -97,8 +98,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     patience : int
         Looks without a better held-out loss after which training stops; the best weights are restored.
     n_init : int or None
-        How many first weights to try for a tenth of the steps; the best goes on, and L-BFGS starts from each. None is 10
-        where every step sees all rows, or L-BFGS is cheap, else 1.
+        How many first weights to try for a tenth of the steps; the best goes on, and L-BFGS starts from each. None is
+        10 where every step sees all rows, or L-BFGS is cheap, else 1.
     finish : bool or "auto"
         Whether training ends with L-BFGS on the whole objective, in double precision. "auto" does so where rows times
         weights are few (10^7), with no ``epochs`` asked for, and nothing random in training: no rows held out, dropout,

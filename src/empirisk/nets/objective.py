@@ -180,7 +180,7 @@ def columns_of(classes: Sequence[int]) -> list[Any]:
 
 
 def _groups(losses: Sequence[tuple[Loss, int]]) -> list[tuple[Loss, bool, list[int], list[int]]]:
-    """Loss, whether it is joint, problems, columns: problems of the same separable loss together, each joint loss alone."""
+    """Loss, whether it is joint, problems, columns: problems of one separable loss together, each joint loss alone."""
     columns = columns_of([classes for _, classes in losses])
     same: dict[Any, list[int]] = {}
     for number, (loss, classes) in enumerate(losses):
