@@ -7,6 +7,7 @@ import pytest
 import empirisk as er
 from empirisk.league import effects as effects_room
 from empirisk.league.effects import effects
+from empirisk.tables.kinds import KINDS
 
 RANDOM = np.random.default_rng(0)
 
@@ -74,4 +75,4 @@ def test_it_stops_when_the_time_is_over(learned, monkeypatch):
 @pytest.mark.parametrize("name", ["rows", "count", "value", "town"])
 def test_a_column_may_have_any_name(name):
     words = pl.Series(name, ["b", "a", "b", None, "c", "a"])
-    assert effects_room._values(words, "category") == ["a", "b", "c"]
+    assert KINDS["category"].trial_values(words, 10) == ["a", "b", "c"]

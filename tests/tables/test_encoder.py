@@ -124,7 +124,7 @@ def test_trees_get_words_and_no_letters():
     made = encoder(table).for_trees().fit(table)
     assert sum(name.startswith("t:") for name in made.names_) == 1000
     assert "c=a" in made.names_
-    assert made.texts_[0].letters is None
+    assert made.blocks_[0].letters is None
 
 
 def test_wide_thin_tables_are_sparse_and_the_same():

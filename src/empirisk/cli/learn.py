@@ -15,12 +15,12 @@ from rich.text import Text
 
 from empirisk.cli.models import in_json
 from empirisk.errors import EmpiriskError
+from empirisk.formats import number
 from empirisk.league import Learned, Listener, learn
 from empirisk.league.origin import typed
 from empirisk.league.unsupervised import Described, describe
 from empirisk.report.words import plain
 from empirisk.settings import holding
-from empirisk.tables.columns import number
 
 LEAST = 0.1  # seconds
 TITLE = 31  # letters of the longest title of a machine

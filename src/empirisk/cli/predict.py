@@ -71,7 +71,7 @@ def beside(model: TableModel, frame: pl.DataFrame, keep: bool, interval: float |
         low, high = model.predict_interval(frame, interval / 100)
         name = model.target.name
         answers = answers.with_columns(pl.Series(f"{name} low", low), pl.Series(f"{name} high", high))
-    naming = set(model.schema.of_kind("identifier"))
+    naming = {column.name for column in model.schema.columns if column.type.names_rows}
     others = [column for column in frame.get_columns() if keep or column.name in naming]
     taken = {column.name for column in others}
     renamed = answers.rename({name: f"predicted {name}" for name in answers.columns if name in taken})

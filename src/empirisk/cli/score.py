@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from empirisk.cli.models import in_json, load_model
+from empirisk.formats import number
 from empirisk.league.score import score
 from empirisk.report.words import plain
-from empirisk.tables.columns import number
 
 
 def command(

@@ -8,8 +8,8 @@ import typer
 
 from empirisk.cli.models import load_model
 from empirisk.errors import listed
+from empirisk.formats import number
 from empirisk.report.terms import equation
-from empirisk.tables.columns import UNUSED, number
 from empirisk.tables.model import TableModel, settings_of
 
 
@@ -52,7 +52,7 @@ def describe(model: TableModel) -> dict[str, Any]:
         "certificate": str(certificate) if certificate is not None else "",
         "equation": equation(model),
         "columns": [
-            {"name": c.name, "kind": c.kind, "missing": c.missing, "unused": UNUSED.get(c.kind, "")}
+            {"name": c.name, "kind": c.kind, "missing": c.missing, "unused": c.type.unused_because}
             for c in model.schema.columns
         ],
     }

@@ -23,6 +23,7 @@ RECORDS = {
     "Pruned": "empirisk.trees.prune",
     "maps.BoxCox": "empirisk.maps.recipes",
     "maps.Logarithm": "empirisk.maps.recipes",
+    "tables.Items": "empirisk.tables.kinds.several",
     "tables.Letters": "empirisk.tables.letters",
     "tables.Means": "empirisk.tables.words",
     "tables.Numbers": "empirisk.tables.blocks",
@@ -47,6 +48,7 @@ RENAMED = {
     "machine": "estimator",
     "machine_": "estimator_",
     "stopped_by_": "stopped_",
+    "texts_": "blocks_",
     "Cs": "values",
     "C": "chosen",
 }

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from empirisk.league.split import Plan
+from empirisk.tables.kinds import Kind
 
-#: Rows whose predictions are averaged, values of a column that are tried, columns that are looked at.
-ROWS, VALUES, WORDS, COLUMNS = 200, 9, 10, 6
-#: Values of numbers run between these quantiles: beyond them there are few rows to learn from.
-OUTER = (0.02, 0.98)
+#: Rows whose predictions are averaged, and columns that are looked at.
+ROWS, COLUMNS = 200, 6
+#: Values of a column that are tried, by how it is drawn.
+VALUES = {"numbers": 9, "dates": 9, "levels": 10, "": 0}
 MOST_CLASSES = 4  # lines of a picture that are told apart
 SECONDS = 10.0  # for all the pictures: a report is not waited for longer
 NORMAL = 1.96  # standard errors of a 95 % interval
@@ -27,8 +28,10 @@ class Effect:
 
     Attributes
     ----------
-    column, kind : str
-        The column and what it holds.
+    column : str
+        The column.
+    type : Kind
+        What it holds.
     values : list
         Numbers, moments or words.
     outputs : list of str
@@ -39,7 +42,7 @@ class Effect:
     """
 
     column: str
-    kind: str
+    type: Kind
     values: list[Any]
     outputs: list[str]
     mean: NDArray[np.float64]
@@ -55,8 +58,8 @@ def effects(
     rows = np.sort(np.random.default_rng(seed).permutation(plan.test)[:ROWS])
     frame, found = plan.frame[rows], []
     for name in columns:
-        kind = plan.schema[name].kind
-        values = _values(plan.frame[name], kind)
+        kind = plan.schema[name].type
+        values = kind.trial_values(plan.frame[name], VALUES[kind.drawn])
         if len(values) < 2:
             continue
         begin = time.perf_counter()
@@ -67,24 +70,7 @@ def effects(
     return found
 
 
-def _values(series: pl.Series, kind: str) -> list[Any]:
-    """The values to try, in order: of words the most frequent."""
-    present = series.drop_nulls()
-    if kind == "category":
-        counts = present.alias("word").value_counts(name="rows").sort(["rows", "word"], descending=[True, False])
-        return counts.head(WORDS)["word"].to_list()
-    if not len(present):
-        return []
-    # Values that as many rows have, and values as far apart: either leaves gaps where the other has none.
-    ordered = present.sort()
-    numbers = ordered.cast(pl.Int64).to_numpy() if kind == "date" else ordered.to_numpy()
-    shares = np.round(np.linspace(*OUTER, VALUES) * (len(ordered) - 1)).astype(int)
-    even = np.linspace(numbers[shares[0]], numbers[shares[-1]], VALUES)
-    nearest = np.minimum(np.searchsorted(numbers, even), shares[-1])
-    return ordered.gather(np.unique(np.concatenate([shares, nearest]))).unique().sort().to_list()
-
-
-def _effect(plan: Plan, pipeline: Pipeline, frame: pl.DataFrame, name: str, kind: str, values: list[Any]) -> Effect:
+def _effect(plan: Plan, pipeline: Pipeline, frame: pl.DataFrame, name: str, kind: Kind, values: list[Any]) -> Effect:
     many = pl.concat([frame] * len(values))
     column = pl.Series(name, np.repeat(np.arange(len(values)), frame.height))
     tried = pl.Series(name, values, dtype=plan.frame[name].dtype).gather(column)

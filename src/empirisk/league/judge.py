@@ -19,13 +19,13 @@ from empirisk.evaluation.compare import judge_gaps
 from empirisk.evaluation.curves import LearningCurve, learning_curve
 from empirisk.evaluation.intervals import BLOCKS, Part, Score, Trial, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
+from empirisk.formats import number
 from empirisk.league.arena import sample
 from empirisk.league.contest import Standing
 from empirisk.league.result import Test
 from empirisk.league.split import Plan, rare_class
 from empirisk.report.words import plain as plain_name
 from empirisk.settings import settings
-from empirisk.tables.columns import number
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import luck, verdict
 

@@ -130,7 +130,7 @@ def learn(
     drop : list of str
         Columns to leave out.
     types : dict, optional
-        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text.
+        What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text, several.
     jobs : int, optional
         Threads.
     seed : int
@@ -328,11 +328,11 @@ def _on_fewer_rows(found: Plan, rows: int, held_out: int) -> list[str]:
 
 
 def _leading(importances: list | None, found: Plan) -> list[str]:
-    """The columns that matter most, as far as that is known; texts are too many to be tried one by one."""
-    texts = set(found.schema.of_kind("text"))
+    """The columns that matter most, as far as that is known; values of texts are too many to be tried one by one."""
+    drawn = set(found.schema.named(lambda kind: bool(kind.drawn)))
     known = [name for name, fall, _ in importances or [] if fall > 0]
     names = known if importances else [column.name for column in found.schema.used]
-    return [name for name in names if name not in texts]
+    return [name for name in names if name in drawn]
 
 
 class Extras:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.evaluation.intervals import Score
+from empirisk.formats import number
 from empirisk.league.contest import Standing
 from empirisk.league.split import rare_class
 from empirisk.notebook import html
 from empirisk.report.words import error_of
 from empirisk.report.words import plain as plain_name
-from empirisk.tables.columns import number
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,14 +15,14 @@ from empirisk.errors import EmpiriskError, listed
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
 from empirisk.tables import datasets
-from empirisk.tables.guess import LEADING_ZERO, column_words, forms_of, written_as
+from empirisk.tables.guess import LEADING_ZERO, column_words
+from empirisk.tables.kinds import KINDS
+from empirisk.tables.kinds.number import forms_of, written_as
 from empirisk.tables.schema import find_column
 
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 LEAST_OF_CLASS = 3
 LEAST_ROWS = 10  # five folds of one row, and as many to be tested on
-#: Formats of dates in which day and month may be mistaken.
-DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month", "%m-%d": "month-day", "%d-%m": "day-month"}
 #: The column that says which rows of two tables are tested; no table has one of that name.
 HELD_OUT = "\0held out"
 #: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
@@ -36,7 +36,7 @@ FEW_CODES = 10  # different whole numbers that may stand for words
 SOME_WORDS = 1 / 3  # share of the values that may be words in a column that is still one of numbers
 NUMBER_BEGINS = r"^\W{0,3}\d"  # with a sign, a bracket, the sign of a currency
 SMALLEST, LARGEST = 1e-100, 1e100  # squares of these, summed over any number of rows, are still numbers
-TASKS = {"number": "regression", "category": "classification", "boolean": "classification"}
+TASKS = {name: kind.task for name, kind in KINDS.items() if kind.task}
 #: Folds of the contest; where rows are many, few folds tell machines apart.
 FOLDS, FEW_FOLDS, MANY_ROWS = 5, 3, 100_000
 
@@ -146,7 +146,8 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
     dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
     unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (test_file is not None)]
     schema = tables.understand(table, list(dict.fromkeys(unread)), types)
-    warnings += filter(None, (_odd_values(table[name], numbers) for name in schema.of_kind("identifier", "category")))
+    worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
+    warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
     y = _sized(target.values(table), target)
     frame = schema.features(table)
     equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))
@@ -323,12 +324,7 @@ def _look_twice(found: Plan) -> Iterator[str]:
             f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
             f"they are quantities, say so with --types {found.target.name}=number."
         )
-    for column in found.schema.used:
-        order = next((words for start, words in DAY_ORDERS.items() if column.form.startswith(start)), "")
-        if column.kind == "date" and order:
-            yield f"Dates of {column.name!r} were read as {order}, as in {column.examples[0]!r}."
-        if column.kind == "number" and column.form.startswith("unit "):
-            yield f"Numbers of {column.name!r} were read in {column.form.removeprefix('unit ')}."
+    yield from filter(None, (column.type.remark(column) for column in found.schema.used))
     perhaps = _perhaps_codes(found)
     if perhaps:
         yield (
@@ -361,7 +357,8 @@ def rare_class(y: NDArray) -> Any:
 
 def _perhaps_codes(found: Plan) -> list[str]:
     """Columns of numbers that might be codes: whole, and of few values."""
-    few = [column.name for column in found.schema.used if column.kind == "number" and 2 < column.distinct <= FEW_CODES]
+    numbers = found.schema.named(lambda kind: kind.drawn == "numbers")
+    few = [name for name in numbers if 2 < found.schema[name].distinct <= FEW_CODES]
     return [name for name in few if bool((found.frame[name] == found.frame[name].round()).all())]
 
 

@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from empirisk.formats import count
 from empirisk.report.blocks import Cell, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import bins, frequent, picture, spark
 from empirisk.report.verdict import leading
-from empirisk.report.words import count, shown
-from empirisk.tables.columns import counted
+from empirisk.report.words import shown
+from empirisk.tables.kinds import Kind
+from empirisk.tables.kinds.base import counted
 
 MOST_COLUMNS = 400  # that are listed
 MOST_CLASSES = 40  # bars that still have their names beside them
@@ -64,15 +66,15 @@ def classes(learned: Any) -> Table:
 
 def pairs(learned: Any) -> Iterator[Figure]:
     """The leading columns beside the target, and the first two numbers among them together."""
-    plan, kinds = learned.plan, {column.name: column.kind for column in learned.model.schema.used}
+    plan, kinds = learned.plan, {column.name: column.type for column in learned.model.schema.used}
     shown_classes = [] if learned.classes is None else sorted(frequent(plan.y, MOST_LINES))
-    drawable = [name for name in leading(learned) if kinds[name] != "text"]
+    drawable = [name for name in leading(learned) if kinds[name].drawn]
     for name in drawable[:PAIRS]:
         present = plan.frame[name].is_not_null().to_numpy()
         values, y = values_of(plan.frame[name].filter(pl.Series(present))), plan.y[present]
         if not len(values):
             continue
-        words = kinds[name] == "category"
+        words = kinds[name].drawn == "levels"
         if learned.classes is None:
             told = (
                 "Bars hold the middle half of the rows, and a line their median." if words else "Every point is a row."
@@ -81,7 +83,7 @@ def pairs(learned: Any) -> Iterator[Figure]:
             told = "The share of each class." if words else "How often each class has which values."
         given = values, kinds[name], y, shown_classes, [name, learned.target]
         yield picture(f"{name} and {learned.target}", told, lambda views, axes, given=given: views.beside(axes, *given))
-    numbers = [name for name in drawable if kinds[name] == "number"][:2]
+    numbers = [name for name in drawable if kinds[name].drawn == "numbers"][:2]
     if len(numbers) == 2:
         both = plan.frame.select((pl.col(numbers[0]) + pl.col(numbers[1])).is_finite().fill_null(value=False))
         rows = both.to_series().to_numpy()
@@ -103,7 +105,7 @@ def values_of(series: pl.Series) -> NDArray:
 
 def correlations(learned: Any) -> Table:
     """The numbers that rise and fall together, on rows that stand for all."""
-    numbers = set(learned.model.schema.of_kind("number"))
+    numbers = set(learned.model.schema.named(lambda kind: kind.drawn == "numbers"))
     names = [name for name in leading(learned) if name in numbers][:LOOKED_AT]
     frame = learned.plan.frame.select(names)
     frame = frame.sample(min(CORRELATION_ROWS, frame.height), seed=0)
@@ -124,24 +126,23 @@ def columns_table(learned: Any) -> Table:
     for column in learned.model.schema.columns[:MOST_COLUMNS]:
         share = column.missing / max(frame.height, 1)
         missing = Cell(f"{share:.1%}", share, bar=min(share, 1.0)) if column.missing else Cell("", 0)
-        drawing = Cell("", drawing=_spark(frame[column.name], column.kind)) if column.used else ""
+        drawing = Cell("", drawing=_spark(frame[column.name], column.type)) if column.used else ""
         kind = column.kind if column.used else f"{column.kind}, not used"
         distinct = Cell(f"{column.distinct:,}", column.distinct)
         rows.append([column.name, kind, drawing, _typical(column), distinct, missing])
     return Table("The columns", head, rows, extra=[1, 4])
 
 
-def _spark(series: pl.Series, kind: str) -> str:
+def _spark(series: pl.Series, kind: Kind) -> str:
     """The column's distribution: of numbers and lengths of texts in bins, of words the most frequent."""
     present = series.drop_nulls()
     present = present.gather_every(len(present) // SPARK_ROWS + 1)
     if not len(present):
         return ""
-    if kind in ("category", "boolean"):
+    numbers = kind.sizes(present)
+    if numbers is None:
         return spark(counted(present)["rows"].head(SPARKS).to_numpy())
-    present = present.str.len_chars() if kind == "text" else present.cast(pl.Int64) if kind == "date" else present
-    numbers = present.to_numpy()
-    numbers = numbers[np.isfinite(numbers)].astype(np.float64)
+    numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         return ""
     edges = bins(numbers)

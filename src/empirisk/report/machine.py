@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from empirisk import plots
+from empirisk.formats import number
 from empirisk.report.blocks import Cell, Code, Figures, Section, Table, Text
 from empirisk.report.figures import guarded, picture
 from empirisk.report.terms import Terms, in_words, terms_of
 from empirisk.report.words import named, plain
-from empirisk.tables.columns import number
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
@@ -70,7 +70,7 @@ def words_of_texts(learned: Any) -> list[Any]:
     said = test.predictions if classes is None else test.predictions == classes[1]
     said = np.asarray(said if classes is None or test.probabilities is None else test.probabilities[:, 1], dtype=float)
     found = []
-    for name, block in zip(learned.model.schema.of_kind("text"), encoder.texts_, strict=True):
+    for name, block in encoder.column_blocks():
         there = (block.transform(learned.plan.frame[name][learned.plan.test]) > 0).tocsc()
         rows = np.asarray(there.sum(axis=0)).ravel()
         often = np.flatnonzero((rows >= SPOKEN) & (rows <= len(said) - SPOKEN))

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from empirisk.formats import number
 from empirisk.report import data, machine, verdict
 from empirisk.report.blocks import Code, Section, Table, Text, render
 from empirisk.report.words import code, plain
-from empirisk.tables.columns import number
 
 
 def page(learned: Any, model_file: str = "table.model") -> str:

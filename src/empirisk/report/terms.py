@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.tables.columns import number
+from empirisk.formats import number
 from empirisk.tables.model import uncalibrated
 
 TERMS = 8  # of an equation that are shown
@@ -52,8 +52,8 @@ def terms_of(model: Any) -> Terms | None:
         return None
     scales = np.ones(len(names))
     scales[: len(encoder.numbers_.scale)] = encoder.numbers_.scale
-    texts = sum(len(block.names()) for block in encoder.texts_)
-    scales[len(names) - texts :] = np.nan
+    texts = [column.type.wide for column in encoder.schema.used]
+    scales[np.array(texts)[encoder.sources_]] = np.nan
     constant = np.ravel(getattr(machine, "intercept_", 0.0)).astype(np.float64)
     return Terms(list(names), weights, scales, np.resize(constant, len(weights)))
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from empirisk.formats import count
 from empirisk.report.blocks import Cell, Figures, Section, Table, Text, render
 from empirisk.report.figures import picture
 from empirisk.report.page import byline, use
-from empirisk.report.words import count, shown
+from empirisk.report.words import shown
 
 SHOWN = 8  # columns of the rows that fit nowhere
 

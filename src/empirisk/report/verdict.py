@@ -1,7 +1,6 @@
 """How good the model is: scores, classes, thresholds, and where it errs."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,10 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
+from empirisk.formats import count, number
 from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Section, Table, Text
 from empirisk.report.figures import picture
-from empirisk.report.words import count, error_of, named, plain, shown
-from empirisk.tables.columns import number
+from empirisk.report.words import error_of, named, plain, shown
 
 MOST_CLASSES = 30  # of a matrix that is still read
 CONFUSED = 20  # pairs of classes that are listed where the matrix is not
@@ -227,17 +226,8 @@ def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         series = frame[column.name]
         if series.null_count():
             yield f"{column.name} is missing", series.is_null().to_numpy()
-        if column.kind in ("category", "boolean") and series.n_unique() <= MOST_LEVELS:
-            for word in series.drop_nulls().unique().sort().to_list():
-                told = word if column.kind == "category" else ("no", "yes")[int(word)]
-                yield f"{column.name} is {told}", (series == word).fill_null(value=False).to_numpy()
-        elif column.kind == "number" and series.is_finite().any():
-            edges = np.unique(np.quantile(series.filter(series.is_finite()).to_numpy(), [0, 0.25, 0.5, 0.75, 1]))
-            values = series.to_numpy()
-            for k, (low, high) in enumerate(pairwise(edges)):
-                above = values > low if k else values >= low
-                told = f"{number(float(low), 4)} to {number(float(high), 4)}"
-                yield f"{column.name} {'over ' if k else ''}{told}", above & (values <= high)
+        for words, rows in column.type.groups(series, MOST_LEVELS):
+            yield f"{column.name} {words}", rows
 
 
 def leading(learned: Any) -> list[str]:

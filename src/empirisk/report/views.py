@@ -18,6 +18,7 @@ from empirisk import plots
 from empirisk.plots import style
 from empirisk.plots.planes import points
 from empirisk.report.figures import bins, frequent
+from empirisk.tables.kinds import Kind
 
 #: Inches: two stand side by side on a desk, and one can be read on a phone.
 SIZE = (4.8, 3.3)
@@ -114,7 +115,7 @@ def residuals(axes: Axes, truth: NDArray, said: NDArray, place: int) -> None:
 def effect(axes: Axes, found: Any, what: str, shared: NDArray) -> None:
     """The average prediction over the values of a column, on a scale with room for what all columns share."""
     limits = style.padded(shared)
-    words = found.kind in ("category", "boolean")
+    words = found.type.drawn == "levels"
     places = np.arange(len(found.values)) if words else found.values
     for k, name in enumerate(found.outputs):
         look: dict[str, Any] = {"color": style.colour(k), "label": style.plain(name, NAME)}
@@ -126,14 +127,13 @@ def effect(axes: Axes, found: Any, what: str, shared: NDArray) -> None:
             axes.fill_between(places, found.low[k], found.high[k], color=style.colour(k), alpha=0.2, linewidth=0)
             axes.plot(places, found.mean[k], linestyle=style.dashes(k), lw=1.8, marker=style.marker(k), ms=3.5, **look)
     if words:
-        names = [("no", "yes")[int(value)] for value in found.values] if found.kind == "boolean" else found.values
-        name_levels(axes, names)
+        name_levels(axes, [found.type.level_name(value) for value in found.values])
         axes.set_xlim(limits)
         style.dress(axes, "", style.plain(what, style.ACROSS), "")
     else:
         axes.set_ylim(limits)
         style.dress(axes, "", style.plain(found.column, style.ACROSS), style.plain(what, style.UP))
-        if found.kind == "date":
+        if found.type.drawn == "dates":
             dated(axes)
         elif max(places) - min(places) <= FEW and all(value == round(value) for value in places):
             style.whole_numbers(axes)
@@ -160,7 +160,7 @@ def histogram(axes: Axes, values: NDArray, name: str) -> None:
     style.dress(axes, "", style.plain(name, style.ACROSS), "rows")
 
 
-def beside(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequence[Any], names: list[str]) -> None:
+def beside(axes: Axes, values: NDArray, kind: Kind, y: NDArray, classes: Sequence[Any], names: list[str]) -> None:
     """How a column goes with the target: with classes, or with a number."""
     if len(classes):
         by_class(axes, values, kind, y, classes, names[0])
@@ -168,9 +168,9 @@ def beside(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequence
         by_number(axes, values, kind, y, *names)
 
 
-def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequence[Any], name: str) -> None:
+def by_class(axes: Axes, values: NDArray, kind: Kind, y: NDArray, classes: Sequence[Any], name: str) -> None:
     """How a column differs between classes: their histograms, or their shares among each word."""
-    if kind == "category":
+    if kind.drawn == "levels":
         levels = frequent(values)
         shares = np.array([[np.mean(y[values == level] == label) for level in levels] for label in classes])
         left = np.zeros(len(levels))
@@ -178,38 +178,38 @@ def by_class(axes: Axes, values: NDArray, kind: str, y: NDArray, classes: Sequen
             look: dict[str, Any] = {"color": style.colour(k), "edgecolor": "white", "linewidth": 0.5}
             axes.barh(np.arange(len(levels)), shares[k], left=left, label=style.plain(label, NAME), **look)
             left += shares[k]
-        name_levels(axes, levels)
+        name_levels(axes, [kind.level_name(level) for level in levels])
         style.dress(axes, "", f"share of its rows, {style.plain(name)}", "", grid=False)
     else:
-        if kind == "date":
+        if kind.drawn == "dates":
             values = date2num(values)
             dated(axes)
-        edges = bins(values) if kind != "boolean" else [-0.5, 0.5, 1.5]
+        edges = bins(values)
         for k, label in enumerate(classes):
             part = values[y == label]
             shares = np.histogram(part, edges)[0] / max(len(part), 1)
             axes.stairs(shares, edges, label=style.plain(label, NAME), baseline=None, **style.look(k))
-            if len(edges) <= FEW + 1 and kind != "date":
+            if len(edges) <= FEW + 1 and kind.drawn != "dates":
                 style.whole_numbers(axes)
         style.dress(axes, "", style.plain(name, style.ACROSS), "share of the class")
     style.legend(axes)
 
 
-def by_number(axes: Axes, values: NDArray, kind: str, y: NDArray, name: str, target: str) -> None:
+def by_number(axes: Axes, values: NDArray, kind: Kind, y: NDArray, name: str, target: str) -> None:
     """How a number goes with a column: a cloud, or the middle half of it among each word."""
-    if kind == "category":
+    if kind.drawn == "levels":
         levels = frequent(values)
         low, middle, high = np.transpose([np.quantile(y[values == level], [0.25, 0.5, 0.75]) for level in levels])
         places = np.arange(len(levels))
         axes.barh(places, high - low, left=low, height=0.6, color=style.PALETTE[4])
         axes.plot(middle, places, "|", color=style.INK, ms=14, mew=1.6)
-        name_levels(axes, levels)
+        name_levels(axes, [kind.level_name(level) for level in levels])
         style.dress(axes, "", style.plain(target, style.ACROSS), "")
         return
     some = style.some(len(y))
     axes.scatter(values[some], y[some], s=9, color=style.PALETTE[0], alpha=0.5, linewidths=0)
     style.dress(axes, "", style.plain(name, style.ACROSS), style.plain(target, style.UP))
-    if kind == "date":
+    if kind.drawn == "dates":
         dated(axes)
 
 

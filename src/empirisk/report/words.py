@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from empirisk.tables.columns import written
+from empirisk.formats import written
 
 PLAIN = {
     "roc_auc": "area under the ROC",
@@ -61,15 +61,6 @@ def error_of(metric: str) -> tuple[str, Callable[[ArrayLike, ArrayLike], float]]
 def named(learned: Any, label: Any) -> str:
     """A class in a sentence: the word for it, or which number of the target it is."""
     return label if isinstance(label, str) and not label.isdecimal() else f"{learned.target} = {label}"
-
-
-def count(some: int, word: str) -> str:
-    """A number of things.
-
-    >>> count(1, "row"), count(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{some:,} {word}{'' if some == 1 else 's'}"
 
 
 def code(file: str) -> str:

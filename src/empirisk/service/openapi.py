@@ -3,16 +3,9 @@
 from typing import Any
 
 from empirisk import __version__
-from empirisk.tables.columns import LASTING, Column
+from empirisk.tables.columns import Column
+from empirisk.tables.encoder import TableEncoder
 from empirisk.tables.model import TableModel
-
-_TYPES: dict[str, list[str]] = {
-    "number": ["number", "string", "null"],
-    "boolean": ["boolean", "string", "number", "null"],
-    "date": ["string", "null"],
-    "category": ["string", "number", "null"],
-    "text": ["string", "null"],
-}
 
 
 def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
@@ -50,35 +43,15 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
     }
 
 
-#: Values of no training row: a date, and a text.
-A_DATE, A_TEXT = "2024-05-31", "some words"
-DIGITS = 2  # of an example in the middle of a range: enough to see the size, too few to be anybody's value
-
-
 def example_row(model: TableModel) -> dict[str, Any]:
     """A row that is none of the training rows: the middle of each range, the most frequent words."""
-    return {column.name: example_of(column, levels(model, column.name)) for column in model.schema.used}
-
-
-def example_of(column: Column, words: list[str]) -> Any:
-    """A value that a column may have, as JSON holds it.
-
-    >>> example_of(Column("age", "number", low=18.0, high=90.0), [])
-    54.0
-    """
-    if column.low is not None and column.high is not None:
-        middle = column.low / 2 + column.high / 2
-        worded = column.kind == "date" or column.form in LASTING
-        return column.written(middle // 60 * 60) if worded else float(f"{middle:.{DIGITS}g}")
-    usual = {"boolean": True, "date": A_DATE, "text": A_TEXT}
-    return usual.get(column.kind, words[0] if words else None)
+    return {column.name: column.type.example(column, levels(model, column.name)) for column in model.schema.used}
 
 
 def levels(model: TableModel, name: str) -> list[str]:
     """The frequent words of a column, the most frequent first."""
     encoder = model.pipeline[0]
-    words = model.schema.of_kind("category")
-    return list(encoder.words_.levels[words.index(name)]) if name in words and hasattr(encoder, "words_") else []
+    return encoder.levels(name) if isinstance(encoder, TableEncoder) else []
 
 
 _ERROR: dict[str, Any] = {
@@ -88,8 +61,8 @@ _ERROR: dict[str, Any] = {
 
 
 def _field(column: Column, words: list[str]) -> dict[str, Any]:
-    field: dict[str, Any] = {"type": _TYPES[column.kind], "description": str(column)}
-    example = example_of(column, words)
+    field: dict[str, Any] = {"type": list(column.type.json), "description": str(column)}
+    example = column.type.example(column, words)
     if example is not None:
         field["examples"] = [example]
     return field

@@ -4,7 +4,7 @@ import json
 from html import escape
 from typing import Any
 
-from empirisk.service.openapi import example_of, example_row, levels
+from empirisk.service.openapi import example_row, levels
 from empirisk.tables.columns import Column
 from empirisk.tables.model import TableModel
 
@@ -87,19 +87,18 @@ def _hint(column: Column) -> str:
 def _input(column: Column, words: list[str]) -> str:
     name = escape(column.name)
     label = f'<label for="f-{name}">{name} <small>{_hint(column)}</small></label>'
-    value = example_of(column, words)
+    value = column.type.example(column, words)
     example = "" if value is None else escape(f"{value:g}" if isinstance(value, float) else str(value))
     attributes = f'id="f-{name}" name="{name}"'
-    if column.kind == "boolean":
-        return (
-            f"{label}<select {attributes}><option value=''>?</option><option>yes</option><option>no</option></select>"
-        )
-    if column.kind == "text":
+    tag, offered = column.type.input(words)
+    choices = "".join(f"<option>{escape(choice)}</option>" for choice in offered)
+    if tag == "select":
+        return f"{label}<select {attributes}><option value=''>?</option>{choices}</select>"
+    if tag == "textarea":
         return f'{label}<textarea {attributes} rows="3" placeholder="{example}"></textarea>'
-    choices = "".join(f"<option>{escape(level)}</option>" for level in words)
-    offered = f'<datalist id="l-{name}">{choices}</datalist>' if choices else ""
+    offers = f'<datalist id="l-{name}">{choices}</datalist>' if choices else ""
     link = f' list="l-{name}"' if choices else ""
-    return f'{label}<input {attributes}{link} placeholder="{example}">{offered}'
+    return f'{label}<input {attributes}{link} placeholder="{example}">{offers}'
 
 
 def _page(title: str, body: str) -> str:

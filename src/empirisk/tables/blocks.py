@@ -97,30 +97,6 @@ def _of_one_unit(X: Array, varies: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return varies & (low == least) & (high <= most)
 
 
-DAY = 86_400_000_000  # microseconds
-YEAR = 365.2425  # days, with leap years
-DATE_PARTS = ("days", "year sin", "year cos", "day sin", "day cos")
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONDAY = 4  # the epoch was a Thursday: day 4 after it is a Monday
-
-
-def date_parts(columns: list[pl.Series]) -> tuple[Array, Array]:
-    """The numbers and the weekdays (one of seven) in columns of moments; NaN and zeros where missing.
-
-    >>> import polars as pl
-    >>> from datetime import datetime
-    >>> numbers, weekdays = date_parts([pl.Series([datetime(2024, 1, 1)])])
-    >>> numbers[0, 0], WEEKDAYS[int(weekdays[0].argmax())]
-    (np.float64(19723.0), 'Monday')
-    """
-    days = np.column_stack([column.cast(pl.Int64).cast(pl.Float64).to_numpy() for column in columns]) / DAY
-    turn, hour = 2 * np.pi * days / YEAR, 2 * np.pi * (days - np.floor(days))
-    numbers = np.stack([days, np.sin(turn), np.cos(turn), np.sin(hour), np.cos(hour)], axis=2)
-    weekday = np.mod(np.floor(days) - MONDAY, 7)
-    weekdays = (weekday[:, :, None] == np.arange(7)).astype(np.float64)
-    return numbers.reshape(len(days), -1), weekdays.reshape(len(days), -1)
-
-
 @dataclass(frozen=True, eq=False)
 class Texts:
     """A column of text as weighted counts (tf-idf) of its words and of the groups of letters in them.

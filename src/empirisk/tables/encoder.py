@@ -1,7 +1,8 @@
 """The encoder: a table in, numbers out, everything learned from the training rows alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.tables.blocks import DATE_PARTS, WEEKDAYS, Numbers, Texts, date_parts
+from empirisk.tables.blocks import Numbers
+from empirisk.tables.columns import Column
 from empirisk.tables.schema import Schema
 from empirisk.tables.words import OTHER, Means, Words
 
@@ -24,19 +26,25 @@ WIDE, THIN = 200, 0.2  # a table with more columns, of which fewer are filled, i
 
 def _wrong_blocks(its: Mapping[str, Any]) -> str | None:
     """What is wrong where the blocks of a loaded encoder do not go with its schema."""
-    schema, numbers, words, texts = (its[name] for name in ("schema", "numbers_", "words_", "texts_"))
-    dates, categories = len(schema.of_kind("date")), schema.of_kind("category")
-    plain = len(schema.of_kind("number", "boolean")) + dates * len(DATE_PARTS)
-    found = len(numbers.middle), len(words.levels), len(texts), its["n_features_in_"]
-    if found != (plain, len(categories), len(schema.of_kind("text")), len(schema.used)):
+    schema, numbers, words, blocks = (its[name] for name in ("schema", "numbers_", "words_", "blocks_"))
+    coded = schema.named(lambda kind: kind.coded)
+    plain = sum(len(column.type.parts) for column in schema.used)
+    indicators = sum(len(column.type.indicators) for column in schema.used)
+    found = len(numbers.middle), len(words.levels), its["n_features_in_"]
+    if found != (plain, len(coded), len(schema.used)) or len(blocks) != len(_in_blocks(schema)):
         return "schema has other columns than the blocks"
-    if not set(its["many_"]) <= set(categories):
+    if not set(its["many_"]) <= set(coded):
         return "many_ names no column of words"
     means = sum(table.shape[1] for table in its["means_"].means)
-    words_width = len(categories) if its["codes"] else int(words.widths.sum())
-    width = plain + len(numbers.flagged) + means + dates * len(WEEKDAYS) + words_width
-    width += sum(len(block.names()) for block in texts)
+    words_width = len(coded) if its["codes"] else int(words.widths.sum())
+    width = plain + len(numbers.flagged) + means + indicators + words_width
+    width += sum(len(block.names()) for block in blocks)
     return None if width == len(its["names_"]) else "names_ has not one name for each number"
+
+
+def _in_blocks(schema: Schema) -> list[Column]:
+    """The columns that have a block of their own: neither numbers nor single words."""
+    return [column for column in schema.used if not column.type.parts and not column.type.coded]
 
 
 @dataclass(eq=False, repr=False)
@@ -46,7 +54,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Numbers are filled with the median, flagged where missing, centred and scaled. Dates become days, the phase of the
     year and of the day, and the weekday. Words become indicators of the frequent ones, rare and unseen ones sharing
     one; a column of more words than that also gives the mean target of each word, of other folds for training rows.
-    Texts become tf-idf weights of their words, and of the groups of two to four letters in them.
+    Texts become tf-idf weights of their words, and of the groups of two to four letters in them; several values in a
+    cell become an indicator each. What a column becomes, its kind says (`empirisk.tables.kinds`).
 
     Parameters
     ----------
@@ -94,7 +103,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_features_in_=state.size("columns"),
         numbers_=state.part(Numbers),
         words_=state.part(Words),
-        texts_=state.several(state.part(Texts)),
+        blocks_=state.several(state.part(has="names")),
         many_=state.names("many"),
         means_=state.part(Means, columns="many"),
         names_=state.names("width"),
@@ -113,9 +122,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def for_trees(self) -> "TableEncoder":
         """The encoder that trees like: with codes of categories, or fewer columns of text; itself where neither is."""
-        if self.schema.of_kind("text"):
+        if self.schema.named(lambda kind: kind.wide):
             return clone(self).set_params(max_words=min(self.max_words, TREE_WORDS), max_letters=0)
-        return clone(self).set_params(codes=True) if self.schema.of_kind("category") else self
+        return clone(self).set_params(codes=True) if self.schema.named(lambda kind: kind.coded) else self
 
     def categories(self) -> list[NDArray[Any] | None]:
         """For each of the numbers that is a code the words that it stands for; None for the others."""
@@ -127,8 +136,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def coded_places(self) -> list[int]:
         """Which of the numbers are codes of words."""
-        first = len(self.schema.of_kind("number", "boolean")) + len(DATE_PARTS) * len(self.schema.of_kind("date"))
-        return list(range(first, first + len(self.schema.of_kind("category")))) if self.codes else []
+        first = sum(len(column.type.parts) for column in self.schema.used)
+        return list(range(first, first + len(self._coded))) if self.codes else []
+
+    def levels(self, name: str) -> list[str]:
+        """The frequent words of a column, the most frequent first; none where it is no column of words."""
+        return list(self.words_.levels[self._coded.index(name)]) if name in self._coded else []
+
+    def column_blocks(self) -> Iterator[tuple[str, Any]]:
+        """The columns that have a block of their own, such as texts, with it."""
+        return zip((column.name for column in _in_blocks(self.schema)), self.blocks_, strict=True)
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> "TableEncoder":
         """Learn from the rows of a table; the target serves the means of words."""
@@ -156,13 +173,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise EmpiriskError("max_categories and max_words must be at least 1, and max_letters at least 0.")
         frame = self.schema.features(X)
         rows = frame.height
-        words = self._columns(frame, "category")
+        words = [frame[name] for name in self._coded]
         # Rows that a word of a category must have to be told from others: few enough not to be lost among them.
         least = 1 if rows < 50 else 2 if rows < 500 else max(3, rows // 2000)
         self.numbers_ = Numbers.fit(self._numbers(frame), self.scale)
         self.words_ = Words.fit(words, self.max_categories, least)
-        texts = self._columns(frame, "text")
-        self.texts_ = tuple(Texts.fit(column, self.max_words, self.max_letters) for column in texts)
+        self.blocks_ = tuple(
+            column.type.fit_block(column, frame[column.name], self, least) for column in _in_blocks(self.schema)
+        )
         outputs = _outputs(y)
         crowded = [column.name for column in words if column.n_unique() > self.max_categories]
         self.many_ = crowded if outputs is not None else []
@@ -175,27 +193,36 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.sparse_ = bool(thin if self.sparse == "auto" else self.sparse) and not self.codes
         return self._joined(frame, means)
 
-    def _columns(self, frame: pl.DataFrame, *kinds: str) -> list[pl.Series]:
-        """The columns of some kinds."""
-        return frame.select(self.schema.of_kind(*kinds)).get_columns()
+    @property
+    def _coded(self) -> list[str]:
+        """The columns of words."""
+        return self.schema.named(lambda kind: kind.coded)
+
+    @property
+    def _numeric(self) -> list[Column]:
+        """The columns that become numbers: first those that are numbers, then those that have several."""
+        return sorted((column for column in self.schema.used if column.type.parts), key=_parts)
 
     def _numbers(self, frame: pl.DataFrame) -> NDArray[np.float64]:
         """Numbers, truth values and the numbers in dates, NaN where missing."""
-        plain = self._columns(frame, "number", "boolean")
-        numbers = pl.DataFrame(plain).to_numpy() if plain else np.empty((frame.height, 0))
-        dates = self._columns(frame, "date")
-        if dates:
-            numbers = np.hstack([numbers, date_parts(dates)[0]])
+        found = [np.empty((frame.height, 0))]
+        for _, columns in groupby(self._numeric, key=_parts):
+            alike = list(columns)
+            found.append(alike[0].type.numbers([frame[column.name] for column in alike]))
+        numbers = np.hstack(found)
         infinite = np.isinf(numbers)
         return np.where(infinite, np.nan, numbers) if infinite.any() else numbers
+
+    def _indicators(self, frame: pl.DataFrame) -> list[NDArray[np.float64]]:
+        """The indicators of columns whose kind has some."""
+        return [column.type.indicate([frame[column.name]]) for column in self.schema.used if column.type.indicators]
 
     def _joined(self, frame: pl.DataFrame, means: NDArray[np.float64]) -> Any:
         """All blocks side by side."""
         numbers, flags = self.numbers_.transform(self._numbers(frame))
-        words, dates = self._columns(frame, "category"), self._columns(frame, "date")
-        dense = [numbers, *([self.words_.codes(words, frame.height)] if self.codes else []), flags, means]
-        if dates:
-            dense.append(date_parts(dates)[1])
+        words = [frame[name] for name in self._coded]
+        codes = [self.words_.codes(words, frame.height)] if self.codes else []
+        dense = [numbers, *codes, flags, means, *self._indicators(frame)]
         thin = self._thin(frame)
         if self.sparse_:
             return sparse.hstack([sparse.csr_matrix(np.hstack(dense)), *thin], format="csr")
@@ -203,38 +230,43 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _thin(self, frame: pl.DataFrame) -> list[Any]:
         """The indicators of words and the weights of texts."""
-        words = [] if self.codes else [self.words_.transform(self._columns(frame, "category"), frame.height)]
-        texts = zip(self.texts_, self._columns(frame, "text"), strict=True)
-        return words + [block.transform(column) for block, column in texts]
+        coded = [] if self.codes else [self.words_.transform([frame[name] for name in self._coded], frame.height)]
+        return coded + [block.transform(frame[name]) for name, block in self.column_blocks()]
 
     def _fill(self, frame: pl.DataFrame) -> float:
         """About which share of the numbers is not zero: words give one for each column, texts one for each word."""
-        dense = len(self.numbers_.middle) + len(self.many_) + len(self.schema.of_kind("date"))
+        indicated = sum(bool(column.type.indicators) for column in self.schema.used)
+        dense = len(self.numbers_.middle) + len(self.many_) + indicated
         head = frame.head(200)  # enough for a share of two digits
         thin = sum(block.nnz for block in self._thin(head))
         return (dense + thin / max(head.height, 1)) / max(len(self.names_), 1)
 
     def _name(self, outputs: int) -> None:
         """Names and sources of all numbers, in the order of the blocks."""
-        schema = self.schema
-        numbers, dates = schema.of_kind("number", "boolean"), schema.of_kind("date")
-        origin = [*numbers, *(name for name in dates for _ in DATE_PARTS)]
-        parts = [*numbers, *(f"{name} {part}" for name in dates for part in DATE_PARTS)]
-        flagged = self.numbers_.flagged.tolist()
-        words = schema.of_kind("category")
-        pairs = [*zip(parts, origin, strict=True), *(zip(words, words, strict=True) if self.codes else ())]
-        pairs += [(f"{parts[k]} missing", origin[k]) for k in flagged]
+        parts = [
+            (f"{column.name} {part}" if part else column.name, column.name)
+            for column in self._numeric
+            for part in column.type.parts
+        ]
+        pairs = [*parts, *((name, name) for name in self._coded if self.codes)]
+        pairs += [(f"{parts[k][0]} missing", parts[k][1]) for k in self.numbers_.flagged.tolist()]
         many = [f" {k}" for k in range(outputs)] if outputs > 1 else [""]
         pairs += [(f"{name} mean target{k}", name) for name in self.many_ for k in many]
-        pairs += [(f"{name} {day}", name) for name in dates for day in WEEKDAYS]
+        for column in self.schema.used:
+            pairs += [(f"{column.name} {indicator}", column.name) for indicator in column.type.indicators]
         if not self.codes:
-            sources = [name for name, width in zip(words, self.words_.widths, strict=True) for _ in range(width)]
-            pairs += zip(self.words_.names(words), sources, strict=True)
-        for block, name in zip(self.texts_, schema.of_kind("text"), strict=True):
+            widths = zip(self._coded, self.words_.widths, strict=True)
+            sources = [name for name, width in widths for _ in range(width)]
+            pairs += zip(self.words_.names(self._coded), sources, strict=True)
+        for name, block in self.column_blocks():
             pairs += [(f"{name}: {word}", name) for word in block.names()]
-        place = {column.name: number for number, column in enumerate(schema.used)}
+        place = {column.name: number for number, column in enumerate(self.schema.used)}
         self.names_ = [name for name, _ in pairs]
         self.sources_ = np.array([place[source] for _, source in pairs], dtype=np.int64)
+
+
+def _parts(column: Column) -> int:
+    return len(column.type.parts)
 
 
 def _outputs(y: Any) -> NDArray[np.float64] | None:

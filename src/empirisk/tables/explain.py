@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.tables.columns import number
+from empirisk.formats import number
 from empirisk.trees.shapley import node_weights, shapley_values
 from empirisk.trees.votes import VoteRegressor
 

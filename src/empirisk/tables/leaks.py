@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.tables.columns import counted
 from empirisk.tables.frames import as_frame
 from empirisk.tables.schema import Schema
 from empirisk.tables.target import Target
@@ -38,21 +37,23 @@ def look_for_leaks(table: Any, schema: Schema, target: Target) -> dict[str, str]
         return {}
     if frame.height > ROWS:
         frame = frame.sample(ROWS, seed=0)
-    features = {column.name: column for column in schema.features(frame).get_columns()}
+    features = schema.features(frame)
     order = np.random.default_rng(0).permutation(frame.height)
     half = len(order) // 2
     outputs: NDArray[Any] = target.values(frame)
     if target.classes:
         outputs = np.searchsorted(np.array(target.classes), outputs)
-    names = [column.name for column in schema.used if column.kind != "text"]
     found = {}
-    for start in range(0, len(names), COLUMNS):
-        chosen = names[start : start + COLUMNS]
-        numbers = np.column_stack([_as_numbers(features[name]) for name in chosen])
+    for start in range(0, len(schema.used), COLUMNS):
+        ranks = {c.name: c.type.ranks(features[c.name]) for c in schema.used[start : start + COLUMNS]}
+        ranked = {name: values for name, values in ranks.items() if values is not None}
+        if not ranked:
+            continue
+        numbers = np.column_stack(list(ranked.values()))
         scores, guess = _scores(_groups(numbers), outputs, order[:half], order[half:], target.task == "classification")
         if target.task == "regression":
             scores = np.maximum(scores, _straight(numbers, outputs))
-        for name, score in zip(chosen, scores, strict=True):
+        for name, score in zip(ranked, scores, strict=True):
             if score >= ALMOST and guess < ALMOST - (1 - ALMOST):
                 right = f"{score:.1%} of the {'rows' if target.classes else 'variance'}"
                 found[name] = f"it alone predicts {right}; it may be written down after {target.name!r} is known"
@@ -83,16 +84,6 @@ def _groups(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     groups = np.empty_like(order)
     np.put_along_axis(groups, order, np.where(np.isnan(ordered), BINS - 1, np.minimum(codes, BINS - 2)), axis=0)
     return groups
-
-
-def _as_numbers(column: pl.Series) -> NDArray[np.float64]:
-    """Numbers in which equal values are equal: words by their frequency, the most frequent first."""
-    if column.dtype == pl.String:
-        place = {word: float(min(number, BINS - 2)) for number, word in enumerate(counted(column)["value"].to_list())}
-        return np.array([np.nan if word is None else place[word] for word in column.to_list()])
-    numbers = column if column.dtype == pl.Float64 else column.cast(pl.Int64).cast(pl.Float64)
-    values = numbers.to_numpy()
-    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _scores(

@@ -9,15 +9,12 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from empirisk.tables.columns import counted, written
+from empirisk.formats import written
+from empirisk.tables.kinds.base import counted
 from empirisk.tables.schema import Schema
 
 Profile = dict[str, dict[str, Any]]
 
-#: Parts of equal size that a column of numbers is cut into, and most words of a column that are kept.
-PARTS, MOST_WORDS = 10, 200
-#: A number is far outside when it is beyond the range by more than this share of its width.
-FAR = 0.5
 #: A column has moved when chance makes it so with less than this probability, over all columns, and more than this
 #: share of the rows would have to change to undo it.
 SURPRISE, NOTABLE = 0.01, 0.05
@@ -35,15 +32,8 @@ def profile(frame: pl.DataFrame, schema: Schema) -> Profile:
     found: Profile = {}
     for column in schema.used:
         series = frame[column.name]
-        if column.kind in ("number", "boolean", "date"):
-            values = _numbers(series)
-            known = values[np.isfinite(values)]
-            cuts = np.unique(np.quantile(known, np.arange(1, PARTS) / PARTS)) if len(known) else np.zeros(0)
-            kept: dict[str, Any] = {"cuts": cuts.tolist(), "dates": column.kind == "date"}
-        elif column.kind == "category":
-            words = counted(series)["value"].to_list()
-            kept = {"words": words[:MOST_WORDS], "all": len(words) <= MOST_WORDS}
-        else:
+        kept = column.type.profile(series)
+        if kept is None:
             continue
         found[column.name] = {"rows": len(series), "shares": _shares(series, kept).tolist(), **kept}
     return found
@@ -82,18 +72,8 @@ def unusual(known: Profile, schema: Schema, frame: pl.DataFrame) -> dict[int, li
     """What no training row had: new words, and numbers and dates far outside their range; by row number, from 0."""
     found: dict[int, list[str]] = {}
     for column in schema.used:
-        series, kept = frame[column.name], known.get(column.name, {})
-        if column.kind == "category" and kept.get("all"):
-            for row in np.flatnonzero((series.is_not_null() & ~series.is_in(kept["words"])).to_numpy()):
-                found.setdefault(int(row), []).append(f"{column.name}={series[int(row)]!r} was not met in training")
-        elif column.low is not None and column.high is not None:
-            room = FAR * (column.high - column.low)
-            values = _numbers(series)
-            with np.errstate(invalid="ignore"):
-                outside = (values < column.low - room) | (values > column.high + room)
-            for row in np.flatnonzero(outside):
-                value, low, high = map(column.written, (values[row], column.low, column.high))
-                found.setdefault(int(row), []).append(f"{column.name}={value} is far outside {low} to {high}")
+        for row, sentence in column.type.unusual(column, frame[column.name], known.get(column.name, {})):
+            found.setdefault(row, []).append(sentence)
     return dict(sorted(found.items()))
 
 

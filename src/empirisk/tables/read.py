@@ -14,9 +14,9 @@ import polars as pl
 
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.tables import datasets
-from empirisk.tables.columns import MARKERS
 from empirisk.tables.frames import as_frame
 from empirisk.tables.guess import LEADING_ZERO
+from empirisk.tables.kinds.base import MARKERS
 from empirisk.tables.sniff import check_rows, decode, find_delimiter, first_row, read_header
 
 LOOKED_AT = 10_000  # rows whose types are tried first; reading twice now and then beats looking at all of them

@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -15,6 +15,7 @@ from empirisk.lazy import lazy
 from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
 from empirisk.tables.guess import guess_all, read_as
+from empirisk.tables.kinds import Kind
 
 __all__ = ["Column", "Schema", "find_column", "understand"]
 
@@ -56,6 +57,10 @@ class Schema:
 
     def __deepcopy__(self, memo: dict) -> "Schema":
         return self  # nothing in it changes; a clone of an encoder need not copy ten thousand columns
+
+    def named(self, asked: Callable[[Kind], bool]) -> list[str]:
+        """The names of the used columns whose kind is as asked, in order."""
+        return [column.name for column in self.used if asked(column.type)]
 
     def of_kind(self, *kinds: str) -> list[str]:
         """The names of the columns of these kinds, in order."""

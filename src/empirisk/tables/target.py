@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.tables.columns import Column, counted
+from empirisk.tables.columns import Column
 from empirisk.tables.frames import as_frame
-from empirisk.tables.guess import guess
+from empirisk.tables.guess import column_words, guess
+from empirisk.tables.kinds.base import counted
 from empirisk.tables.schema import find_column
 
 MOST_CLASSES = 20  # whole numbers with at most so many values, each met often, are classes
@@ -94,17 +95,12 @@ class Target:
 def _column(series: pl.Series) -> Column:
     """The column as it would be read; a target is never dropped for naming rows."""
     column = guess(series)
-    if column.kind == "nested":
-        raise EmpiriskError(f"target={series.name!r} holds lists or other nested values; give single values.")
-    if series.null_count() == len(series) or column.distinct == 0:
-        raise EmpiriskError(f"target={series.name!r} has no values; choose another column.")
-    if column.kind == "constant":
-        raise EmpiriskError(
-            f"target={series.name!r} has one value only, {(column.examples or ('',))[0]!r}; there is nothing to learn."
-        )
-    if column.kind == "date":
-        raise EmpiriskError(f"target={series.name!r} holds dates; turn them into a number or a class first.")
-    if column.kind in ("identifier", "category") and series.dtype.is_numeric():
+    problem = column.type.target_problem(column)
+    if column.distinct == 0 and not isinstance(series.dtype, pl.Struct | pl.List | pl.Array):
+        problem = "has no values; choose another column"
+    if problem:
+        raise EmpiriskError(f"target={series.name!r} {problem}.")
+    if series.dtype.is_numeric() and column.type.dtype == pl.String:  # codes, or numbers of the rows
         return Column(column.name, "number", column.missing, column.distinct, column.examples, form=column.form)
     return column
 
@@ -112,17 +108,18 @@ def _column(series: pl.Series) -> Column:
 def _task(series: pl.Series, column: Column, asked: str | None) -> tuple[str, str]:
     distinct, present = column.distinct, len(series) - column.missing
     if asked == "regression":
-        if column.kind not in ("number", "boolean"):
+        if column.type.dtype != pl.Float64:
             raise EmpiriskError(f"target={series.name!r} holds words, not numbers; use task='classification'.")
         return asked, "as asked"
     if asked == "classification":
         return asked, "as asked"
-    if column.kind in ("text", "identifier") or (column.kind == "category" and distinct > max(0.5 * present, 2)):
+    words = column.type.dtype == pl.String
+    if words and (column.type.task is None or distinct > max(0.5 * present, 2)):
         raise EmpiriskError(
             f"target={series.name!r} has {distinct} different texts in {present} rows, too many to be classes; "
             "choose another column."
         )
-    if column.kind in ("category", "boolean"):
+    if column.type.task == "classification":
         return "classification", f"{distinct} different words"
     numbers = column.convert(series).drop_nulls()
     numbers = numbers.filter(numbers.is_finite())
@@ -148,6 +145,6 @@ def _labels(series: pl.Series, column: Column) -> pl.Series:
         whole = bool((numbers.drop_nulls() == numbers.drop_nulls().round()).all())
         # Scikit-learn takes broken numbers for quantities: as classes they are words.
         return numbers.cast(pl.Int64) if whole else numbers.cast(pl.String)
-    if column.kind == "number":
+    if column.type.task == "regression":
         return _labels(column.convert(series), column)
-    return Column(column.name, "category").convert(series)
+    return column_words(series)

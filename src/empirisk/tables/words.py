@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk import state
-from empirisk.tables.columns import FEW, counted
+from empirisk.tables.kinds.base import FEW, counted
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,34 @@
+"""Numbers as people write them."""
+
+import math
+
+
+def written(value: float) -> str:
+    """A number as people write it.
+
+    >>> written(1455440.0), written(0.25), written(1e20)
+    ('1,455,440', '0.25', '1e+20')
+    """
+    whole = value == round(value) if abs(value) < 1e6 else True
+    return f"{value:,.0f}" if whole and 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as people write it, rounded to some digits.
+
+    >>> number(48_592.3), number(0.0312345), number(1.5e12)
+    ('48,600', '0.0312', '1.5e+12')
+    """
+    if not math.isfinite(value):
+        return "-"
+    short = f"{value:.{digits}g}"
+    return f"{float(short):,.0f}" if 1e3 <= abs(value) < 1e9 else short
+
+
+def count(some: int, word: str) -> str:
+    """A number of things.
+
+    >>> count(1, "row"), count(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{some:,} {word}{'' if some == 1 else 's'}"

@@ -1,0 +1,67 @@
+"""Words that repeat: categories, and codes that are written as numbers."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from empirisk.tables.kinds.base import Sample, counted
+from empirisk.tables.kinds.worded import NUMBERS, Worded, code_form
+
+if TYPE_CHECKING:
+    from empirisk.tables.columns import Column
+
+#: Whole numbers of such a name are codes, where they repeat.
+CODE_NAME = re.compile(
+    r"(?i:(^|[_\s.-])(ids?|key|zip|zipcode|post(al)?code|plz|code|cd|type|category|class|cluster|store|shop)$)"
+    r"|[a-z](I[dD]|Code|Type|Class)$"
+)
+REPEATED = 2  # rows for each of the codes, at the least
+MOST_WORDS = 200  # whose shares are kept with a model
+
+
+class Category(Worded):
+    """One of some words."""
+
+    name = "category"
+    task = "classification"
+    drawn = "levels"
+    coded = True
+    json = ("string", "number", "null")
+
+    def recognise(self, sample: Sample) -> str | None:
+        return ""
+
+    def final_form(self, series: pl.Series, present: pl.Series, form: str) -> str:
+        return NUMBERS if series.dtype.is_numeric() else code_form(present)
+
+    def ranks(self, series: pl.Series) -> NDArray[np.float64] | None:
+        """Words by their frequency, the most frequent first."""
+        place = {word: float(number) for number, word in enumerate(counted(series)["value"].to_list())}
+        return np.array([np.nan if word is None else place[word] for word in series.to_list()])
+
+    def profile(self, series: pl.Series) -> dict[str, Any] | None:
+        words = counted(series)["value"].to_list()
+        return {"words": words[:MOST_WORDS], "all": len(words) <= MOST_WORDS}
+
+    def unusual(self, column: "Column", series: pl.Series, kept: dict[str, Any]) -> Iterator[tuple[int, str]]:
+        if kept.get("all"):
+            for row in np.flatnonzero((series.is_not_null() & ~series.is_in(kept["words"])).to_numpy()):
+                yield int(row), f"{column.name}={series[int(row)]!r} was not met in training"
+
+    def groups(self, series: pl.Series, most: int) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        if series.n_unique() <= most:
+            for word in series.drop_nulls().unique().sort().to_list():
+                yield f"is {word}", (series == word).fill_null(value=False).to_numpy()
+
+    def trial_values(self, series: pl.Series, most: int) -> list[Any]:
+        return counted(series).head(most)["value"].to_list()
+
+
+def holds_codes(series: pl.Series, distinct: int, present: int) -> bool:
+    """Whether whole numbers are codes: they are named like that, and repeat."""
+    repeated = 2 < distinct <= present / REPEATED
+    return repeated and series.dtype.is_integer() and CODE_NAME.search(series.name) is not None

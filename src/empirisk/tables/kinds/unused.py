@@ -1,0 +1,70 @@
+"""Columns that machines do not learn from: those that name rows, have one value, or hold nested values."""
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from empirisk.tables.kinds.base import Kind, Sample
+from empirisk.tables.kinds.worded import Worded
+
+if TYPE_CHECKING:
+    from empirisk.tables.columns import Column
+
+FEW_ROWS = 20  # rows below which nothing is called an identifier
+ALMOST_ALL = 0.9  # of the values of an identifier are different: a tenth may be there twice by mistake
+ID_NAME = re.compile(
+    r"(?i:(^|[_\s.-])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no|serial)$|^unnamed)|[a-z]I[dD]$"
+)
+
+
+class Identifier(Worded):
+    """A name for each row."""
+
+    name = "identifier"
+    unused_because = "it names rows"
+    names_rows = True
+
+    def recognise(self, sample: Sample) -> str | None:
+        distinct, count = sample.present.n_unique(), len(sample.present)
+        if count >= FEW_ROWS and distinct == count:
+            return ""
+        return "" if count >= 5 * FEW_ROWS and distinct > ALMOST_ALL * count else None
+
+    def describe(self, column: "Column") -> str:
+        return ""
+
+
+class Constant(Kind):
+    """One value, or none."""
+
+    name = "constant"
+    unused_because = "it has one value"
+
+    def recognise(self, sample: Sample) -> str | None:
+        return None if len(sample.present) else ""
+
+    def why_not(self, column: "Column") -> str:
+        return self.unused_because if column.distinct else "it is empty"
+
+    def target_problem(self, column: "Column") -> str:
+        return f"has one value only, {(column.examples or ('',))[0]!r}; there is nothing to learn"
+
+
+class Nested(Kind):
+    """Lists, records and other values that are no single ones."""
+
+    name = "nested"
+    unused_because = "its values are no single values"
+    dtypes = (pl.Struct, pl.Array, pl.List, pl.Binary, pl.Object)
+
+    def target_problem(self, column: "Column") -> str:
+        return "holds lists or other nested values; give single values"
+
+
+def numbers_rows(series: pl.Series) -> bool:
+    """Whether whole numbers that are all different only number the rows: they count them, or are named like that."""
+    if len(series) < FEW_ROWS:
+        return False
+    counts = series[0] in (0, 1) and bool((series.diff().drop_nulls() == 1).all())
+    return counts or ID_NAME.search(series.name) is not None
