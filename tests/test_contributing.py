@@ -53,16 +53,44 @@ def exported(text: str, room: str, home: str, name: str) -> str:
     return text.replace("__all__ = [", f'__all__ = ["{name}", ', 1)
 
 
+def copied(folder: Path) -> Path:
+    """The package in a copy of the repository."""
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "src" / "empirisk"
+
+
+def run_in(folder: Path, *command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+    surroundings = os.environ | {"PYTHONPATH": str(folder / "src")}
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=surroundings, check=False, cwd=cwd
+    )
+
+
 @pytest.mark.parametrize("room", ["losses", "penalties", "kernels"])
 def test_the_recipe_for_a_part_works_in_a_copy(room, tmp_path):
     ((file, code),) = ((file, code) for file, code in RECIPES.items() if file.startswith(room))
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    package = tmp_path / "src" / "empirisk"
+    package = copied(tmp_path)
     with open(package / file, "a") as source:
         source.write("\n\n" + code)
     entry = package / room / "__init__.py"
     entry.write_text(exported(entry.read_text(), room, Path(file).stem, re.search(r"class (\w+)", code)[1]))
     check = CHECK.format(use=USE[room], file=str(tmp_path / "part.model"))
-    surroundings = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, env=surroundings, check=False)
+    done = run_in(tmp_path, "-c", check)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_the_recipe_for_a_column_kind_passes_the_tests_of_every_kind(tmp_path):
+    package, code = copied(tmp_path), RECIPES["tables/kinds/weekday.py"]
+    (package / "tables" / "kinds" / "weekday.py").write_text(code)
+    entry = package / "tables" / "kinds" / "__init__.py"
+    text = entry.read_text().replace("        Number(),\n", "        Weekday(),\n        Number(),\n")
+    imported = "from empirisk.tables.kinds.weekday import Weekday\n"
+    entry.write_text(text.replace("\n#: By name;", f"{imported}\n#: By name;"))
+    (tmp_path / "tests").mkdir()
+    tests = (ROOT / "tests" / "tables" / "test_kinds.py").read_text()
+    days = '    "weekday": ["Monday", "tue", "Sunday", ""] * 15,\n'
+    (tmp_path / "tests" / "test_kinds.py").write_text(tests.replace("TEXTS = {\n", f"TEXTS = {{\n{days}"))
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "weekday or every_kind", "tests/test_kinds.py")
+    done = run_in(tmp_path, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "8 passed" in done.stdout
