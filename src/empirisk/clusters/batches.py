@@ -85,17 +85,23 @@ class Batches:
     def _round(self) -> float:
         """One batch; its weighted squared distances, scaled to all rows."""
         batch = self._batch(self._size)
-        batch.start_at(self.centres)
-        batch.assign()
-        squares = batch.own_squares()
-        batch.move()
-        seen = np.where(batch.filled, batch.totals, 0.0)
-        self._totals += seen
-        rate = seen / np.maximum(self._totals, 1.0)
-        self.centres = self.centres + rate[:, None] * (batch.centres - self.centres)
-        idle = np.flatnonzero(self._totals == 0)
-        if self.rounds >= PATIENCE and len(idle):
-            # A mean that no batch has given a row sits far from all of them: to the worst-fitted row.
-            self.centres[idle[0]] = batch.row(int(squares.argmax()))
-            self._totals[idle[0]] = 1.0
+        self.centres, self._totals, squares = stepped(batch, self.centres, self._totals, self.rounds)
         return float(squares.mean() * self._edges[-1])
+
+
+def stepped(batch: Any, centres: Array, totals: Array, rounds: int) -> tuple[Array, Array, Array]:
+    """The means after a batch of rows and the weights that they rest on, and the squared distances before it."""
+    batch.start_at(centres)
+    batch.assign()
+    squares = batch.own_squares()
+    batch.move()
+    seen = np.where(batch.filled, batch.totals, 0.0)
+    totals = totals + seen
+    rate = seen / np.where(totals > 0, totals, 1.0)
+    centres = centres + rate[:, None] * (batch.centres - centres)
+    idle = np.flatnonzero(totals == 0)
+    if rounds >= PATIENCE and len(idle):
+        # A mean that no batch has given a row sits far from all of them: to the worst-fitted row.
+        worst = int(squares.argmax())
+        centres[idle[0]], totals[idle[0]] = batch.row(worst), batch.weights[worst]
+    return centres, totals, squares

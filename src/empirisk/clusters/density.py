@@ -243,12 +243,14 @@ def find_form(name: Any, allowed: tuple[str, ...]) -> Form:
 VANISHING = 1e-150
 
 
-def check_rows(estimator: Any, X: Any, sample_weight: Any) -> tuple[NDArray, Array]:
-    """The rows that count, and their weights; refused where a density has no meaning."""
-    X = validate_data(estimator, X, dtype=FLOATS)
+def check_rows(estimator: Any, X: Any, sample_weight: Any, again: bool = False) -> tuple[NDArray, Array]:
+    """The rows that count, and their weights; refused where a density has no meaning, unless there is one already."""
+    X = validate_data(estimator, X, dtype=FLOATS, reset=not again)
     check_size("X", X)
     weights = check_weights(sample_weight, len(X))
     X, weights = X[weights > 0], weights[weights > 0]
+    if again:
+        return X, weights
     if len(X) < 2:
         raise EmpiriskError(f"A density needs more than one sample of positive weight, but X has n_samples={len(X)}.")
     constant = np.flatnonzero(np.subtract(X.max(axis=0), X.min(axis=0), dtype=np.float64) < VANISHING)

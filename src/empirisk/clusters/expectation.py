@@ -85,6 +85,33 @@ class Mixture:
         return {"weights_": self.weights, "means_": self.means, "covariances_": covariances}
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The weight of rows, and the mean and variance of every column."""
+
+    weight: float
+    mean: Array
+    variances: Array
+
+    @classmethod
+    def of(cls, X: NDArray, weights: Array) -> "Columns":
+        """Those of some rows."""
+        return cls(float(weights.sum()), weights @ X / weights.sum(), least_variances(X, weights, 1.0))
+
+    def with_rows(self, X: NDArray, weights: Array) -> "Columns":
+        """Those of the rows so far and some more.
+
+        >>> both = Columns.of(np.array([[0.0], [2.0]]), np.ones(2)).with_rows(np.array([[7.0]]), np.ones(1))
+        >>> both.mean, both.variances.round(6)
+        (array([3.]), array([8.666667]))
+        """
+        more = Columns.of(X, weights)
+        share = more.weight / (self.weight + more.weight)
+        apart = more.mean - self.mean
+        variances = self.variances + share * (more.variances - self.variances) + share * (1 - share) * apart**2
+        return Columns(self.weight + more.weight, self.mean + share * apart, variances)
+
+
 class Moments:
     """The rows, and the sums over them that make components.
 
@@ -96,15 +123,19 @@ class Moments:
         The form of the covariances.
     floor : float
         Least variance, as a share of the columns' own.
+    columns : Columns, optional
+        Mean and variances of the columns where they are not those of X, which has some of the rows.
     """
 
-    def __init__(self, X: NDArray, weights: Array, covariance_type: str, floor: float):
+    def __init__(
+        self, X: NDArray, weights: Array, covariance_type: str, floor: float, columns: "Columns | None" = None
+    ):
         self.X, self.weights = np.ascontiguousarray(X), weights
         self._type, self._form = covariance_type, FORMS[covariance_type]
+        self.columns = Columns.of(X, weights) if columns is None else columns
         self._total = weights.sum()
         # Around the mean, so that squares lose no digits to it.
-        self._shift = weights @ X / self._total
-        self._variances = least_variances(X, weights, 1.0)
+        self._shift, self._variances = self.columns.mean, self.columns.variances
         self.least = floor * self._variances
         width = X.shape[1]
         if covariance_type in ("full", "tied"):
@@ -131,6 +162,27 @@ class Moments:
 
     def round(self, mixture: Mixture) -> tuple[float, Mixture]:
         """The mean log-likelihood of a mixture, and the mixture that the round makes of it."""
+        likelihood, sums = self._expected(mixture)
+        return likelihood, self._of_sums(sums)
+
+    def step(self, mixture: Mixture, share: float) -> tuple[float, Mixture]:
+        """As `round`, of sums to which these rows add a ``share`` and the mixture, as it is, the rest."""
+        likelihood, sums = self._expected(mixture)
+        return likelihood, self._of_sums(share / self._total * sums + (1 - share) * self._sums_of(mixture))
+
+    def _sums_of(self, mixture: Mixture) -> Array:
+        """The sums over a row that is drawn from the mixture, on average: what `_of_sums` would make it of."""
+        width = self.X.shape[1]
+        lines = []
+        for weight, mean, whole in zip(mixture.weights, mixture.means - self._shift, mixture.whole, strict=True):
+            square = np.ones((width + 1, width + 1))
+            square[:width, :width] = whole + np.outer(mean, mean)
+            square[:width, width] = mean
+            lines.append(weight * square[tuple(self._pairs)])
+        return np.array(lines)
+
+    def _expected(self, mixture: Mixture) -> tuple[float, Array]:
+        """The mean log-likelihood of a mixture, and the sums of products weighed among its components."""
         terms = self._terms(mixture)
         count, products = terms.shape
 
@@ -152,7 +204,7 @@ class Moments:
 
         found = in_threads(run, self._shares)
         sums = np.add.reduce([part for _, part in found])
-        return float(sum(part for part, _ in found) / self._total), self._of_sums(sums)
+        return float(sum(part for part, _ in found) / self._total), sums
 
     def _terms(self, mixture: Mixture) -> Array:
         """The coefficients of the products of entries in log w_k + log p_k, k x pairs."""

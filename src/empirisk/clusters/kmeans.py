@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
-from empirisk.clusters.batches import Batches
+from empirisk.certificate import Status
+from empirisk.clusters.batches import Batches, stepped
 from empirisk.clusters.lloyd import (
     EQUAL_KEYS,
     Ends,
@@ -28,11 +30,11 @@ from empirisk.clusters.lloyd import (
 )
 from empirisk.clusters.product_rows import ROUNDING
 from empirisk.clusters.rows import in_least_room, is_long, keys, nearest, rows_of, some_rows_of
-from empirisk.contract.arguments import check_count, check_time
+from empirisk.contract.arguments import check_count, check_flag, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.features import FLOATS, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, generator
-from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.blocks import slices
@@ -58,6 +60,16 @@ class HalfStep(NamedTuple):
     labels: NDArray[np.int32]
     means: Array
     inertia: float
+
+
+def _has_points(machine: "KMeans") -> bool:
+    """Whether the means are points that a few rows can move; else an `AttributeError` with the reason."""
+    if machine.features is not None and not hasattr(machine.features, "transform"):
+        raise AttributeError(
+            f"features={machine.features!r} is a kernel, behind which a mean is known by its rows, which must be kept; "
+            "use maps.Nystrom or maps.RandomFourier of it for partial_fit."
+        )
+    return True
 
 
 @dataclass(eq=False, repr=False)
@@ -101,6 +113,8 @@ class KMeans(
         moment is labelled as one of these rows that is close to it.
     random_state : int, RandomState or None
         Decides the starts; the same one gives the same bits on any number of threads, in any order of the rows.
+    warm_start : bool
+        Whether `fit` starts at the means of the last one, where there are as many.
 
     Attributes
     ----------
@@ -115,7 +129,10 @@ class KMeans(
     history_ : dict
         ``inertia`` after each of its rounds, and ``changes``, the rows that changed their cluster.
     stopped_ : str
-        Why it ended: "converged", "max_iter", "max_time", "interrupted" or "callback".
+        Why it ended: "converged", "max_iter", "max_time", "interrupted" or "callback"; "partial fit" after
+        `partial_fit`.
+    counts_ : array of k
+        The weight of the rows that each mean rests on.
 
     Examples
     --------
@@ -139,10 +156,12 @@ class KMeans(
         n_iter_=state.whole(1),
         history_=state.mapping(state.anything()),
         stopped_=state.text(),
+        counts_=state.optional(state.array("f8", "clusters", low=0)),
     )
 
     cluster_centers_: Array = field(init=False)
     squares_of_means_: Array | None = field(init=False)
+    counts_: Array = field(init=False)
     support_: NDArray[np.intp] = field(init=False)
 
     n_clusters: int = 3
@@ -155,9 +174,9 @@ class KMeans(
     batch_size: int | None = None
     max_time: float | None = None
     random_state: Any = None
+    warm_start: bool = False
 
     @with_callbacks
-    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "KMeans":
         """Find the clusters of the rows of X; y is not used.
 
@@ -171,6 +190,11 @@ class KMeans(
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
+        return self._fit(X, y, sample_weight, self._last(X) if self.warm_start else None)
+
+    @all_or_nothing
+    def _fit(self, X, y, sample_weight, last: NDArray | None) -> "KMeans":
+        """Fit from the ``last`` means, or clusters of the rows, if they are given."""
         clock = Clock(self.max_time, lambda: False)
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
@@ -185,7 +209,7 @@ class KMeans(
             clock.interrupted = interrupted
             along = keys(design)
             order = counting[np.argsort(along[counting], kind="stable")]
-            starts = self._starts(design.shape[1], along, clock)
+            starts = self._starts(design.shape[1], along, clock, last)
             if self.batch_size is not None:
                 self._fit_batches(design, weights, order, starts, clock, watch)
             else:
@@ -195,9 +219,76 @@ class KMeans(
                     if not is_long(design, self.n_clusters):  # there is nothing to keep
                         raise
                     self._fit_some(design, weights, order, starts, along, clock)
+        self.counts_ = np.bincount(self.labels_, weights, minlength=self.n_clusters).astype(np.float64)
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
+
+    @available_if(_has_points)
+    @continuing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "KMeans":
+        """Move the means by some rows, seen once and not kept: each to the mean of all rows that it was ever given.
+
+        The first call is a fit of its rows, of which there must be as many different ones as clusters; a feature map
+        learns from them too. ``labels_`` and ``inertia_`` are those of the rows of the last call, and
+        ``history_["inertia"]`` has the mean squared distance of each later call's rows before the means have moved;
+        ``n_iter_`` counts the calls.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Examples
+        --------
+        >>> machine = er.KMeans(2, random_state=0).partial_fit([[0.0], [9.0]])
+        >>> np.sort(machine.partial_fit([[1.0], [10.0]]).cluster_centers_.ravel())
+        array([0.5, 9.5])
+        """
+        self._check()
+        if not self._has_begun():
+            self._fit(X, y, sample_weight, None)
+            self._keep_call(np.empty(0), self.inertia_ / self.counts_.sum())
+            return self
+        clock = Clock(self.max_time, lambda: False)
+        try:
+            with interruptible() as clock.interrupted, stopping(clock):
+                self._step(X, sample_weight)
+        except Stopped:
+            raise EmpiriskError(
+                f"max_time={self.max_time!r} s were over before the means had moved; give fewer rows, or raise it."
+            ) from None
+        return self
+
+    def _has_begun(self) -> bool:
+        """Whether there are means of these features and this number to go on from."""
+        same = (self.features is None) == ("features_" not in vars(self))
+        return same and len(getattr(self, "cluster_centers_", ())) == self.n_clusters
+
+    def _step(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        """Move the means by the rows of a call of `partial_fit`."""
+        design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight, again=True)
+        weights = check_weights(sample_weight, len(ones))
+        counting = np.flatnonzero(weights > 0)
+        batch = rows_of(in_least_room(design), weights[counting], counting).begin()
+        calls = self.history_["inertia"] if self.stopped_ == Status.PARTIAL else np.empty(0)
+        if "counts_" not in vars(self):  # a file of an earlier version does not tell
+            self.counts_ = np.bincount(self.labels_, minlength=self.n_clusters).astype(np.float64)
+        self.cluster_centers_, self.counts_, squares = stepped(batch, self.cluster_centers_, self.counts_, len(calls))
+        self.labels_, left = nearest(design, self.cluster_centers_)
+        self.inertia_ = float(weights @ left)
+        self._keep_call(calls, np.average(squares, weights=batch.weights))
+
+    def _keep_call(self, calls: Array, inertia: float) -> None:
+        """Set what is told of the calls of `partial_fit`: the mean squared distances in each."""
+        self.history_ = {"inertia": np.append(calls, inertia)}
+        self.n_iter_, self.stopped_ = len(calls) + 1, Status.PARTIAL
+
+    def _last(self, X: Any) -> NDArray | None:
+        """The means of the last fit, or behind a kernel the clusters that they give to the rows; None without one."""
+        if getattr(self, "squares_of_means_", None) is not None:
+            return self.predict(X)
+        return getattr(self, "cluster_centers_", None)
 
     def _check(self) -> None:
         check_count("n_clusters", self.n_clusters)
@@ -206,6 +297,7 @@ class KMeans(
         check_count("shifts", self.shifts, low=0)
         check_count("batch_size", self.batch_size, optional=True)
         check_time(self.max_time)
+        check_flag("warm_start", self.warm_start)
         if isinstance(self.init, str) and self.init not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give an array.")
         self._require_fixed_features()
@@ -228,11 +320,13 @@ class KMeans(
 
     # --- starts -------------------------------------------------------------------------------------------------------
 
-    def _starts(self, width: int, along: Array, stop: Callable[[], bool]) -> Starts:
-        """What puts the means of each restart in their first places."""
+    def _starts(self, width: int, along: Array, stop: Callable[[], bool], last: NDArray | None = None) -> Starts:
+        """What puts the means of each restart in their first places; that of the ``last`` fit, where it suits."""
         clusters = self.n_clusters
+        if last is not None and (last.ndim == 1 or last.shape == (clusters, width)):
+            return [self._given(last, width)]
         if not isinstance(self.init, str):
-            return [self._given(width)]
+            return [self._given(np.asarray(self.init), width)]
         if self.init == "splitting":
             return [lambda run: split(run, clusters)]
 
@@ -248,8 +342,8 @@ class KMeans(
         generators = generator(self.random_state).spawn(self.n_init)
         return [lambda run, random=random: start(run, random) for random in generators]
 
-    def _given(self, width: int) -> Callable[[Any], None]:
-        given, clusters = np.asarray(self.init), self.n_clusters
+    def _given(self, given: NDArray, width: int) -> Callable[[Any], None]:
+        clusters = self.n_clusters
         if given.ndim == 1:
             if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= clusters:
                 raise EmpiriskError(f"init as a list must hold numbers of clusters, from 0 to {clusters - 1}.")

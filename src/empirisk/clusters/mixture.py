@@ -13,6 +13,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
+from empirisk.certificate import Status
 from empirisk.clusters.density import (
     FLOATS,
     FORMS,
@@ -24,13 +25,13 @@ from empirisk.clusters.density import (
     lower_quantile,
     wrong_covariance,
 )
-from empirisk.clusters.expectation import Mixture, Moments
+from empirisk.clusters.expectation import Columns, Mixture, Moments
 from empirisk.clusters.lloyd import TooFew, draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
-from empirisk.contract.arguments import check_count, check_number, check_time
+from empirisk.contract.arguments import check_count, check_flag, check_number, check_time
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.inputs import generator
-from empirisk.contract.transaction import all_or_nothing
+from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
@@ -42,6 +43,9 @@ Array = NDArray[np.float64]
 INITS = ("k-means", "random")
 TYPES = ("full", "tied", "diagonal", "spherical")
 START_ROUNDS = 20  # of k-means: a start need not be its fixed point
+#: How fast earlier rows are forgotten, between 1 (all count alike, also those that a bad first guess has weighed) and
+#: 1/2 (where steps no longer settle).
+FORGETTING = 0.7
 REPAIR_ROUNDS = 10  # rounds that a component put elsewhere gets to prove itself
 
 
@@ -89,6 +93,8 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         for one look at all rows, some of them give ``lower_bound_`` and ``offset_``.
     random_state : int, RandomState or None
         Decides the starts.
+    warm_start : bool
+        Whether `fit` starts at the mixture of the last one, where it has as many components of the same form.
 
     Attributes
     ----------
@@ -104,6 +110,8 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         The quantile of their log-densities.
     converged_, n_iter_, stopped_
         How it ended.
+    seen_ : dict
+        ``weight`` of all rows, and ``mean`` and ``variances`` of their columns; `partial_fit` adds to them.
     history_ : dict
         ``log_likelihood``, the mean over the rows, in each round; that of the start where no round has ended.
 
@@ -132,6 +140,13 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         n_iter_=state.whole(),
         history_=state.mapping(state.anything()),
         stopped_=state.text(),
+        seen_=state.optional(
+            state.record(
+                weight=state.number(low=0),
+                mean=state.array("f8", "columns"),
+                variances=state.array("f8", "columns", low=0),
+            )
+        ),
     )
 
     weights_: Array = field(init=False)
@@ -149,9 +164,9 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     quantile: float = 0.05
     max_time: float | None = None
     random_state: Any = None
+    warm_start: bool = False
 
     @with_callbacks
-    @all_or_nothing
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianMixture":
         """Fit the components to the rows of X; y is not used.
 
@@ -165,13 +180,20 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
+        return self._fit(X, y, sample_weight, self._last() if self.warm_start else None)
+
+    @all_or_nothing
+    def _fit(self, X, y, sample_weight, last: Mixture | None) -> "GaussianMixture":
+        """Fit from the ``last`` mixture, if it is given and of as many columns."""
         clock = Clock(self.max_time, lambda: False)
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
         order = np.argsort(keys(design_of(rows)), kind="stable")
         moments = Moments(rows[order], weights[order], self.covariance_type, self.floor)
-        restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 else 1
+        if last is not None and last.means.shape[1] != rows.shape[1]:
+            last = None
+        restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1
         watch = Watch(self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         best: _Run | None = None
         long = moments.long(self.n_components)
@@ -180,7 +202,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             for random in generator(self.random_state).spawn(restarts):
                 if best is not None and clock():
                     break
-                run = _Run(self, moments, self._start(moments, random, clock))
+                run = _Run(self, moments, last or self._start(moments, random, clock))
                 with suppress(Stopped):  # what the round began with is there
                     run.rounds_until(clock, watch)
                 if best is None or run.likelihood > best.likelihood + 1e-10 * abs(best.likelihood):
@@ -191,6 +213,65 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
 
+    @continuing
+    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianMixture":
+        """Learn from some rows, seen once and not kept, by a step of stepwise expectation and maximisation.
+
+        The sums that make the components are averages over all rows so far, in which later rows count more: those of a
+        call get the share (their weight / the weight so far)^0.7. The first call is a fit of its rows. ``offset_`` is
+        the quantile of the rows of the last call; ``lower_bound_`` and ``history_["log_likelihood"]`` have the mean
+        log-likelihood of each later call's rows before they were learned from; ``n_iter_`` counts the calls.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(600, 1)) + np.tile([[-5.0], [5.0]], (300, 1))
+        >>> mixture = er.GaussianMixture(2, random_state=0)
+        >>> for rows in np.split(X, 6):
+        ...     mixture = mixture.partial_fit(rows)
+        >>> np.sort(mixture.means_.ravel()).round()
+        array([-5.,  5.])
+        """
+        self._check()
+        last = self._last()
+        if last is None or "seen_" not in vars(self):
+            self._fit(X, y, sample_weight, last)
+            self._keep_call(np.empty(0))
+            return self
+        rows, weights = check_rows(self, X, sample_weight, again=True)
+        columns = Columns(**self.seen_).with_rows(rows, weights)
+        moments = Moments(rows, weights, self.covariance_type, self.floor, columns)
+        clock = Clock(self.max_time, lambda: False)
+        try:
+            with interruptible() as clock.interrupted, stopping(clock):
+                share = float(weights.sum() / columns.weight) ** FORGETTING
+                self.lower_bound_, mixture = moments.step(last, share)
+                self.__dict__.update(mixture.attributes(self.covariance_type))
+                self.offset_ = lower_quantile(self._log_density(rows), weights, self.quantile)
+        except Stopped:
+            raise EmpiriskError(
+                f"max_time={self.max_time!r} s were over before the step was made; give fewer rows, or raise it."
+            ) from None
+        self.seen_ = dict(vars(columns))
+        self._keep_call(self.history_["log_likelihood"] if self.stopped_ == Status.PARTIAL else np.empty(0))
+        return self
+
+    def _keep_call(self, calls: Array) -> None:
+        """Set what is told of the calls of `partial_fit`."""
+        self.history_ = {"log_likelihood": np.append(calls, self.lower_bound_)}
+        self.n_iter_, self.converged_, self.stopped_ = len(calls) + 1, False, Status.PARTIAL
+
+    def _last(self) -> Mixture | None:
+        """The mixture of the last fit; None where there is none of this number of components and this form."""
+        if "means_" not in vars(self) or len(self.means_) != self.n_components or _wrong_covariances(vars(self)):
+            return None
+        kept = [self.covariances_] * len(self.means_) if self.covariance_type == "tied" else list(self.covariances_)
+        return Mixture(self.weights_, self.means_, kept, np.array(self.whole_covariances()))
+
     def _check(self) -> None:
         check_count("n_components", self.n_components)
         check_count("n_init", self.n_init)
@@ -199,6 +280,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         check_floor(self.floor, above=True)
         check_number("quantile", self.quantile, 0, np.nextafter(1, 0))
         check_time(self.max_time)
+        check_flag("warm_start", self.warm_start)
         find_form(self.covariance_type, TYPES)
         if isinstance(self.init, str) and self.init not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give means.")
@@ -249,7 +331,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         weights = moments.weights[rows]
         self.offset_ = lower_quantile(densities, weights, self.quantile)
         self.lower_bound_ = run.likelihood if run.rounds else float(np.average(densities, weights=weights))
-        self.n_iter_, self.converged_ = run.rounds, run.converged
+        self.n_iter_, self.converged_, self.seen_ = run.rounds, run.converged, dict(vars(moments.columns))
         self.history_ = {"log_likelihood": np.array(run.history or [self.lower_bound_])}
         self.stopped_ = "converged" if ended else clock.reason or "max_iter"
 

@@ -32,6 +32,12 @@ def check_count(name: str, value: Any, low: int = 1, optional: bool = False) -> 
     return int(value)
 
 
+def check_flag(name: str, value: Any) -> None:
+    """True or False, and nothing that stands for them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise EmpiriskError(f"{name}={value!r} must be True or False.")
+
+
 def count_features(max_features: Any, n_features: int) -> int:
     """How many columns to look at: a whole number, a share of all, "sqrt", or None for all.
 

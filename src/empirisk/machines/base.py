@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
 from empirisk.certificate import EVIDENCE, Status
+from empirisk.contract.arguments import check_flag
 from empirisk.contract.clock import Clock, Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
 from empirisk.contract.starts import starts
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import Unsuitable
 from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
 from empirisk.fits.passes import hard_margins, merged
@@ -54,8 +55,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             raise Unsuitable(f"loss={given!r} is not a {self.task} loss; choose one of {suitable}.")
         if not loss.convex:
             raise Unsuitable(f"loss={given!r} counts errors and cannot be minimised; use 'hinge' or 'logistic'.")
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise EmpiriskError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+        check_flag("fit_intercept", self.fit_intercept)
         return loss
 
     def _problems(

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from empirisk import losses, state
 from empirisk.certificate import Status
+from empirisk.contract.arguments import check_flag
 from empirisk.contract.features import SUPPORT
 from empirisk.contract.inputs import (
     as_numbers,
@@ -100,8 +101,7 @@ class Equation(Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise EmpiriskError(f"warm_start={self.warm_start!r} must be True or False.")
+        check_flag("warm_start", self.warm_start)
         return self._fit(X, y, sample_weight, dict(vars(self)) if self.warm_start else None)
 
     @all_or_nothing
