@@ -1,6 +1,7 @@
 import os
 import threading
 
+import numpy as np
 import pytest
 
 import empirisk as er
@@ -22,7 +23,10 @@ def test_sizes(text, size):
     assert settings.parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "2", "two GB", "1.2.3GB", "-1GB", "2GiB", "0GB", 0, -5, 0.5])
+NO_SIZES = [True, "lots", float("nan"), float("inf"), "9" * 400 + "TB", [1], b"2GB", {}, 1j]
+
+
+@pytest.mark.parametrize("text", [*NO_SIZES, "", "GB", "2", "two GB", "1.2.3GB", "-1GB", "2GiB", "0GB", 0, -5, 0.5])
 def test_what_is_no_size_is_named(text):
     with pytest.raises(EmpiriskError, match="memory="):
         er.config(memory=text)
@@ -49,8 +53,18 @@ def test_a_block_restores_even_after_an_error():
     assert settings.settings() == before
 
 
-@pytest.mark.parametrize("threads", [0, -1])
-def test_threads_must_be_positive(threads):
+def test_sizes_may_be_numbers_of_any_kind():
+    assert [settings.parse_bytes(size) for size in (2e9, np.int64(7), np.float32(8.0))] == [2_000_000_000, 7, 8]
+
+
+def test_a_limit_is_named_as_the_argument_that_it_is(tmp_path):
+    er.save(er.SVM(), tmp_path / "a.model")
+    with pytest.raises(EmpiriskError, match="limit='lots' is not a size"):
+        er.load(tmp_path / "a.model", limit="lots")
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, 2.0, "many", "2", True, float("nan"), [2], np.float64(3)])
+def test_threads_are_a_whole_number_from_1_on(threads):
     before = settings.settings()
     with pytest.raises(EmpiriskError, match="threads="):
         er.config(memory="1KB", threads=threads)

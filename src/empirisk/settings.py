@@ -1,11 +1,13 @@
 """What a computation may use: memory, threads and the device."""
 
+import math
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from empirisk.errors import EmpiriskError, TooLarge
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?B)\s*", re.IGNORECASE)
 CONTAINER_SHARES = (Path("/sys/fs/cgroup/cpu.max"),)
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -62,25 +65,23 @@ def settings() -> Settings:
     return _here.get() or _default
 
 
-def parse_bytes(memory: int | str) -> int:
-    """Bytes from a number or from text such as "2GB".
+def parse_bytes(memory: float | str, name: str = "memory") -> int:
+    """Bytes from a number or from text such as "2GB"; ``name`` is the argument, for the error.
 
     >>> parse_bytes("1.5GB")
     1500000000
     """
-    if isinstance(memory, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?B)\s*", memory, flags=re.IGNORECASE)
-        if match is None:
-            raise EmpiriskError(f"memory={memory!r} is not a size; write it like '2GB' or as a number of bytes.")
-        size = int(float(match[1]) * UNITS[match[2].upper()])
+    match = _SIZE.fullmatch(memory) if isinstance(memory, str) else None
+    if match is not None:
+        size = float(match[1]) * UNITS[match[2].upper()]
     else:
-        size = int(memory)
-    if size <= 0:
-        raise EmpiriskError(f"memory={memory!r} must be positive; write it like '2GB' or as a number of bytes.")
-    return size
+        size = memory if isinstance(memory, Real) and not isinstance(memory, bool) else math.nan
+    if not 1 <= size < math.inf:  # nor is NaN
+        raise EmpiriskError(f"{name}={memory!r} is not a size; write it like '2GB' or as a number of bytes.")
+    return int(size)
 
 
-def config(memory: int | str | None = None, threads: int | None = None, device: str | None = None) -> "_Restore":
+def config(memory: float | str | None = None, threads: int | None = None, device: str | None = None) -> "_Restore":
     """Set the budget, for good or inside a ``with`` block.
 
     What a thread sets holds for its own fits. What the main thread sets for good holds also in threads that have set
@@ -90,8 +91,9 @@ def config(memory: int | str | None = None, threads: int | None = None, device: 
     ...     settings().memory
     2000000000
     """
-    if threads is not None and threads < 1:
-        raise EmpiriskError(f"threads={threads!r} must be at least 1.")
+    whole = isinstance(threads, Integral) and not isinstance(threads, bool)
+    if threads is not None and not (whole and threads >= 1):
+        raise EmpiriskError(f"threads={threads!r} must be a whole number of at least 1.")
     if device is not None and not isinstance(device, str):
         raise EmpiriskError(f"device={device!r} must be a name such as 'cpu', 'gpu', 'gpu:1' or 'auto'.")
     before = settings()

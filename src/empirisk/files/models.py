@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str], limit: int | str | None = None) -> Any:
     >>> er.load(path).certificate_.converged
     True
     """
-    allowed = settings().memory if limit is None else parse_bytes(limit)
+    allowed = settings().memory if limit is None else parse_bytes(limit, "limit")
     with reading(Path(os.fspath(path)), allowed) as reader:
         tree = reader.tree()
         if not isinstance(tree, dict) or set(tree) != {"root"}:
