@@ -75,7 +75,7 @@ def parse_bytes(memory: float | str, name: str = "memory") -> int:
     if match is not None:
         size = float(match[1]) * UNITS[match[2].upper()]
     else:
-        size = memory if isinstance(memory, Real) and not isinstance(memory, bool) else math.nan
+        size: Any = memory if isinstance(memory, Real) and not isinstance(memory, bool) else math.nan
     if not 1 <= size < math.inf:  # nor is NaN
         raise EmpiriskError(f"{name}={memory!r} is not a size; write it like '2GB' or as a number of bytes.")
     return int(size)

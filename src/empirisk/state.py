@@ -17,10 +17,12 @@ whole (all are, but the `optional` ones).
 """
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce, wraps
 from operator import or_
+from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -325,9 +327,11 @@ def labels(value: Any, scope: Scope, word: str | None, least: int = 1) -> None:
         raise Mismatch("is no list of classes")
     if len(value) < least:
         raise Mismatch("has no class")
-    entries = value.tolist()
-    if any(not isinstance(entry, (str, int, float, bool)) for entry in entries) or len(set(entries)) != len(value):
-        raise Mismatch("holds a class twice, or something that is no class")
+    objects = value.tolist() if value.dtype.kind == "O" else ()
+    if any(not isinstance(entry, (str, int, float, bool)) for entry in objects):
+        raise Mismatch("holds something that is no class")
+    if len(set(objects) if value.dtype.kind == "O" else np.unique(value)) != len(value):
+        raise Mismatch("holds a class twice")
     scope.bind(word, len(value))
 
 
@@ -414,20 +418,45 @@ def forget(learner: Any) -> None:
             vars(learner).pop(name, None)
 
 
+#: Who is being fitted, by identity and thread.
+_fitting: set[tuple[int, int]] = set()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fitting.clear)  # the threads that fitted are not there any more
+
+
+def fitted_elsewhere(learner: Any) -> bool:
+    """Whether another thread fits an object just now, which then holds half of what it will."""
+    return any(who == id(learner) and thread != get_ident() for who, thread in _fitting.copy())
+
+
+@contextmanager
+def _marked(learner: Any) -> Iterator[None]:
+    """Within it other threads know that this one fits ``learner``, also where one ``fit`` calls another."""
+    mark = (id(learner), get_ident())
+    first = mark not in _fitting
+    _fitting.add(mark)
+    try:
+        yield
+    finally:
+        if first:
+            _fitting.discard(mark)
+
+
 @contextmanager
 def restored(learner: Any, anew: bool = False) -> Iterator[None]:
     """Where what is done within raises, every attribute is put back; ``anew``, it begins with nothing learned."""
-    before = dict(vars(learner))
-    if anew:
-        forget(learner)
-    try:
-        yield
-    except BaseException:
-        # scikit-learn closes its callbacks after us, from attributes of its own.
-        running = {name: value for name, value in vars(learner).items() if "callback" in name}
-        vars(learner).clear()
-        vars(learner).update(before | running)
-        raise
+    with _marked(learner):
+        before = dict(vars(learner))
+        if anew:
+            forget(learner)
+        try:
+            yield
+        except BaseException:
+            # scikit-learn closes its callbacks after us, from attributes of its own.
+            running = {name: value for name, value in vars(learner).items() if "callback" in name}
+            vars(learner).clear()
+            vars(learner).update(before | running)
+            raise
 
 
 def renewing(fit: Method) -> Method:

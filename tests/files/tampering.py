@@ -3,13 +3,14 @@
 import hashlib
 import json
 import zipfile
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from empirisk.files import arrays
+from empirisk.files import archive, arrays, models
 
 
 def rewrite(path, change=lambda members: None, about=lambda manifest: None, tree=lambda tree: None):
@@ -28,6 +29,19 @@ def rewrite(path, change=lambda members: None, about=lambda manifest: None, tree
     with zipfile.ZipFile(path, "w") as new:
         for name, data in {**members, "manifest.json": json.dumps(manifest)}.items():
             new.writestr(name, data)
+
+
+def forge(model, path):
+    """Save a model whose state the rules may refuse, as a forger does; `er.save` would refuse it before the loader."""
+    with mock.patch.object(models, "_check_loads"):
+        er.save(model, path)
+
+
+def forge_tree(path, root, *found):
+    """Write a file with this tree and these arrays, in which everything but their meaning is in order."""
+    members = {"tree.json": (json.dumps({"root": root}).encode(),)}
+    members |= {f"arrays/{number}.npy": arrays.chunks(array) for number, array in enumerate(found)}
+    archive.write(path, {}, members)
 
 
 def refuses(path, match, **options):

@@ -8,7 +8,7 @@ from sklearn.preprocessing import OneHotEncoder
 import empirisk as er
 from empirisk.files import arrays
 from tests.files.cases import fitted, holding, rows
-from tests.files.tampering import change_array, refuses, rewrite
+from tests.files.tampering import change_array, forge, refuses, rewrite
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tests.files.tampering import change_array, refuses, rewrite
     ids=str,
 )
 def test_only_classes_in_the_tables_are_built(path, root):
-    er.save(er.SVM(), path)
+    forge(er.SVM(), path)
     rewrite(path, tree=lambda tree: tree.update(root=root))
     refuses(path, "does not load")
 
@@ -66,32 +66,32 @@ def test_only_classes_in_the_tables_are_built(path, root):
     ids=str,
 )
 def test_a_tree_that_does_not_fit_is_one_sentence(path, root):
-    er.save(er.SVM(), path)
+    forge(er.SVM(), path)
     rewrite(path, tree=lambda tree: tree.update(root=root))
     refuses(path, "model file is damaged")
 
 
 def test_deep_and_broken_json(path):
-    er.save(er.SVM(), path)
+    forge(er.SVM(), path)
     deep = b'{"root": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     rewrite(path, change=lambda members: members.update({"tree.json": deep}))
     refuses(path, "damaged")
     for text in (b"\xff", b"{", b'{"root": NaN}', b"[]", b'{"root": ' + b"9" * 5000 + b"}"):
-        er.save(er.SVM(), path)
+        forge(er.SVM(), path)
         rewrite(path, change=lambda members, text=text: members.update({"tree.json": text}))
         refuses(path, "damaged")
 
 
 def test_arrays_must_be_what_the_tree_announces(path):
-    er.save(holding(np.array([True, False])), path)
+    forge(holding(np.array([True, False])), path)
     rewrite(
         path, change=lambda members: members.update({"arrays/0.npy": arrays.header("|b1", (2,), False) + b"\x01\x07"})
     )
     refuses(path, "true and false")
-    er.save(holding(np.zeros(4)), path)
+    forge(holding(np.zeros(4)), path)
     rewrite(path, change=lambda members: members.update({"arrays/0.npy": arrays.header("<f8", (4,), True) + bytes(32)}))
     refuses(path, "size or type")
-    er.save(holding(np.zeros(4)), path)
+    forge(holding(np.zeros(4)), path)
     rewrite(path, change=lambda members: members.update({"arrays/0.npy": members["arrays/0.npy"] + b"x"}))
     refuses(path, "size or type")
 
@@ -110,7 +110,7 @@ def test_arrays_must_be_what_the_tree_announces(path):
     ],
 )
 def test_trees_that_point_outside_are_refused(path, machine, name, place, value):
-    er.save(machine, path)
+    forge(machine, path)
     change_array(path, name, lambda array: array.__setitem__(place, value))
     refuses(path, "damaged: in its Nodes")
 
@@ -138,7 +138,7 @@ def test_rows_and_trees_that_do_not_fit_are_refused(path, kept, change):
     kept = fitted(kept)
     owner = kept.features_ if "landmarks_" in change else kept
     vars(owner).update(change)
-    er.save(kept, path)
+    forge(kept, path)
     refuses(path, "damaged: in its (SVM|Nystrom|KNN|Forest|Boosting|Tree)")
 
 
@@ -158,10 +158,10 @@ def test_rows_and_trees_that_do_not_fit_are_refused(path, kept, change):
 )
 def test_encoders_that_would_write_outside_are_refused(path, options, change):
     encoder = OneHotEncoder(**options).fit(rows().round(0))
-    er.save(encoder, path)
+    forge(encoder, path)
     assert er.load(path).transform(rows().round(0)).nnz == encoder.transform(rows().round(0)).nnz
     vars(encoder).update(change)
-    er.save(encoder, path)
+    forge(encoder, path)
     refuses(path, "damaged")
 
 
@@ -170,10 +170,10 @@ def test_vocabularies_and_words_that_would_write_outside_are_refused(path):
     for place in (10**6, -1, 0.5):
         vectorizer = TfidfVectorizer().fit(texts)
         vectorizer.vocabulary_["bee"] = place
-        er.save(vectorizer, path)
+        forge(vectorizer, path)
         refuses(path, "damaged: in its TfidfVectorizer, vocabulary_")
     table = {"t": ["a", "b", None] * 20, "n": list(range(60))}
     encoder = er.tables.TableEncoder(er.tables.understand(table)).fit(table)
     object.__setattr__(encoder.words_, "others", np.array([-3], dtype=np.int8))
-    er.save(encoder, path)
+    forge(encoder, path)
     refuses(path, "damaged: in its Words, others")

@@ -5,7 +5,7 @@ import pytest
 
 import empirisk as er
 from tests.files.cases import fitted, holding, rows
-from tests.files.tampering import refuses, rewrite
+from tests.files.tampering import forge, refuses, rewrite
 
 
 def three(X):
@@ -17,10 +17,10 @@ def forest(**options):
 
 
 def crafted(machine, path, **state):
-    """Save a machine with other attributes; writing trusts its caller, reading does not."""
+    """Save a machine with other attributes; whoever writes a file can do so."""
     for name, value in state.items():
         object.__setattr__(machine, name, value)
-    er.save(machine, path)
+    forge(machine, path)
 
 
 def test_a_feature_number_that_is_a_leaf_to_the_walk_only(path):
@@ -47,7 +47,7 @@ def test_more_classes_than_a_leaf_has_numbers(path):
 def test_wild_counts_of_categories(path, counts):
     machine = fitted(er.TreeClassifier(max_depth=2))
     object.__setattr__(machine.nodes_, "category_counts", counts)
-    er.save(machine, path)
+    forge(machine, path)
     refuses(path, "damaged: in its (Nodes|TreeClassifier)")
 
 
@@ -64,12 +64,12 @@ def test_members_that_split_on_columns_far_away(path):
         feature = np.where(member.nodes_.feature >= 0, 200_000_000, -1).astype(np.int32)
         object.__setattr__(member.nodes_, "feature", feature)
         # A table of counts that long would make the splits inside it look right.
-    er.save(machine, path)
+    forge(machine, path)
     refuses(path, "damaged: in its Nodes, feature")
     for member in machine.estimators_:
         object.__setattr__(member.nodes_, "feature", np.where(member.nodes_.feature >= 0, 2_000, -1).astype(np.int32))
         object.__setattr__(member.nodes_, "category_counts", np.zeros(3_000, np.int32))
-    er.save(machine, path)
+    forge(machine, path)
     refuses(path, "damaged: in its TreeClassifier, nodes_ has a size of 3000 where columns is 3")
 
 
@@ -84,14 +84,14 @@ def test_neighbours_behind_a_kernel_without_norms(path):
 def test_two_representations_at_once(path):
     machine, tree = forest(), fitted(er.TreeClassifier(max_depth=2))
     vars(machine)["nodes_"] = tree.nodes_
-    er.save(machine, path)
+    forge(machine, path)
     refuses(path, "damaged: a ForestClassifier in it replaces 'nodes_'")
     vars(tree)["packed_"] = machine.packed_
-    er.save(tree, path)
+    forge(tree, path)
     refuses(path, "damaged: in its TreeClassifier, packed_ is no attribute")
     both = fitted(er.SVM(features=er.kernels.Gaussian()))
     vars(both)["coef_"] = fitted(er.SVM()).coef_
-    er.save(both, path)
+    forge(both, path)
     refuses(path, "damaged: in its SVM, explicit weights have no meaning behind a kernel")
 
 
@@ -112,7 +112,7 @@ def test_parameters_that_would_take_for_ever(path, machine, change):
     vars(machine).update(change)
     if inner is not None:
         inner.degree = inner._max_degree = 10**9
-    er.save(machine, path)
+    forge(machine, path)
     refuses(path, "damaged: in its (PolynomialFeatures|Periodic|KNN)")
 
 
@@ -126,7 +126,7 @@ def test_a_large_k_is_all_rows(path):
 
 def test_texts_of_which_one_is_long_do_not_take_the_memory(path):
     """NumPy gives every text of an array the room of the longest: 3 bytes of the file could become 4 million."""
-    er.save(holding(np.array(["a", "b"])), path)
+    forge(holding(np.array(["a", "b"])), path)
 
     def many(tree):
         tree["root"]["object"][2]["kw_args"]["dict"][0][1]["texts"] = [[100_001], 10**6, ["x" * 10**6, *[""] * 100_000]]
@@ -136,10 +136,10 @@ def test_texts_of_which_one_is_long_do_not_take_the_memory(path):
 
 
 def test_what_was_loaded_cannot_be_changed(path):
-    er.save(forest(), path)
+    forge(forest(), path)
     loaded = er.load(path)
     with pytest.raises(ValueError, match="read-only"):
         loaded.packed_["feature"][0] = 10**4
-    er.save(fitted(er.KNNClassifier()), path)
+    forge(fitted(er.KNNClassifier()), path)
     with pytest.raises(ValueError, match="read-only"):
         er.load(path).codes_[0] = 10**9

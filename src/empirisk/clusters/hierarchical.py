@@ -104,7 +104,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         labels_=state.array("i", "rows", low=-1),
         leaves_=state.array("i", "rows", low=-1),
         n_clusters_=state.whole(1),
-        history_=state.optional(state.mapping(state.array("f8", None))),
+        history_=state.optional(state.mapping(state.array("f8", None, finite=False))),
         stopped_=state.optional(state.text()),
     )
 

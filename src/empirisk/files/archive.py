@@ -14,22 +14,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from empirisk.errors import LETTERS, EmpiriskError
+from empirisk.files.account import Account, Damaged
 from empirisk.files.atomic import whole_file
 
 FORMAT = 1  # the version of the layout; a reader refuses later ones
 MANIFEST = "manifest.json"
 TREE = "tree.json"
-#: Bytes of memory that one byte of JSON can become: an empty list takes three bytes in the text and 64 in memory.
-JSON_GROWTH = 25
+#: Bytes of memory that one byte of JSON can become: {"":0} and a comma take seven bytes in the text and 240 in memory.
+JSON_GROWTH = 35
 _STAMP = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 _BROKEN = (zipfile.BadZipFile, struct.error, EOFError, NotImplementedError, RuntimeError, UnicodeError, OverflowError)
 
 Chunks = tuple[bytes | memoryview, ...]
-
-
-def damaged(what: str) -> EmpiriskError:
-    """The error of a file that is not as it was written."""
-    return EmpiriskError(f"The model file is damaged: {what}; copy or write it again.")
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -57,9 +53,9 @@ class Reader:
     """The members of an opened model file, each checked against the manifest when it is read."""
 
     def __init__(self, archive: zipfile.ZipFile, limit: int, length: int):
-        self._archive, self._limit = archive, limit
+        self._archive, self.account = archive, Account(limit, length)
         self._infos = _checked_infos(archive, length)
-        self.check_room(sum(info.file_size for info in self._infos.values()))
+        self.account.take(sum(info.file_size for info in self._infos.values()))
         if MANIFEST not in self._infos:
             raise EmpiriskError("The file is a zip, but not a model file: it has no manifest; give a file of er.save.")
         self.about = self._json(MANIFEST)
@@ -68,7 +64,7 @@ class Reader:
     def tree(self) -> Any:
         """The JSON tree of the model."""
         if TREE not in self.listed:
-            raise damaged("its tree is missing")
+            raise Damaged("its tree is missing")
         self._check_digest(TREE)
         return self._json(TREE)
 
@@ -76,7 +72,7 @@ class Reader:
     def member(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
         """An open member and its size, once its digest is the one listed."""
         if name not in self.listed:
-            raise damaged(f"its member {name[:LETTERS]!r} is missing")
+            raise Damaged(f"its member {name[:LETTERS]!r} is missing")
         self._check_digest(name)
         with self._archive.open(self._infos[name]) as file:
             yield file, self._infos[name].file_size  # type: ignore[misc]
@@ -86,23 +82,15 @@ class Reader:
             # Block by block: a file need not fit into memory to be checked.
             digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
         if digest.hexdigest() != self.listed[name]["sha256"]:
-            raise damaged(f"its member {name!r} is not the one that was written")
-
-    def check_room(self, size: int) -> None:
-        """Refuse what would take more memory than was allowed."""
-        if size > self._limit:
-            raise EmpiriskError(
-                f"The model file needs {size / 1e9:.3g} GB, more than the limit of {self._limit / 1e9:.3g} GB; "
-                "raise er.load(path, limit='...') if you trust it."
-            )
+            raise Damaged(f"its member {name!r} is not the one that was written")
 
     def _json(self, name: str) -> Any:
         info = self._infos[name]
-        self.check_room(info.file_size * JSON_GROWTH)
+        self.account.take(info.file_size * JSON_GROWTH)
         try:
             return json.loads(self._archive.read(info).decode("utf-8"), parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise damaged(f"its {name!r} is not proper JSON") from error
+            raise Damaged(f"its {name!r} is not proper JSON") from error
 
 
 @contextmanager
@@ -118,7 +106,7 @@ def reading(path: Path, limit: int) -> Iterator[Reader]:
             f"path={str(path)!r} is not a whole model file (it is no zip, or was cut short or changed); copy it again."
         ) from error
     except _BROKEN as error:
-        raise damaged("its zip structure does not hold together") from error
+        raise Damaged("its zip structure does not hold together") from error
     except OSError as error:
         raise EmpiriskError(f"path={str(path)!r} cannot be read ({error.strerror or error}).") from error
 
@@ -134,20 +122,20 @@ def _checked_infos(archive: zipfile.ZipFile, length: int) -> dict[str, zipfile.Z
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.filename
         if name in infos:
-            raise damaged(f"its member {name[:LETTERS]!r} is there twice")
+            raise Damaged(f"its member {name[:LETTERS]!r} is there twice")
         if name not in (MANIFEST, TREE) and not _is_array(name):
-            raise damaged(f"it holds {name[:LETTERS]!r}, which no model file has")
+            raise Damaged(f"it holds {name[:LETTERS]!r}, which no model file has")
         # A member's type stands in the upper half of the attributes; zero is what we write, 8 a plain file.
         if (info.external_attr >> 28) not in (0, 8) or info.flag_bits & 1 or info.is_dir():
-            raise damaged(f"its member {name!r} is not a plain file")
+            raise Damaged(f"its member {name!r} is not a plain file")
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise damaged(f"its member {name!r} is compressed, which no model file is")
+            raise Damaged(f"its member {name!r} is compressed, which no model file is")
         if info.header_offset < end:
-            raise damaged(f"its member {name!r} lies inside another")
+            raise Damaged(f"its member {name!r} lies inside another")
         end = info.header_offset + info.file_size
         infos[name] = info
     if end > length:
-        raise damaged("it announces more than it holds")
+        raise Damaged("it announces more than it holds")
     return infos
 
 
@@ -160,18 +148,18 @@ def _is_array(name: str) -> bool:
 def _checked_manifest(about: Any, infos: dict[str, zipfile.ZipInfo]) -> dict[str, dict[str, Any]]:
     """The list of members, once the format is ours and the list is that of the zip."""
     if not isinstance(about, dict) or type(about.get("format")) is not int:
-        raise damaged("its manifest states no format")
+        raise Damaged("its manifest states no format")
     if about["format"] > FORMAT:
         raise EmpiriskError(
             f"The model file has format {about['format']}, newer than this version of Empirisk reads ({FORMAT}); "
             "update Empirisk."
         )
     if about["format"] < 1:
-        raise damaged("its manifest states an impossible format")
+        raise Damaged("its manifest states an impossible format")
     listed = about.get("members")
     if not isinstance(listed, dict) or set(listed) != set(infos) - {MANIFEST}:
-        raise damaged("its members are not those that its manifest lists")
+        raise Damaged("its members are not those that its manifest lists")
     for name, entry in listed.items():
         if not isinstance(entry, dict) or entry.get("size") != infos[name].file_size or "sha256" not in entry:
-            raise damaged(f"its member {name!r} has not the size that its manifest states")
+            raise Damaged(f"its member {name!r} has not the size that its manifest states")
     return listed

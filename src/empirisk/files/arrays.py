@@ -6,13 +6,14 @@ announces, so nothing in it is ever evaluated.
 
 import math
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.files.archive import Chunks, damaged
+from empirisk.files.account import Damaged
+from empirisk.files.archive import TREE, Chunks, Reader
 
 #: Little-endian numbers, as every processor we run on stores them.
 TYPES = frozenset(
@@ -55,7 +56,7 @@ def chunks(array: NDArray[Any]) -> Chunks:
 def check_description(kind: Any, shape: Any, fortran: Any) -> int:
     """The bytes that an array of this type and shape takes, or an error if it is not one that files hold."""
     if not isinstance(kind, str) or kind not in TYPES or not isinstance(fortran, bool):
-        raise damaged("an array in it has a type that model files do not hold")
+        raise Damaged("an array in it has a type that model files do not hold")
     return entries(shape) * np.dtype(kind).itemsize
 
 
@@ -63,7 +64,7 @@ def entries(shape: Any) -> int:
     """How many entries an array of a shape has, or an error if it is none."""
     proper = isinstance(shape, list) and len(shape) <= LONGEST_SHAPE
     if not proper or not all(type(size) is int and 0 <= size < TOO_LARGE for size in shape):
-        raise damaged("an array in it has no proper shape")
+        raise Damaged("an array in it has no proper shape")
     return math.prod(shape)
 
 
@@ -72,7 +73,7 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
     needed = check_description(kind, shape, fortran)
     start = header(kind, shape, fortran)
     if size != len(start) + needed or file.read(len(start)) != start:
-        raise damaged("an array in it is not of the size or type that it announces")
+        raise Damaged("an array in it is not of the size or type that it announces")
     flat = np.empty(needed // np.dtype(kind).itemsize, dtype=kind)
     room = flat.view(np.uint8).data
     filled = 0
@@ -80,9 +81,58 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
         # A megabyte at a time: a size that the file only claims is never asked of memory at once.
         block = file.read(min(needed - filled, 1 << 20))
         if not block:
-            raise damaged("an array in it ends too early")
+            raise Damaged("an array in it ends too early")
         room[filled : filled + len(block)] = block
         filled += len(block)
     if kind == "|b1" and flat.view(np.uint8).max(initial=0) > 1:
-        raise damaged("an array of true and false in it holds something else")
+        raise Damaged("an array of true and false in it holds something else")
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+class Source(Protocol):
+    """Where the arrays of a tree come from; those that were asked for are kept, so that the others can be told."""
+
+    def get(self, number: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
+        """The array of a number, which is of this type, shape and order, and cannot be changed."""
+        ...
+
+    def unused(self) -> str | None:
+        """The name of an array that nobody asked for."""
+        ...
+
+
+class Stored:
+    """The arrays in the members of an opened file."""
+
+    def __init__(self, reader: Reader):
+        self._reader = reader
+        self._found: dict[int, NDArray[Any]] = {}
+
+    def get(self, number: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
+        if number not in self._found:
+            with self._reader.member(f"arrays/{number}.npy") as (file, size):
+                self._found[number] = frozen(read(file, size, kind, shape, fortran))
+        return self._found[number]
+
+    def unused(self) -> str | None:
+        others = set(self._reader.listed) - {TREE, *(f"arrays/{number}.npy" for number in self._found)}
+        return min(others, default=None)
+
+
+class Held:
+    """The arrays of a model that is about to be saved, as `Stored` would give them."""
+
+    def __init__(self, arrays: list[NDArray[Any]]):
+        self._arrays = arrays
+
+    def get(self, number: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
+        return frozen(self._arrays[number].astype(kind, copy=False).view())  # a view: the owner may go on to write
+
+    def unused(self) -> None:
+        return None
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that nobody can change: what was checked stays as it is."""
+    array.flags.writeable = False
+    return array

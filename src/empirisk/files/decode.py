@@ -4,9 +4,10 @@ import dataclasses
 import inspect
 import keyword
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
-from empirisk.files.archive import TREE, Reader, damaged
+from empirisk.files.account import COLUMN, ENTRY, GENERATOR, LIST, TABLE, TAGGED, VALUE, Account, Cost, Damaged
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
 from empirisk.files.registry import GONE, ONLY, RENAMED, STEP_PLACES, class_of
 from empirisk.files.steps import STEPS
@@ -25,6 +26,7 @@ from empirisk.state import Mismatch, Scope, State, state_of
 _STUMBLES = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
 
 
+@cache
 def rules_for(cls: type, name: str) -> State | None:
     """The rules of a class that files call ``name``; None for one that states none, which no file may hold."""
     if name.startswith("sklearn."):
@@ -37,13 +39,13 @@ def check_state(cls: type, name: str, values: dict[str, Any], inner: Callable[[A
     """The sizes of an object whose state is sound; ``inner`` gives those of the objects inside it."""
     rules = rules_for(cls, name)
     if rules is None:
-        raise damaged(f"a {cls.__name__} in it is of a kind that no file holds")
+        raise Damaged(f"a {cls.__name__} in it is of a kind that no file holds")
     try:
         return rules.check(values, parameters_of(cls, values), Scope(inner))
     except Mismatch as error:
-        raise damaged(f"in its {cls.__name__}, {error}") from None
+        raise Damaged(f"in its {cls.__name__}, {error}") from None
     except _STUMBLES as error:
-        raise damaged(f"a {cls.__name__} in it does not hold together") from error
+        raise Damaged(f"a {cls.__name__} in it does not hold together") from error
 
 
 def parameters_of(cls: type, values: dict[str, Any]) -> list[str]:
@@ -68,45 +70,62 @@ def renamed(cls: type, name: str, tree: dict[str, Any]) -> dict[str, Any]:
     known = set(parameters_of(cls, {})) | set(rules.rules if rules is not None else ())
     new = {old: now for old, now in RENAMED.items() if old in tree and old not in known and now in known}
     if any(now in tree for now in new.values()):
-        raise damaged(f"a {cls.__name__} in it has an attribute under two names")
+        raise Damaged(f"a {cls.__name__} in it has an attribute under two names")
     return {new.get(key, key): item for key, item in tree.items()}
 
 
 WIDEST = 1024  # letters that an array of texts may leave room for, whatever is in it
+LONGEST_TEXT = 100_000  # letters of a type of texts: rows are turned into it
 TWISTER = 624  # words in the state of the Mersenne twister; reading beyond them would read other memory
+SAME_HASH = 100  # keys of a table that may have one hash: more of them are made so, and each is compared with all
+#: Whole numbers beyond 64 bits that a file may hold: those that Python cannot tell apart by their hash are among them.
+MOST_LARGE = 10_000
+
+
+class Built(NamedTuple):
+    """An object that was built, what it cost, and how many objects inside each other it is."""
+
+    made: Any
+    cost: Cost
+    height: int
 
 
 class Decoder:
-    """Turns a tree back into objects; the arrays come from the members of the file."""
+    """Turns a tree back into objects; arrays come from the source, and the account pays for everything first."""
 
-    def __init__(self, reader: Reader):
-        self._reader = reader
-        self._objects: dict[int, Any] = {}
-        self._arrays: dict[int, NDArray] = {}
+    def __init__(self, source: arrays.Source, account: Account):
+        self._source, self._account = source, account
+        self._objects: dict[int, Built] = {}
         self._scopes: dict[int, Scope] = {}  # of objects built, by identity
-        self._depth = 0
+        self._depth = self._height = self._large = 0
 
     def value(self, tree: Any) -> Any:
         """The value of a tree."""
-        if tree is None or type(tree) in (bool, int, float, str):
+        if tree is None or type(tree) in (bool, float, str):
             return tree
+        if type(tree) is int:
+            return tree if abs(tree) >> 64 == 0 else self._large_number(tree)
         self._depth += 1
         if self._depth > 4 * DEPTH:
-            raise damaged("its tree is too deep")
+            raise Damaged("its tree is too deep")
+        self._account.take(LIST + ENTRY * len(tree) if isinstance(tree, list) else TAGGED)
+        self._account.look(VALUE * (1 + len(tree)))
         found = [self.value(item) for item in tree] if isinstance(tree, list) else self._tagged(tree)
         self._depth -= 1
         return found
 
-    def unused(self) -> set[str]:
-        """The members that nothing asked for."""
-        return set(self._reader.listed) - {TREE, *(f"arrays/{number}.npy" for number in self._arrays)}
+    def _large_number(self, tree: int) -> int:
+        self._large += 1
+        if self._large > MOST_LARGE:
+            raise Damaged("it holds too many whole numbers beyond 64 bits")
+        return tree
 
     def _tagged(self, tree: dict[str, Any]) -> Any:
         if len(tree) != 1:
-            raise damaged("its tree holds something of no known kind")
+            raise Damaged("its tree holds something of no known kind")
         ((kind, content),) = tree.items()
         if kind not in _KINDS:
-            raise damaged(f"its tree holds something of the unknown kind {kind[:LETTERS]!r}")
+            raise Damaged(f"its tree holds something of the unknown kind {kind[:LETTERS]!r}")
         return _KINDS[kind](self, content)
 
     def _read_float(self, content: str) -> float:
@@ -116,13 +135,14 @@ class Decoder:
         return tuple(self.value(_typed(content, list)))
 
     def _read_set(self, content: list) -> set:
-        return set(self.value(_typed(content, list)))
+        return set(_spread(self.value(_typed(content, list))))
 
     def _read_frozenset(self, content: list) -> frozenset:
-        return frozenset(self.value(_typed(content, list)))
+        return frozenset(_spread(self.value(_typed(content, list))))
 
     def _read_dict(self, content: list) -> dict:
-        return {self.value(key): self.value(item) for key, item in _typed(content, list)}
+        pairs = self.value(_typed(content, list))
+        return dict(zip(_spread(key for key, _ in pairs), (item for _, item in pairs), strict=True))
 
     def _read_slice(self, content: list) -> slice:
         start, stop, step = content
@@ -133,13 +153,16 @@ class Decoder:
 
     def _read_dtype(self, content: str) -> np.dtype:
         if content != "|O" and content not in arrays.TYPES and not content.startswith("<U"):
-            raise damaged("its tree names an unknown type")
-        return np.dtype(content)
+            raise Damaged("its tree names an unknown type")
+        found = np.dtype(content)
+        if found.itemsize > 4 * LONGEST_TEXT:  # NumPy's letters have four bytes
+            raise Damaged("its tree names a type of texts that are too long")
+        return found
 
     def _read_scalar(self, content: list) -> Any:
         kind, item = content
         if kind not in arrays.TYPES:
-            raise damaged("its tree holds a number of an unknown type")
+            raise Damaged("its tree holds a number of an unknown type")
         return np.dtype(kind).type(self.value(item))
 
     def _read_text(self, content: str) -> np.str_:
@@ -148,30 +171,31 @@ class Decoder:
     def _read_objects(self, content: list) -> NDArray:
         shape, items = content
         if arrays.entries(shape) != len(_typed(items, list)):
-            raise damaged("an array in it is not of the size that it announces")
+            raise Damaged("an array in it is not of the size that it announces")
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             array[i] = self.value(item)
-        return _frozen(array.reshape(shape))
+        return arrays.frozen(array.reshape(shape))
 
     def _read_texts(self, content: list) -> NDArray:
         shape, width, items = content
         if arrays.entries(shape) != len(_typed(items, list)) or not all(type(item) is str for item in items):
-            raise damaged("an array of texts in it is not of the size that it announces")
+            raise Damaged("an array of texts in it is not of the size that it announces")
         longest = max(map(len, items), default=0)
         # NumPy gives every text the width of the widest that was ever there; far beyond it is a trick to take memory.
         if type(width) is not int or not longest <= width <= WIDEST + 16 * longest:
-            raise damaged("an array of texts in it announces an impossible width")
-        self._reader.check_room(4 * width * len(items))  # NumPy's letters have four bytes
-        return _frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
+            raise Damaged("an array of texts in it announces an impossible width")
+        self._account.take(4 * width * len(items))
+        self._account.look(4 * width * len(items))
+        return arrays.frozen(np.array(items, dtype=f"<U{width}").reshape(shape))
 
     def _read_array(self, content: list) -> NDArray:
         number, kind, shape, fortran = content
-        if number not in self._arrays:
-            arrays.check_description(kind, shape, fortran)
-            with self._reader.member(f"arrays/{_typed(number, int)}.npy") as (file, size):
-                self._arrays[number] = _frozen(arrays.read(file, size, kind, shape, fortran))
-        return self._arrays[number]
+        self._account.look(arrays.check_description(kind, shape, fortran))
+        found = self._source.get(_typed(number, int), kind, shape, fortran)
+        if found.dtype.str != kind or list(found.shape) != shape:
+            raise Damaged("an array in it is of two types")
+        return found
 
     def _read_sparse(self, content: list) -> Any:
         kind, shape, *parts = content
@@ -181,11 +205,15 @@ class Decoder:
         matrix = SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
         if matrix.has_canonical_format:
             return matrix
+        self._account.take(2 * sum(part.nbytes for part in (data, indices, indptr)))
         sorted_ = matrix.copy()  # SciPy would do so in place, when it is first asked
         sorted_.sum_duplicates()
-        return SPARSE[kind](tuple(map(_frozen, (sorted_.data, sorted_.indices, sorted_.indptr))), shape=tuple(shape))
+        parts = tuple(map(arrays.frozen, (sorted_.data, sorted_.indices, sorted_.indptr)))
+        return SPARSE[kind](parts, shape=tuple(shape))
 
     def _read_frame(self, content: list) -> pl.DataFrame:
+        self._account.take(COLUMN * (1 + len(content)))
+        self._account.look(TABLE + COLUMN * len(content))
         columns = [
             pl.Series(_typed(name, str), self.value(_typed(items, list)), dtype=FRAME_TYPES[kind])
             for name, kind, items in _typed(content, list)
@@ -193,33 +221,45 @@ class Decoder:
         return pl.DataFrame(columns)
 
     def _read_random_state(self, content: Any) -> np.random.RandomState:
+        self._account.take(GENERATOR // 4)
+        self._account.look(GENERATOR)
         random = np.random.RandomState(0)
         random.set_state(_sound_state(self.value(content)))
         return random
 
     def _read_generator(self, content: Any) -> np.random.Generator:
+        self._account.take(GENERATOR // 4)
+        self._account.look(GENERATOR)
         state = _sound_state(self.value(content))
         bits: Any = BIT_GENERATORS[state["bit_generator"]](0)
         bits.state = state
         return np.random.Generator(bits)
 
     def _read_same(self, content: int) -> Any:
-        return self._objects[content]
+        built = self._objects[content]
+        self._account.repeat(built.cost)
+        self._height = max(self._height, built.height)
+        return built.made
 
     def _read_object(self, content: list) -> Any:
         name, number, tree = content
+        before, beside, self._height = self._account.begin(), self._height, 0
         cls = class_of(name)
         state = {_attribute(cls, key): self.value(item) for key, item in renamed(cls, name, tree).items()}
         for gone in GONE.get(name, ()):
             state.pop(gone, None)
         if _typed(number, int) in self._objects:
-            raise damaged("two objects in it have one number")
+            raise Damaged("two objects in it have one number")
         for (owner, key), allowed in ONLY.items():
             if owner == name and state.get(key) != allowed:
-                raise damaged(f"its {name} would use other files")
+                raise Damaged(f"its {name} would use other files")
         _add_defaults(cls, state)
         scope = check_state(cls, name, state, lambda value: self._scopes.get(id(value)))
-        made = self._objects[number] = _build(cls, state)
+        made, height = _build(cls, state), self._height + 1
+        if height > DEPTH:
+            raise Damaged("its objects hold each other too deep")
+        self._height = max(beside, height)
+        self._objects[number] = Built(made, self._account.since(before), height)
         self._scopes[id(made)] = scope
         return made
 
@@ -238,7 +278,7 @@ def _add_defaults(cls: type, state: dict[str, Any]) -> None:
                 state.setdefault(field.name, field.default_factory())
     for name in parameters_of(cls, state):
         if name not in state:
-            raise damaged(f"a {cls.__name__} in it lacks {name!r}")
+            raise Damaged(f"a {cls.__name__} in it lacks {name!r}")
 
 
 def _build(cls: type, state: dict[str, Any]) -> Any:
@@ -254,9 +294,9 @@ def _build(cls: type, state: dict[str, Any]) -> Any:
 def _attribute(cls: type, name: str) -> str:
     """An attribute that a state may set: no methods, nothing that Python itself looks at."""
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise damaged(f"a {cls.__name__} in it has an attribute {name[:LETTERS]!r}")
+        raise Damaged(f"a {cls.__name__} in it has an attribute {name[:LETTERS]!r}")
     if callable(getattr(cls, name, None)) or isinstance(getattr(cls, name, None), property):
-        raise damaged(f"a {cls.__name__} in it replaces {name!r}")
+        raise Damaged(f"a {cls.__name__} in it replaces {name!r}")
     return name
 
 
@@ -265,12 +305,12 @@ def _check_sparse(data: NDArray, indices: NDArray, indptr: NDArray, major: int, 
     if any(part.ndim != 1 for part in (data, indices, indptr)) or any(
         part.dtype.kind != "i" for part in (indices, indptr)
     ):
-        raise damaged("a sparse matrix in it has parts of another kind")
+        raise Damaged("a sparse matrix in it has parts of another kind")
     rising = len(indptr) == major + 1 and indptr[0] == 0 and bool(np.all(indptr[:-1] <= indptr[1:]))
     if not rising or indptr[-1] != len(indices) or len(data) != len(indices):
-        raise damaged("a sparse matrix in it has pointers that do not rise to its end")
+        raise Damaged("a sparse matrix in it has pointers that do not rise to its end")
     if len(indices) and (indices.min() < 0 or indices.max() >= minor):
-        raise damaged("a sparse matrix in it points outside itself")
+        raise Damaged("a sparse matrix in it points outside itself")
 
 
 def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
@@ -278,35 +318,40 @@ def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
     inner = state["state"]
     sound = "pos" not in inner or (0 <= inner["pos"] <= TWISTER and np.shape(inner["key"]) == (TWISTER,))
     if not sound or not 0 <= state.get("buffer_pos", 0) <= 4:
-        raise damaged("a random generator in it has an impossible state")
+        raise Damaged("a random generator in it has an impossible state")
     return state
 
 
-def _frozen(array: NDArray) -> NDArray:
-    """An array that nobody can change: what was checked stays as it is."""
-    array.flags.writeable = False
-    return array
+def _spread(keys: Iterable[Any]) -> list[Any]:
+    """Keys of a table or a set, unless so many have one hash that to put them there would take for ever."""
+    found = list(keys)
+    longest = max((sum(1 for _ in group) for _, group in groupby(sorted(map(hash, found)))), default=0)
+    if longest > SAME_HASH:
+        raise Damaged("its tree holds a table whose keys have one hash")
+    return found
 
 
 def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind:
-        raise damaged(f"its tree holds {str(value)[:LETTERS]!r} where it should hold {kind.__name__}")
+        raise Damaged(f"its tree holds {str(value)[:LETTERS]!r} where it should hold {kind.__name__}")
     return value
 
 
-def decode(tree: Any, reader: Reader) -> Any:
+def decode(tree: Any, source: arrays.Source, account: Account) -> Any:
     """The object of a tree; any tree that does not fit is one `EmpiriskError`."""
-    decoder = Decoder(reader)
+    if not isinstance(tree, dict) or set(tree) != {"root"}:
+        raise Damaged("its tree has no root")
     try:
-        found = decoder.value(tree)
+        found = Decoder(source, account).value(tree["root"])
     except EmpiriskError:
         raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise damaged("its tree does not hold together") from error
+        raise Damaged("its tree does not hold together") from error
     except pl.exceptions.PolarsError as error:
-        raise damaged("a table in it does not hold together") from error
-    if decoder.unused():
-        raise damaged(f"nothing uses its member {sorted(decoder.unused())[0]!r}")
+        raise Damaged("a table in it does not hold together") from error
+    unused = source.unused()
+    if unused is not None:
+        raise Damaged(f"nothing uses its member {unused!r}")
     return found
 
 

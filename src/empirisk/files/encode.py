@@ -7,6 +7,7 @@ with the path to it.
 
 import dataclasses
 import math
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ from sklearn.base import BaseEstimator
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.registry import ONLY, name_of
+from empirisk.state import fitted_elsewhere
 
 DEPTH = 100  # objects within objects
 BIT_GENERATORS = {cls.__name__: cls for cls in (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64)}
@@ -41,6 +43,7 @@ class Encoder:
         self._array_numbers: dict[int, int] = {}
         self._numbers: dict[int, int | None] = {}  # of objects by identity; None while their state is being written
         self._written: list[Any] = []  # kept alive, so that no identity is given twice
+        self._copies: list[tuple[Any, Any]] = []  # of what can be changed, and what was in it
 
     def value(self, value: Any, where: str) -> Any:
         """The tree of any value; ``where`` is the path to it, for the error."""
@@ -64,18 +67,32 @@ class Encoder:
     def _float(self, value: float, where: str) -> Any:
         return value if math.isfinite(value) else {"float": str(value)}
 
-    def _list(self, value: Iterable, where: str) -> Any:
+    def changed(self) -> bool:
+        """Whether another thread has changed an object, a list or a table since it was written into the tree."""
+        return any(map(fitted_elsewhere, self._written)) or not all(_is_same(*pair) for pair in self._copies)
+
+    def _copy(self, value: Any) -> Any:
+        copy = value.copy()
+        self._copies.append((value, copy))
+        return copy
+
+    def _list(self, value: list, where: str) -> Any:
+        return self._items(self._copy(value), where)
+
+    def _items(self, value: Iterable, where: str) -> Any:
         return [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
 
     def _tuple(self, value: tuple, where: str) -> Any:
-        return {"tuple": self._list(value, where)}
+        return {"tuple": self._items(value, where)}
 
     def _set(self, value: Any, where: str) -> Any:
-        items = sorted(value, key=lambda item: (type(item).__name__, repr(item)))  # the same model, the same bytes
-        return {type(value).__name__: self._list(items, where)}
+        # Sorted: the same model gives the same bytes.
+        items = sorted(value.copy(), key=lambda item: (type(item).__name__, repr(item)))
+        return {type(value).__name__: self._items(items, where)}
 
     def _dict(self, value: dict, where: str) -> Any:
-        pairs = ((self.value(key, where), self.value(item, f"{where}[{key!r}]")) for key, item in value.items())
+        copy = self._copy(value)
+        pairs = ((self.value(key, where), self.value(item, f"{where}[{key!r}]")) for key, item in copy.items())
         return {"dict": [list(pair) for pair in pairs]}
 
     def _slice(self, value: slice, where: str) -> Any:
@@ -90,7 +107,7 @@ class Encoder:
 
     def _array(self, value: np.ndarray, where: str) -> Any:
         if value.dtype.kind == "O":
-            return {"objects": [list(value.shape), self._list(value.ravel().tolist(), where)]}
+            return {"objects": [list(value.shape), self._items(value.ravel().tolist(), where)]}
         if value.dtype.kind == "U":
             return {"texts": [list(value.shape), value.dtype.itemsize // 4, value.ravel().tolist()]}
         described = arrays.describe(value, where)
@@ -107,7 +124,7 @@ class Encoder:
         odd = [name for name, kind in value.schema.items() if str(kind) not in FRAME_TYPES]
         if odd:
             raise EmpiriskError(f"{where} has a column {odd[0]!r} of a type that a model file cannot hold.")
-        return {"frame": [[column.name, str(column.dtype), self._list(column.to_list(), where)] for column in value]}
+        return {"frame": [[column.name, str(column.dtype), self._items(column.to_list(), where)] for column in value]}
 
     def _random_state(self, value: np.random.RandomState, where: str) -> Any:
         return {"random_state": self.value(dict(value.get_state(legacy=False)), where)}
@@ -128,7 +145,10 @@ class Encoder:
         name = name_of(type(value))
         if name is None:
             raise _refused(value, where)
+        if fitted_elsewhere(value):
+            raise EmpiriskError(f"{where} is being fitted by another thread; save it when its fit has returned.")
         self._numbers[id(value)] = None
+        self._copy(vars(value))
         kept = state_of(value, name, where)
         kept = kept if self._durations else _timeless(kept, name)
         state = {key: self.value(item, f"{where}.{key}") for key, item in kept.items()}
@@ -152,6 +172,13 @@ def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
         elif owner == name and kept.get(key) != allowed:
             raise EmpiriskError(f"{where}.{key} must be {allowed!r} in a model file, since it would use other files.")
     return kept
+
+
+def _is_same(value: Any, copy: Any) -> bool:
+    """Whether a list or a table still holds what its copy does."""
+    if isinstance(value, list):
+        return len(value) == len(copy) and all(map(operator.is_, value, copy))
+    return list(value) == list(copy) and all(map(operator.is_, list(value.values()), copy.values()))
 
 
 def _timeless(kept: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,26 +1,32 @@
 """Model files: saving and loading."""
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
 
 import sklearn
+from numpy.typing import NDArray
 
 import empirisk
 from empirisk.errors import EmpiriskError
 from empirisk.files import arrays
-from empirisk.files.archive import TREE, damaged, reading, write
+from empirisk.files.account import Account, Damaged
+from empirisk.files.archive import TREE, reading, write
 from empirisk.files.decode import decode
 from empirisk.files.encode import Encoder
 from empirisk.settings import parse_bytes, settings
+
+ATTEMPTS = 3  # to find a model at rest while other threads use it
 
 
 def save(model: Any, path: str | os.PathLike[str], *, durations: bool = True) -> None:
     """Write a machine, map, transformer or pipeline to a model file.
 
     The file is a zip of one JSON tree and plain arrays. It holds no code: functions of your own are refused, with the
-    path to them. It is written whole or not at all, and replaces an older file only then.
+    path to them. What is written has passed the rules of `load`; it is written whole or not at all, and replaces an
+    older file only then. A machine that another thread is fitting is refused.
 
     Parameters
     ----------
@@ -42,11 +48,36 @@ def save(model: Any, path: str | os.PathLike[str], *, durations: bool = True) ->
     place = Path(os.fspath(path)).absolute()
     if not place.name or place.is_dir():
         raise EmpiriskError(f"path={str(path)!r} is a folder; name a file in it, such as 'my.model'.")
-    encoder = Encoder(durations)
-    tree = json.dumps({"root": encoder.value(model, type(model).__name__)}, allow_nan=False)
+    encoder, tree = _encoded(model, durations)
     members = {f"arrays/{number}.npy": arrays.chunks(array) for number, array in enumerate(encoder.arrays)}
+    _check_loads(type(model).__name__, tree, encoder.arrays)
     about = {"library": f"empirisk {empirisk.__version__}", "scikit-learn": sklearn.__version__}
     write(place, about, {TREE: (tree.encode("ascii"),), **members})
+
+
+def _encoded(model: Any, durations: bool) -> tuple[Encoder, str]:
+    """The tree of a model as text, at one moment: where another thread changes it meanwhile it is encoded again."""
+    name = type(model).__name__
+    for _ in range(ATTEMPTS):
+        encoder = Encoder(durations)
+        try:
+            tree = json.dumps({"root": encoder.value(model, name)}, allow_nan=False)
+        except EmpiriskError:
+            raise
+        except ValueError as error:
+            raise EmpiriskError(f"{name} holds a number too long for a model file; give a smaller one.") from error
+        if not encoder.changed():
+            return encoder, tree
+    raise EmpiriskError(f"Another thread changes the {name} while it is saved; save it when that is done.")
+
+
+def _check_loads(name: str, tree: str, held: list[NDArray[Any]]) -> None:
+    """Raise where the loader would refuse what is about to be written: by its own rules, before a file is replaced."""
+    length = len(tree) + sum(array.nbytes for array in held)
+    try:
+        decode(json.loads(tree), arrays.Held(held), Account(math.inf, length))
+    except Damaged as error:
+        raise EmpiriskError(f"{name} is not saved, since it would not load: {error.what}; correct it.") from error
 
 
 def load(path: str | os.PathLike[str], limit: int | str | None = None) -> Any:
@@ -73,7 +104,4 @@ def load(path: str | os.PathLike[str], limit: int | str | None = None) -> Any:
     """
     allowed = settings().memory if limit is None else parse_bytes(limit, "limit")
     with reading(Path(os.fspath(path)), allowed) as reader:
-        tree = reader.tree()
-        if not isinstance(tree, dict) or set(tree) != {"root"}:
-            raise damaged("its tree has no root")
-        return decode(tree["root"], reader)
+        return decode(reader.tree(), arrays.Stored(reader), reader.account)

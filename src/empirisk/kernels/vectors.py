@@ -107,7 +107,7 @@ class Stationary(Kernel):
     _state = state.State(
         width=state.either(state.number(NARROWEST, WIDEST), state.text("median")),
         width_=state.optional(state.number(NARROWEST, WIDEST)),
-        centre_=state.optional(state.array("f", "columns")),
+        centre_=state.optional(state.maybe(state.array("f", "columns"))),
     )
 
     constant_diagonal = True

@@ -91,7 +91,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         n_atoms=state.size("width"),
         components_=state.array("f", "width", "columns"),
         n_iter_=state.whole(),
-        history_=state.mapping(state.array("f8", None)),
+        history_=state.mapping(state.array("f8", None, finite=False)),
         stopped_=state.text(),
     )
 

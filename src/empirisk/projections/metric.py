@@ -44,7 +44,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
         components_=state.array("f", "width", "columns"),
         margin_=state.number(0),
         n_iter_=state.whole(),
-        history_=state.mapping(state.array("f8", None)),
+        history_=state.mapping(state.array("f8", None, finite=False)),
         stopped_=state.text(),
     )
     _largest = LARGEST  # number of X

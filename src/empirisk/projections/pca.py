@@ -122,12 +122,12 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         dual_coef_=state.array("f8", "width", "support"),
         mean_coef_=state.array("f8", "support"),
         mean_products_=state.array("f8", "width"),
-        mean_norm_=state.number(0),
+        mean_norm_=state.number(),  # of a mean that is zero it is rounding, of either sign
         explained_variance_=state.array("f8", "width", low=0),
         explained_variance_ratio_=state.array("f8", "width", low=0),
         singular_values_=state.array("f8", "width", low=0),
         n_iter_=state.optional(state.whole()),
-        history_=state.optional(state.mapping(state.array("f8", None))),
+        history_=state.optional(state.mapping(state.array("f8", None, finite=False))),
         stopped_=state.optional(state.text()),
     )
 
