@@ -46,3 +46,44 @@ def test_periodic_is_sines_and_cosines():
     assert list(weekly.get_feature_names_out()) == ["sin(1 x0)", "cos(1 x0)", "sin(1 x1)", "cos(1 x1)"]
     with pytest.raises(ValueError, match="length"):
         weekly.get_feature_names_out(["only one"])
+
+
+@pytest.mark.row("K17")
+@pytest.mark.parametrize("degree", [1, 2, 3, 6])
+@pytest.mark.parametrize("constant", [0.0, 0.3, 1.0, 7.0])
+def test_products_of_the_map_of_a_polynomial_kernel_are_the_kernel(degree, constant):
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    phi, kernel = er.maps.PolynomialKernel(degree, constant).fit(X), er.kernels.Polynomial(degree, constant)
+    mapped, K = phi.transform(X), kernel(X)
+    np.testing.assert_allclose(mapped @ mapped.T, K, atol=1e-14 * np.abs(K).max())
+    assert mapped.shape[1] == len(phi.get_feature_names_out()) == len(phi.weights_)
+    few = sparse.random_array((20, 4), density=0.5, rng=np.random.default_rng(1), format="csr")
+    by_rows = phi.transform(few)
+    assert sparse.issparse(by_rows)
+    np.testing.assert_allclose(by_rows.toarray(), phi.transform(few.toarray()), atol=1e-14)
+    assert phi.transform(X.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.row("K17")
+def test_a_linear_machine_on_the_map_is_the_kernel_machine():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = X[:, 0] * X[:, 1] - X[:, 2]
+    explicit = er.Ridge(features=er.maps.PolynomialKernel(2), C=2.0).fit(X, y)
+    implicit = er.Ridge(features=er.kernels.Polynomial(2), C=2.0).fit(X, y)
+    np.testing.assert_allclose(explicit.predict(X), implicit.predict(X), atol=1e-6)
+    names = list(explicit.features_.get_feature_names_out(["a", "b", "c"]))
+    assert names == ["1", "a", "b", "c", "a^2", "a b", "a c", "b^2", "b c", "c^2"]
+    weight = dict(zip(names, explicit.features_.weights_, strict=True))
+    assert [weight[name] for name in ("1", "a", "a b", "c^2")] == pytest.approx([1.0, 2**0.5, 2**0.5, 1.0])
+
+
+@pytest.mark.row("K17")
+def test_a_map_beyond_the_memory_is_refused_before_it_is_listed():
+    with pytest.raises(er.errors.TooLarge, match=r"104071785999568101 monomials.*kernels\.Polynomial\(8, 1\)"):
+        er.maps.PolynomialKernel(8).fit(np.ones((3, 500)))
+    few = er.maps.PolynomialKernel(3).fit(np.ones((1, 20)))
+    with er.config(memory="10MB"), pytest.raises(er.errors.TooLarge, match="1771 monomials"):
+        few.transform(np.ones((2000, 20)))
+    for bad, sentence in [((0, 1.0), "degree=0"), ((101, 1.0), "at most 100"), ((2, -1), "constant=-1")]:
+        with pytest.raises(er.errors.EmpiriskError, match=sentence):
+            er.maps.PolynomialKernel(*bad).fit(np.eye(2))

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
@@ -17,7 +17,7 @@ from empirisk.contract.clock import Clock
 from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_weights
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.kernels.base import Kernel
+from empirisk.kernels.base import Kernel, Term
 from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, design_of
@@ -236,6 +236,59 @@ class MapsFeatures:
         parts = [kernel.linear_part(support, row) for row in np.atleast_2d(self.dual_coef_)]
         known = [part for part in parts if part is not None]
         return np.stack(known).reshape(*self.dual_coef_.shape[:-1], -1) if known else None
+
+    @single_threaded_blas()
+    def parts(self, X: ArrayLike) -> Array:
+        """The parts f_j of a machine behind a sum of kernels, which add up to the decision function less b.
+
+        A sum of kernels has a part for each; `kernels.Anova` one for each column, and for each group of columns up to
+        its order; `maps.SeveralKernels` one for each kernel. `part_names` says which they are, and
+        `empirisk.plots.additive` draws them.
+
+        Parameters
+        ----------
+        X : array or list of items
+            The rows.
+
+        Returns
+        -------
+        array, n x parts; n x parts x outputs of a machine with several
+        """
+        check_is_fitted(self)
+        theirs = self._terms(None)
+        ours = self._terms(self._items(X))
+        weights = np.atleast_2d(self.dual_coef_).T
+        found = [
+            own.factor * kernel_sums(own.kernel, support.items, weights, own.items, among=False)[1]
+            for own, support in zip(ours, theirs, strict=True)
+        ]
+        parts = np.stack(found, axis=1)
+        return parts[:, :, 0] if parts.shape[2] == 1 else parts
+
+    def part_names(self) -> NDArray:
+        """The names of the `parts`: their columns where these are known, else their kernels."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+
+        def name(term: Term) -> str:
+            if term.columns is None:
+                return repr(term.kernel)
+            return " ".join(f"x{j}" if names is None else str(names[j]) for j in term.columns)
+
+        return np.array([name(term) for term in self._terms(None)], dtype=object)
+
+    def _terms(self, items: Any) -> list[Term]:
+        """The kernels that are summed, each with its part of the items, or of the support vectors."""
+        kernel = getattr(self, "features_", None)
+        if not isinstance(kernel, Kernel) or not hasattr(self, "dual_coef_"):
+            raise Unsuitable(
+                "parts are those of a machine behind a sum of kernels, such as features=kernels.Anova(); here "
+                "coef_ has a weight for each column."
+            )
+        if items is None:
+            with validated():
+                items = kernel.prepare(self.support_vectors_)
+        return kernel.terms(items)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -168,6 +168,9 @@ class Sum(Binary):
         found = [w for w in found if w is not None]
         return sum(found[1:], found[0]) if found else None
 
+    def terms(self, A):
+        return [term for part, group in zip(self.parts, A, strict=True) for term in part.terms(group)]
+
 
 class Product(Binary):
     """k1(x, z) k2(x, z): all products of a feature of one with a feature of the other. Written ``k1 * k2``.
@@ -216,6 +219,10 @@ class Scaled(Wrapper):
     def linear_part(self, A, beta):
         w = self.child("kernel").linear_part(A, beta)
         return None if w is None else float(self.factor) * w
+
+    def terms(self, A):
+        found = self.child("kernel").terms(A)
+        return [term._replace(factor=float(self.factor) * term.factor) for term in found]
 
     def __repr__(self) -> str:
         return f"{text(self.factor)} * {within(self.kernel, POWER)}"

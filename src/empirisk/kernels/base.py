@@ -1,7 +1,7 @@
 """The kernel: its formula for a block of items, and the operators that build kernels from kernels."""
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,27 @@ if TYPE_CHECKING:
 MOST_POWERS = 10_000  # of a polynomial: more take their time, and nearly all numbers to zero or beyond all numbers
 WRITTEN = 1000  # larger arrays are abbreviated in expressions
 SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly the expression of a kernel binds
+
+
+class Term(NamedTuple):
+    """One of the kernels that are added in another.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel.
+    items : prepared items
+        What it is computed from.
+    columns : tuple of int or None
+        The columns that it sees; None for all, or for items that have none.
+    factor : float
+        What it is multiplied by.
+    """
+
+    kernel: "Kernel"
+    items: Any
+    columns: tuple[int, ...] | None = None
+    factor: float = 1.0
 
 
 class Kernel(Part):
@@ -95,6 +116,10 @@ class Kernel(Part):
     def linear_part(self, A: Any, beta: NDArray) -> NDArray | None:
         """w = sum_i beta_i x_i of the linear kernels that are summed in this one; None if there are none."""
         return None
+
+    def terms(self, A: Any) -> list["Term"]:
+        """The kernels that are summed in this one, each with its part of the items; itself, if it is no sum."""
+        return [Term(self, A)]
 
     # --- what follows from it -----------------------------------------------------------------------------------------
 

@@ -1,6 +1,9 @@
 """Kernels on vectors: linear, polynomial, Gaussian, Laplacian and ANOVA."""
 
 from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,9 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, TooLarge
 from empirisk.kernels import tiles
-from empirisk.kernels.base import MOST_POWERS, Kernel, require_positive, require_whole, text
+from empirisk.kernels.base import MOST_POWERS, Kernel, Term, require_positive, require_whole, text
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
@@ -21,6 +24,7 @@ from empirisk.linalg.threads import in_threads
 from empirisk.linalg.tiled import mirror
 from empirisk.parts import is_number
 
+MOST_TERMS = 5000  # groups of columns that anybody looks at
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
 NARROWEST, WIDEST = 1e-150, 1e150  # the squares of other widths are no numbers, or have no inverse
 FLOORS = {np.float32: 128.0, np.float64: 4096.0}  # norms up to here cost exponents only their last digits
@@ -369,6 +373,37 @@ class Anova(Kernel):
     def norms(self, A):
         parts = (kernel.norms(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
         return _elementary(parts, min(int(self.order), len(A.groups)), None)
+
+    def terms(self, A):
+        kernels, groups = self._columns(len(A.groups)), A.groups
+        sizes = range(1, min(int(self.order), len(kernels)) + 1)
+        count = sum(comb(len(kernels), size) for size in sizes)
+        if count > MOST_TERMS:
+            raise TooLarge(f"{self!r} is a sum over {count} groups of columns; lower its order to see them one by one.")
+        found = [group for size in sizes for group in combinations(range(len(kernels)), size)]
+        return [
+            Term(ColumnProduct([kernels[j] for j in group]), Parts(*(groups[j] for j in group)), group)
+            for group in found
+        ]
+
+
+class ColumnProduct(Kernel):
+    """The product of one kernel for each of some columns: what a group of columns has in an `Anova`."""
+
+    def __init__(self, kernels: list[Kernel]):
+        self.kernels = kernels
+
+    def between(self, A, B=None, out=None):
+        others = [None] * len(self.kernels) if B is None else B
+        blocks = (kernel.between(a, b) for kernel, a, b in zip(self.kernels, A, others, strict=True))
+        total = reduce(np.multiply, blocks)
+        if out is None:
+            return total
+        out[...] = total
+        return out
+
+    def norms(self, A):
+        return reduce(np.multiply, (kernel.norms(a) for kernel, a in zip(self.kernels, A, strict=True)))
 
 
 def _elementary(parts: Any, order: int, out: NDArray | None) -> NDArray:

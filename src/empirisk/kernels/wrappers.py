@@ -160,6 +160,14 @@ class On(Wrapper):
         np.add.at(full, self.columns_, w)
         return full
 
+    def terms(self, A):
+        if not hasattr(self, "columns_"):
+            raise EmpiriskError("the columns of the parts are not known yet; call fit(X) on the kernel first.")
+        seen = self.columns_.tolist()
+        found = self.child("kernel").terms(A)
+        columns = [seen if term.columns is None else [seen[j] for j in term.columns] for term in found]
+        return [term._replace(columns=tuple(own)) for term, own in zip(found, columns, strict=True)]
+
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)}.on({text(self.columns)})"
 

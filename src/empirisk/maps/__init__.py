@@ -1,6 +1,6 @@
 """Feature maps: what stands for x in the equation. Any scikit-learn transformer is one too."""
 
-from empirisk.maps.explicit import Periodic, Polynomial
+from empirisk.maps.explicit import Periodic, Polynomial, PolynomialKernel
 from empirisk.maps.recipes import (
     bag_of_words,
     box_cox_features,
@@ -16,6 +16,7 @@ __all__ = [
     "Nystrom",
     "Periodic",
     "Polynomial",
+    "PolynomialKernel",
     "RandomFourier",
     "SeveralKernels",
     "bag_of_words",

@@ -1,6 +1,7 @@
 """Explicit feature maps: they give phi(x) itself."""
 
-from typing import Any, ClassVar
+from math import comb, factorial, prod, sqrt
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +13,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.kernels.base import require_positive
+from empirisk.kernels.base import require_positive, require_whole
+from empirisk.settings import require
 from empirisk.validation import validate_data
 
 FLOATS = (np.float64, np.float32)
+MOST_FACTORS = 100  # of a monomial: the factorials of more are no numbers
 MOST_HARMONICS = 10_000  # that a file may ask for: each makes two columns of one
 
 
@@ -31,7 +34,46 @@ class FloatMap(TransformerMixin, BaseEstimator):
         return tags
 
 
-class Polynomial(FloatMap):
+class Monomials(FloatMap):
+    """Products of powers of the columns, by scikit-learn's `PolynomialFeatures`."""
+
+    _state = state.State(expansion_=state.part(PolynomialFeatures, columns="columns", width="width"))
+
+    def _expansion(self) -> PolynomialFeatures:
+        """Which of them."""
+        raise NotImplementedError
+
+    def _require(self, rows: int, columns: int) -> None:
+        """Raise where a table of that shape would have too many."""
+
+    @state.renewing
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Note the columns and list the monomials."""
+        rows: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
+        self._require(1 if sparse.issparse(rows) else rows.shape[0], rows.shape[1])
+        expansion = self._expansion()
+        with config_context(assume_finite=True):
+            self.expansion_ = expansion.fit(rows)
+        return self
+
+    def transform(self, X: ArrayLike) -> Any:
+        """The monomials of each row."""
+        check_is_fitted(self)
+        rows: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
+        if sparse.issparse(rows) and not rows.has_canonical_format:  # scikit-learn multiplies what is stored
+            rows = rows.copy()
+            rows.sum_duplicates()
+        self._require(1 if sparse.issparse(rows) else rows.shape[0], rows.shape[1])
+        with config_context(assume_finite=True):
+            return self.expansion_.transform(rows)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names such as ``x0 x1`` and ``x0^2``."""
+        check_is_fitted(self)
+        return self.expansion_.get_feature_names_out(_check_feature_names_in(self, input_features))
+
+
+class Polynomial(Monomials):
     """All monomials of the columns up to a degree: phi(x) = (x_1, ..., x_d, x_1^2, x_1 x_2, ...).
 
     scikit-learn's `PolynomialFeatures` without the constant, which the intercept of a machine stands for.
@@ -57,35 +99,89 @@ class Polynomial(FloatMap):
     array([9.])
     """
 
-    _state = state.State(expansion_=state.part(PolynomialFeatures, columns="columns", width="width"))
-
     def __init__(self, degree: int | tuple[int, int] = 2, *, interaction_only: bool = False):
         self.degree = degree
         self.interaction_only = interaction_only
 
-    @state.renewing
-    def fit(self, X: ArrayLike, y: Any = None) -> "Polynomial":
-        """Note the columns and list the monomials."""
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
-        expansion = PolynomialFeatures(self.degree, interaction_only=self.interaction_only, include_bias=False)
-        with config_context(assume_finite=True):
-            self.expansion_ = expansion.fit(X)
+    def _expansion(self) -> PolynomialFeatures:
+        return PolynomialFeatures(self.degree, interaction_only=self.interaction_only, include_bias=False)
+
+
+class PolynomialKernel(Monomials):
+    """The explicit map of `kernels.Polynomial`: <phi(x), phi(z)> = (<x, z> + constant)^degree.
+
+    phi holds the monomials x^a of total degree |a| <= degree, each times the root of its multinomial coefficient
+
+        degree! / (a_1! ... a_d! (degree - |a|)!)  *  constant^(degree - |a|),
+
+    so that a linear machine on it is the kernel machine, with a weight for every monomial to read.
+
+    Parameters
+    ----------
+    degree : int
+        The power, at least 1.
+    constant : float
+        At least 0; with 0 only monomials of exactly that degree remain.
+
+    Attributes
+    ----------
+    expansion_ : PolynomialFeatures
+        The monomials; its ``powers_`` tell the exponents of each.
+    weights_ : array
+        The roots, one for each monomial.
+
+    Examples
+    --------
+    >>> phi = er.maps.PolynomialKernel(2).fit([[1.0, 2.0]])
+    >>> phi.transform([[1.0, 2.0]]).round(3)
+    array([[1.   , 1.414, 2.828, 1.   , 2.828, 4.   ]])
+    >>> (phi.transform([[1.0, 2.0]]) @ phi.transform([[3.0, 0.0]]).T).round(6)
+    array([[16.]])
+    """
+
+    _state = state.State(
+        degree=state.whole(1, MOST_FACTORS), constant=state.number(0), weights_=state.array("f8", "width", low=0)
+    )
+
+    def __init__(self, degree: int = 2, constant: float = 1.0):
+        self.degree = degree
+        self.constant = constant
+
+    def _expansion(self) -> PolynomialFeatures:
+        least = 0 if self.constant > 0 else int(self.degree)
+        return PolynomialFeatures((least, int(self.degree)), include_bias=self.constant > 0)
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "PolynomialKernel":
+        """Note the columns, list the monomials and weigh them."""
+        require_whole(self.degree, "degree", 1, MOST_FACTORS)
+        require_positive(self.constant, "constant", zero=True)
+        super().fit(X)
+        self.weights_ = np.array([self._weight(powers) for powers in self.expansion_.powers_])
         return self
 
     def transform(self, X: ArrayLike) -> Any:
-        """The monomials of each row."""
-        check_is_fitted(self)
-        rows: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
-        if sparse.issparse(rows) and not rows.has_canonical_format:  # scikit-learn multiplies what is stored
-            rows = rows.copy()
-            rows.sum_duplicates()
-        with config_context(assume_finite=True):
-            return self.expansion_.transform(rows)
+        """phi(x) of each row."""
+        monomials = super().transform(X)
+        weights = self.weights_.astype(monomials.dtype)
+        if sparse.issparse(monomials):
+            return monomials.multiply(weights).asformat(monomials.format)
+        return monomials * weights
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
-        """Names such as ``x0 x1`` and ``x0^2``."""
-        check_is_fitted(self)
-        return self.expansion_.get_feature_names_out(_check_feature_names_in(self, input_features))
+    def _require(self, rows: int, columns: int) -> None:
+        """Raise `TooLarge` where the monomials of so many rows, or their exponents, have no room."""
+        degree = int(self.degree)
+        count = comb(columns + degree, degree) if self.constant > 0 else comb(columns + degree - 1, degree)
+        require(
+            8 * count * max(rows, columns),
+            f"the map of PolynomialKernel, with {count} monomials of {columns} columns,",
+            f"use features=kernels.Polynomial({degree}, {self.constant:g}), which has the same machine without them",
+        )
+
+    def _weight(self, powers: NDArray) -> float:
+        """The root of the coefficient of one monomial; whole numbers are divided as such."""
+        left = int(self.degree) - int(powers.sum())
+        coefficient = factorial(int(self.degree)) // (prod(factorial(int(power)) for power in powers) * factorial(left))
+        return sqrt(coefficient) * sqrt(float(self.constant)) ** left
 
 
 class Periodic(FloatMap):

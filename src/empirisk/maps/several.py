@@ -310,6 +310,14 @@ class SeveralKernels(Kernel):
         known = [weight * part for weight, part in parts if part is not None]
         return np.sum(known, axis=0) if known else None
 
+    def terms(self, A):
+        members = zip(self.weights, self._members(), A, strict=True)
+        return [
+            term._replace(factor=float(weight) * term.factor)
+            for weight, kernel, group in members
+            for term in kernel.terms(group)
+        ]
+
     def learn_with(self, problems: "list[Problem]", run: "Run") -> "tuple[list[Problem], list[Fit]]":
         """Learn the weights together with the machine whose problems these are."""
         if problems[0].penalty.l2 == 0:

@@ -5,6 +5,7 @@ from empirisk.plots.clusters import dendrogram as dendrogram
 from empirisk.plots.clusters import density as density
 from empirisk.plots.clusters import outliers as outliers
 from empirisk.plots.clusters import voronoi as voronoi
+from empirisk.plots.columns import additive as additive
 from empirisk.plots.curves import learning_curve as learning_curve
 from empirisk.plots.curves import luck as luck
 from empirisk.plots.curves import validation_curve as validation_curve
