@@ -52,9 +52,11 @@ def test_codes_that_are_all_the_same_are_named():
 
 
 def test_what_has_no_reverse_is_refused():
-    network = er.Network.convolutional((2,), shape=(6, 6)).fit(np.zeros((3, 36)))
-    with pytest.raises(er.errors.EmpiriskError, match="dense layers"):
-        network.learn_to_rebuild(2)
+    for layer in (er.nets.Filter(), er.nets.Branch([er.nets.Conv(2)]), er.nets.Residual([er.nets.Conv(1, padding=1)])):
+        with pytest.raises(er.errors.EmpiriskError, match="no way back through"):
+            er.Network([layer], shape=(6, 6)).fit(np.zeros((3, 36))).learn_to_rebuild(2)
+    with pytest.raises(er.errors.EmpiriskError, match="tied=True takes the weights of dense layers"):
+        er.Network([er.nets.Conv(2)], tied=True, shape=(6, 6)).fit(np.zeros((3, 36))).learn_to_rebuild(2)
     with pytest.raises(er.errors.EmpiriskError, match="dropout"):
         er.Network([4], dropout=0.5).fit(np.zeros((3, 4))).learn_to_rebuild(2)
 
@@ -87,3 +89,51 @@ def test_time_and_ctrl_c_end_the_training_of_components(limit):
     timer.cancel()
     assert machine.stopped_ == limit
     assert np.isfinite(machine.transform(X)).all()
+
+
+def blobs(rows, seed=0):
+    """Images of 8 x 8 with one bright spot, wherever it is."""
+    draw = np.random.default_rng(seed)
+    middles = draw.uniform(2, 6, size=(rows, 2))
+    places = np.arange(8.0)
+    down, across = (np.exp(-0.5 * (places - middles[:, axis, None]) ** 2) for axis in (0, 1))
+    return (down[:, :, None] * across[:, None, :]).reshape(rows, -1)
+
+
+@pytest.mark.row("W6")
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [er.nets.Conv(4, 3, padding=1), er.nets.MaxPool(2), er.nets.Dense(16)],
+        [er.nets.Conv(4, 3, stride=2), er.nets.Flatten(), er.nets.LayerNorm(), er.nets.Dense(16)],
+        [er.nets.MeanPool(2), er.nets.Conv(3, 2), er.nets.Dense(12)],
+    ],
+    ids=["pooling", "stride", "pooling first"],
+)
+def test_a_convolutional_autoencoder_rebuilds_images(layers, tmp_path):
+    X = blobs(150)
+    network = er.Network(layers, "gelu", shape=(8, 8), decay=1e-3, epochs=150, rate=0.01, batch=50, random_state=0)
+    machine = er.PCA(3, network).fit(X)
+    codes = machine.transform(X)
+    back = machine.inverse_transform(codes)
+    assert codes.shape == (150, 3)
+    assert back.shape == X.shape
+    assert np.sum((back - X) ** 2) < 0.4 * np.sum((X - X.mean(axis=0)) ** 2)
+    er.save(machine, tmp_path / "images.model")
+    np.testing.assert_array_equal(er.load(tmp_path / "images.model").inverse_transform(codes), back)
+
+
+@pytest.mark.row("W6")
+@pytest.mark.parametrize("change", [er.nets.Noise(0.5), er.nets.Masking(0.3)], ids=repr)
+def test_a_denoising_autoencoder_rebuilds_the_rows_as_they_were(change):
+    draw = np.random.default_rng(0)
+    basis = draw.normal(size=(2, 20))
+    X, clean = (draw.normal(size=(rows, 2)) @ basis for rows in (300, 500))
+    lost = []
+    for augment in ((), (change,)):
+        network = er.Network([20], "tanh", decay=1e-2, augment=augment, epochs=400, rate=0.01, random_state=0)
+        network.fit(X).learn_to_rebuild(8)  # more codes than there are directions: noise has a way through
+        kept = np.where(draw.random(clean.shape) < 0.3, 0.0, clean)
+        spoilt = clean + 0.5 * draw.normal(size=clean.shape) if isinstance(change, er.nets.Noise) else kept
+        lost.append(np.mean((network.inverse_transform(network.transform(spoilt)) - clean) ** 2))
+    assert lost[1] < 0.6 * lost[0]

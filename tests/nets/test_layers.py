@@ -5,6 +5,7 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import empirisk as er
 from empirisk.nets.layers import Pass
@@ -97,6 +98,90 @@ def test_fixed_filters():
     np.testing.assert_allclose(run(laplace, np.ones((1, 9, 9, 1)))[0, 2:-2, 2:-2], 0, atol=1e-12)
 
 
+@pytest.mark.row("W1")
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("gelu", lambda x: x * norm.cdf(x)),
+        ("leaky_relu", lambda x: np.where(x >= 0, x, 0.01 * x)),
+        ("softplus", lambda x: np.logaddexp(0, x)),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+    ],
+)
+def test_activations_are_their_formulas(name, twin):
+    x = np.linspace(-6, 6, 50)[:, None]
+    np.testing.assert_allclose(run(er.nets.Activation(name), x), twin(x), atol=1e-9)
+    with jax.enable_x64(True):
+        slope = jax.vmap(jax.grad(lambda t: er.nets.Activation(name).apply({}, "", t, Pass({}))))(x[:, 0])
+    np.testing.assert_allclose(slope, (twin(x + 1e-6) - twin(x - 1e-6))[:, 0] / 2e-6, atol=1e-6)
+
+
+@pytest.mark.row("W4")
+@pytest.mark.parametrize("shape", [(5,), (3, 4, 5)])
+def test_layer_normalisation_is_that_of_every_sample(shape):
+    x, scale, shift = random.normal(2.0, 3.0, size=(6, *shape)), random.normal(size=5), random.normal(size=5)
+    apart = x - x.mean(axis=-1, keepdims=True)
+    wanted = apart / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5) * scale + shift
+    weights = {"scale": scale, "shift": shift}
+    np.testing.assert_allclose(run(er.nets.LayerNorm(), x, weights), wanted, atol=1e-10)
+    np.testing.assert_array_equal(run(er.nets.LayerNorm(), x, weights, training=True), wanted_of_rows(x, weights))
+
+
+def wanted_of_rows(x, weights):
+    """The rows through the layer one by one: none depends on the others."""
+    return np.concatenate([run(er.nets.LayerNorm(), row[None], weights) for row in x])
+
+
+def test_layer_norm_goes_before_the_activation():
+    plan = Plan([er.nets.Dense(3), er.nets.LayerNorm(), er.nets.Dense(2)], (4,), "relu", False, 0.0)
+    kinds = [type(layer).__name__ for _, layer, _ in plan.steps]
+    assert kinds == ["Dense", "LayerNorm", "Activation", "Dense", "Activation"]
+
+
+@pytest.mark.row("W3")
+def test_a_residual_block_adds_its_input():
+    block = er.nets.Residual([7, er.nets.LayerNorm(), 4])
+    plan = Plan([block], (4,), "tanh", False, 0.0)
+    weights = {name: value.astype(float) for name, value in plan.weights("auto", np.random.default_rng(0)).items()}
+    assert sorted(weights) == ["0.0.bias", "0.0.weight", "0.1.scale", "0.1.shift", "0.2.bias", "0.2.weight"]
+    x = random.normal(size=(5, 4))
+    inner = x @ weights["0.0.weight"] + weights["0.0.bias"]
+    inner = (inner - inner.mean(axis=1, keepdims=True)) / np.sqrt(inner.var(axis=1, keepdims=True) + 1e-5)
+    wanted = np.tanh(x + np.tanh(inner) @ weights["0.2.weight"] + weights["0.2.bias"])
+    with jax.enable_x64(True):
+        found = np.asarray(plan.apply(weights, x, Pass({})))
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    own = Plan([er.nets.Residual([er.nets.Activation("softplus")], "linear")], (4,), "tanh", False, 0.0)
+    np.testing.assert_allclose(own.apply({}, x, Pass({})), x + np.logaddexp(0, x), atol=1e-5)
+
+
+@pytest.mark.row("W6")
+@pytest.mark.parametrize(("size", "stride", "padding"), CASES)
+def test_a_transposed_convolution_is_the_transpose(size, stride, padding):
+    # <Conv x, z> = <x, ConvTranspose z> for the same filters, in and out exchanged.
+    shape = (7, 6, 2)
+    forward = er.nets.Conv(3, size, stride, padding)
+    back = er.nets.ConvTranspose(2, size, stride, padding)
+    high, wide, _ = back.output(forward.output(shape))
+    back = er.nets.ConvTranspose(2, size, stride, padding, (7 - high, 6 - wide))
+    kernel = random.normal(size=(size, size, 2, 3))
+    x, z = random.normal(size=(2, *shape)), random.normal(size=(2, *forward.output(shape)))
+    ahead = run(forward, x, {"weight": kernel, "bias": np.zeros(3)})
+    returned = run(back, z, {"weight": kernel.transpose(0, 1, 3, 2), "bias": np.zeros(2)})
+    assert returned.shape == x.shape
+    assert back.output(forward.output(shape)) == shape
+    assert np.vdot(ahead, z) == pytest.approx(np.vdot(x, returned))
+
+
+@pytest.mark.row("W6")
+def test_places_are_repeated():
+    x = random.normal(size=(2, 3, 2, 2))
+    np.testing.assert_array_equal(run(er.nets.Upsample(6, 4), x), x.repeat(2, axis=1).repeat(2, axis=2))
+    assert run(er.nets.Upsample(7, 5), x).shape == (2, 7, 5, 2)
+    np.testing.assert_array_equal(run(er.nets.Reshape((3, 2, 2)), x.reshape(2, -1)), x)
+
+
 def test_batch_norm_goes_before_the_activation():
     plan = Plan([er.nets.Dense(3), er.nets.BatchNorm(), er.nets.Dense(2)], (4,), "relu", False, 0.5)
     kinds = [type(layer).__name__ for _, layer, _ in plan.steps]
@@ -126,6 +211,13 @@ def test_first_weights_have_their_variance(init, variance):
         ([er.nets.Activation(["tanh"])], r"activation=\['tanh'\] is not known"),
         ([er.nets.Filter("sobel")], "kind='sobel'"),
         ([er.nets.Branch([])], "not empty"),
+        ([er.nets.Residual([])], "layers of Residual must be a list of layers, not empty"),
+        ([er.nets.Residual([er.nets.Conv(1)])], r"from samples of shape \(6, 6, 1\) to \(4, 4, 1\)"),
+        ([er.nets.LayerNorm(0.0)], "epsilon=0.0 of LayerNorm"),
+        ([er.nets.Dense(4), er.nets.Upsample(8, 8)], "put Reshape before it"),
+        ([er.nets.Upsample(0, 8)], "height=0 must be"),
+        ([er.nets.ConvTranspose(1, 1, padding=9)], "leaves nothing of an image"),
+        ([er.nets.Reshape((5, 5, 1))], "gets samples of 36 numbers"),
     ],
 )
 def test_bad_layers_are_named(layers, words):

@@ -52,8 +52,17 @@ def small(**parameters):
             er.nets.MaxPool(3, 2, 1),
             er.nets.MeanPool(2, 1, 1),
         ],
+        [
+            er.nets.Residual([er.nets.Conv(2, padding=1), er.nets.BatchNorm(), er.nets.Conv(1, padding=1)], "gelu"),
+            er.nets.LayerNorm(),
+            er.nets.ConvTranspose(2, 2, stride=2, activation="softplus"),
+            er.nets.Upsample(9, 7),
+            er.nets.Dense(4, "leaky_relu"),
+            er.nets.LayerNorm(),
+            er.nets.Reshape((2, 2, 1)),
+        ],
     ],
-    ids=["tiles", "overlapping windows"],
+    ids=["tiles", "overlapping windows", "blocks and larger images"],
 )
 def test_the_gradient_is_that_of_finite_differences(layers):
     random = np.random.default_rng(0)
@@ -535,6 +544,11 @@ def test_the_device_is_a_setting():
 def test_a_machine_with_a_network_is_saved_and_loaded(tmp_path):
     X, _ = rows()
     layers = [er.nets.Dense(5), er.nets.BatchNorm(), er.nets.Branch([er.nets.Dense(4), er.nets.Dense(3)])]
+    layers += [
+        er.nets.LayerNorm(),
+        er.nets.Residual([6, er.nets.BatchNorm(), 7], "gelu"),
+        er.nets.Activation("softplus"),
+    ]
     network = small(layers=layers, epochs=5)
     machine = er.Classifier("squared", features=network).fit(X, np.arange(80) % 3)
     er.save(machine, tmp_path / "net.model")

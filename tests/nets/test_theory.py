@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import empirisk as er
+from empirisk.nets.plan import through
 
 random = np.random.default_rng(0)
 
@@ -38,6 +39,20 @@ def test_the_tangent_kernel_is_that_of_finite_differences():
     influence = kernel.influence(X)
     assert influence["0.weight"].shape == (3, 5)
     assert sum(part.sum() for part in influence.values()) == pytest.approx(np.trace(kernel(X)) / 4)
+
+
+@pytest.mark.row("W8")
+def test_the_tangent_kernel_of_blocks_and_norms():
+    X = random.normal(size=(6, 4))
+    layers = [er.nets.Dense(5, "gelu"), er.nets.LayerNorm(), er.nets.Residual([3, 5], "softplus")]
+    kernel = er.kernels.Tangent(er.Network(layers, random_state=0))
+    gradients = kernel.gradients(X)
+    plan, weights, state = kernel._first(X)
+    assert gradients.shape == (6, sum(value.size for value in weights.values()))
+    moved = weights | {"2.0.weight": weights["2.0.weight"] + 1e-3}
+    f = [through(plan, w, state, X) @ weights["head.weight"] for w in (weights, moved)]
+    part = kernel._gradients(X)["2.0.weight"].reshape(6, -1).sum(axis=1)
+    np.testing.assert_allclose((f[1] - f[0])[:, 0] / 1e-3, part, rtol=0.02, atol=1e-3)
 
 
 @pytest.mark.row("W8")

@@ -11,7 +11,9 @@ _missing = [name for name in ("jax", "optax") if find_spec(name) is None]
 if _missing:
     raise MissingExtra(f"Networks need {' and '.join(_missing)}; install with: pip install 'empirisk[nets]'.")
 
-from empirisk.nets.augment import Crop, Mirror, Noise, Scale, Shift  # noqa: E402
+from empirisk.nets.augment import Crop, Masking, Mirror, Noise, Scale, Shift  # noqa: E402
+from empirisk.nets.blocks import Branch, Residual  # noqa: E402
+from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample  # noqa: E402
 from empirisk.nets.experiments import (  # noqa: E402
     Tickets,
     WidthCurve,
@@ -23,13 +25,13 @@ from empirisk.nets.experiments import (  # noqa: E402
 from empirisk.nets.layers import (  # noqa: E402
     Activation,
     BatchNorm,
-    Branch,
     Conv,
     Dense,
     Dropout,
     Filter,
     Flatten,
     Layer,
+    LayerNorm,
     MaxPool,
     MeanPool,
 )
@@ -41,20 +43,26 @@ __all__ = [
     "BatchNorm",
     "Branch",
     "Conv",
+    "ConvTranspose",
     "Crop",
     "Dense",
     "Dropout",
     "Filter",
     "Flatten",
     "Layer",
+    "LayerNorm",
+    "Masking",
     "MaxPool",
     "MeanPool",
     "Mirror",
     "Noise",
+    "Reshape",
+    "Residual",
     "Scale",
     "Shift",
     "Tangent",
     "Tickets",
+    "Upsample",
     "WidthCurve",
     "boolean_network",
     "double_descent",

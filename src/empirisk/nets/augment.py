@@ -90,6 +90,25 @@ class Noise(Augmentation):
         return x + self.scale * jax.random.normal(key, x.shape, x.dtype)
 
 
+class Masking(Augmentation):
+    """Each number set to zero with a probability, of images or of rows.
+
+    >>> er.nets.Masking(0.2)
+    Masking(probability=0.2)
+    """
+
+    images = False
+
+    def __init__(self, probability: float = 0.3):
+        self.probability = probability
+
+    def check(self):
+        _between("probability", self.probability, 0, 1, "Masking")
+
+    def apply(self, x, key):
+        return jnp.where(jax.random.bernoulli(key, self.probability, x.shape), 0, x)
+
+
 class Scale(Augmentation):
     """Each image made larger or smaller around its middle, by a factor within 1 - change and 1 + change.
 

@@ -1,6 +1,5 @@
 """Layers: each states the shape that comes out, the weights it needs, and its function."""
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,11 +15,16 @@ from empirisk.parts import Part
 Shape = tuple[int, ...]
 Weights = dict[str, Any]
 
+#: The slope of "leaky_relu" below zero.
+LEAK = 0.01
 ACTIVATIONS = {
     "linear": lambda x: x,
     "relu": lambda x: jnp.maximum(x, 0),
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
+    "leaky_relu": lambda x: jnp.where(x >= 0, x, LEAK * x),
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),  # x Phi(x), Phi the normal distribution
+    "softplus": jax.nn.softplus,
     # For constructions: its derivative is zero, so that nothing is learned through it.
     "sign": lambda x: jnp.where(x >= 0, 1, -1).astype(x.dtype),
 }
@@ -78,6 +82,8 @@ class Layer(Part):
     loops_well: ClassVar[bool] = True
     #: Whether it does the same in training as in prediction.
     steady: ClassVar[bool] = True
+    #: Whether it goes before the activation of the layer that it follows.
+    normalises: ClassVar[bool] = False
 
     def output(self, shape: Shape) -> Shape:
         """The shape of one sample after the layer."""
@@ -91,6 +97,10 @@ class Layer(Part):
         """The shapes of what is remembered without being learned by gradients."""
         return {}
 
+    def within(self, function: str) -> "Layer":
+        """The layer in a network with that activation."""
+        return self
+
     def products(self, shape: Shape) -> int:
         """How often two numbers are multiplied for one sample."""
         return sum(int(np.prod(size)) for size in self.shapes(shape).values())
@@ -101,7 +111,7 @@ class Layer(Part):
 
 
 class Activation(Layer):
-    """A function of each number: "linear", "relu", "sigmoid", "tanh" or "sign".
+    """A function of each number: "linear", "relu", "leaky_relu", "gelu", "softplus", "sigmoid", "tanh" or "sign".
 
     >>> er.nets.Activation("tanh").output((5,))
     (5,)
@@ -358,6 +368,7 @@ class BatchNorm(Layer):
     """
 
     steady = False
+    normalises = True
 
     def __init__(self, momentum: float = 0.9, epsilon: float = 1e-5):
         self.momentum = momentum
@@ -389,6 +400,40 @@ class BatchNorm(Layer):
             mean, variance = run.state[place + "mean"], run.state[place + "variance"]
         scale = weights[place + "scale"] / jnp.sqrt(variance + self.epsilon)
         return (x - mean) * scale + weights[place + "shift"]
+
+
+class LayerNorm(Layer):
+    """The channels of every sample, at every place of an image, shifted and scaled to mean 0 and variance 1.
+
+    Learned numbers then scale and shift each channel. It goes before the activation of the layer it follows, and does
+    the same in training as in prediction: no row depends on the others.
+
+    Parameters
+    ----------
+    epsilon : float
+        Added to the variance.
+
+    >>> er.nets.LayerNorm().output((100,))
+    (100,)
+    """
+
+    normalises = True
+
+    def __init__(self, epsilon: float = 1e-5):
+        self.epsilon = epsilon
+
+    def output(self, shape):
+        if not (isinstance(self.epsilon, Real) and 0 < self.epsilon <= 1):
+            raise EmpiriskError(f"epsilon={self.epsilon!r} of LayerNorm must be a number above 0 and at most 1.")
+        return shape
+
+    def shapes(self, shape):
+        return {"scale": (shape[-1],), "shift": (shape[-1],)}
+
+    def apply(self, weights, place, x, run):
+        apart = x - x.mean(axis=-1, keepdims=True)
+        size = jnp.sqrt((apart**2).mean(axis=-1, keepdims=True) + self.epsilon)
+        return apart / size * weights[place + "scale"] + weights[place + "shift"]
 
 
 class Dropout(Layer):
@@ -427,43 +472,6 @@ class Flatten(Layer):
 
     def apply(self, weights, place, x, run):
         return x.reshape(len(x), -1)
-
-
-class Branch(Layer):
-    """Layers side by side on the same input, their outputs joined along the channels: two sizes of filters at once.
-
-    Parameters
-    ----------
-    layers : list of layers
-        The branches; their outputs must have the same height and width.
-
-    >>> sizes = er.nets.Branch([er.nets.Conv(4, 3, padding=1), er.nets.Conv(6, 5, padding=2)])
-    >>> sizes.output((28, 28, 1))
-    (28, 28, 10)
-    """
-
-    activated = True
-    activation = None
-    loops_well = False
-
-    def __init__(self, layers: Sequence[Layer] = ()):
-        self.layers = layers
-
-    def output(self, shape):
-        if not self.layers:
-            raise EmpiriskError("layers of Branch must be a list of layers, not empty.")
-        outputs = [layer.output(shape) for layer in self.layers]
-        if len({output[:-1] for output in outputs}) > 1:
-            raise EmpiriskError(f"The layers of Branch give {outputs}, which cannot be joined; adjust the padding.")
-        return (*outputs[0][:-1], sum(output[-1] for output in outputs))
-
-    def shapes(self, shape):
-        parts = [layer.shapes(shape) for layer in self.layers]
-        return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
-
-    def apply(self, weights, place, x, run):
-        parts = [layer.apply(weights, f"{place}{number}.", x, run) for number, layer in enumerate(self.layers)]
-        return jnp.concatenate(parts, axis=-1)
 
 
 def activation(name: str) -> Any:

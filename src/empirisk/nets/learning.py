@@ -76,12 +76,12 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
 
 def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any) -> None:
     """Train the network, with a last linear layer of ``codes`` units, to rebuild its rows."""
-    if network.batch_norm or network.dropout or network.augment:
-        raise Unsuitable("An autoencoder has no batch_norm, dropout or augment; leave them at their defaults.")
+    if network.batch_norm or network.dropout:
+        raise Unsuitable("An autoencoder has no batch_norm or dropout; leave them at their defaults.")
     network.layers_ = [*network.layers_, Dense(codes, "linear")]
     network._n_features_out = codes
     network.weights_ = network.first_weights(0)
-    objective = Rebuilding(network.plan(), _decay(network), bool(network.tied))
+    objective = Rebuilding(network.plan(), _decay(network), bool(network.tied), _augmentations(network))
     data = canonical(network.shaped(rows), np.zeros((len(rows), 1), np.float32), weights[:, None])
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))

@@ -53,14 +53,14 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     layers : list of int and Layer
         The hidden layers; a number is a dense layer of that width, others are objects of `empirisk.nets`. An empty list
         is the identity.
-    activation : {"relu", "tanh", "sigmoid", "linear", "sign"}
+    activation : {"relu", "leaky_relu", "gelu", "softplus", "tanh", "sigmoid", "linear", "sign"}
         What follows every dense or convolutional layer that states nothing else.
     widths : list of int, optional
         The widths of the dense layers, in place of those in ``layers``.
     shape : tuple, optional
         (height, width, channels) of the images that flat rows stand for.
     init : {"auto", "he", "glorot", "normal"}
-        First weights; "auto" is "he" before relu, else "glorot".
+        First weights; "auto" is "he" before relu, leaky_relu and gelu, else "glorot".
     weights : dict of arrays, optional
         Weights and running moments to begin with by name, such as ``{"0.weight": ...}``: those of a fitted network are
         ``weights_ | state_``. Names that it lacks are drawn.
@@ -78,7 +78,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         That penalty: "l2", "l1", "elastic_net", "none" or an object of `empirisk.penalties`. With l1, weights become
         exactly zero where training ends with L-BFGS.
     augment : list of Augmentation
-        Random changes of the rows in training: `Mirror`, `Shift`, `Noise`, `Scale`, `Crop`.
+        Random changes of the rows in training: `Mirror`, `Shift`, `Noise`, `Masking`, `Scale`, `Crop`. An autoencoder
+        rebuilds the rows as they were: it takes the noise away.
     optimiser : str or Optax object
         "adam", "sgd", "momentum", "nesterov", "rmsprop", "adagrad", or an object with a step size of its own.
     rate : float or "auto"
@@ -302,8 +303,10 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def learn_to_rebuild(self, n_components: int, sample_weight: ArrayLike | None = None, run: Any = None) -> "Network":
         """Learn codes of ``n_components`` numbers from which the rows given to `fit` can be rebuilt: an autoencoder.
 
-        A last linear layer gives the codes; the decoder has the layers in reverse. `transform` then gives codes, and
-        `inverse_transform` rows. Minimised is  decay/2 sum_l |W_l|_F^2 + sum_i c_i |x_i - decoder(encoder(x_i))|^2.
+        A last linear layer gives the codes; the decoder has the layers in reverse, transposed convolutions for
+        convolutions and places repeated for pooling. `transform` then gives codes, and `inverse_transform` rows.
+        Minimised is  decay/2 sum_l |W_l|_F^2 + sum_i c_i |x_i - decoder(encoder(x_i))|^2, where the encoder gets x_i as
+        ``augment`` has changed it, if that is given.
 
         Parameters
         ----------

@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.nets.blocks import as_layers, sequence
 from empirisk.nets.device import on_device
-from empirisk.nets.layers import Activation, BatchNorm, Dense, Dropout, Layer, Pass, Shape, Weights, activation, drawn
+from empirisk.nets.layers import Activation, Dense, Layer, Pass, Shape, Weights, activation, drawn
 from empirisk.parts import Part
 
 #: Rows that pass through a network at a time, outside training.
 BLOCK = 1024
 #: The smallest block: few sizes mean few compilations.
 LEAST_BLOCK = 64
+#: Activations that let about half of the variance through.
+HALVES = ("relu", "leaky_relu", "gelu")
 
 
 def frozen(value: Any) -> Any:
@@ -55,7 +58,7 @@ class Plan:
     def __init__(self, layers: Sequence[Layer], shape: Shape, function: str, batch_norm: bool, dropout: float):
         activation(function)
         self.layers, self.shape, self.function = tuple(layers), shape, function
-        self.steps = _steps(self.layers, function, batch_norm, dropout)
+        self.steps = sequence(self.layers, function, batch_norm, dropout)
         self._key = shape, tuple((place, frozen(layer), number) for place, layer, number in self.steps)
         self.shapes = [shape]  # before the first step, and after each
         for _, layer, _ in self.steps:
@@ -109,9 +112,9 @@ class Plan:
         return out
 
     def _suitable(self, number: int) -> str:
-        """He's variance for what goes into relu, Glorot's for all else."""
+        """He's variance for what goes into relu and its like, Glorot's for all else."""
         functions = [layer.function for _, layer, _ in self.steps[number + 1 :] if isinstance(layer, Activation)]
-        return "he" if functions[:1] == ["relu"] else "glorot"
+        return "he" if functions and functions[0] in HALVES else "glorot"
 
     def state(self) -> dict[str, NDArray]:
         """First running moments, by name: mean 0 and variance 1."""
@@ -128,32 +131,12 @@ class Plan:
         return x.reshape(len(x), -1)
 
 
-def _steps(layers: Sequence[Layer], function: str, batch_norm: bool, dropout: float) -> list[tuple[str, Layer, int]]:
-    """The layers with their activations, each after the batch normalisation that follows its layer."""
-    steps: list[tuple[str, Layer, int]] = []
-    waiting: list[tuple[str, Layer, int]] = []
-    for number, layer in enumerate(layers):
-        if not isinstance(layer, BatchNorm):
-            steps, waiting = steps + waiting, []
-        steps.append((f"{number}.", layer, number))
-        if layer.activated:
-            own = getattr(layer, "activation", None) or function
-            if batch_norm:
-                steps.append((f"{number}.norm.", BatchNorm(), number))
-            waiting = [(f"{number}.", Activation(own), number)]
-            if dropout and isinstance(layer, Dense):
-                waiting.append((f"{number}.dropout.", Dropout(dropout), number))
-        elif isinstance(layer, BatchNorm):
-            steps, waiting = steps + [(place, step, number) for place, step, _ in waiting], []
-    return steps + waiting
-
-
 def checked_layers(layers: Any, widths: Any) -> list[Layer]:
     """Layers as objects: a whole number is a dense layer; ``widths`` replaces the widths of the dense ones."""
     for name, value in (("layers", layers), ("widths", () if widths is None else widths)):
         if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
             raise EmpiriskError(f"{name}={value!r} must be a list of widths, such as [256, 128].")
-    given = [layer if isinstance(layer, Layer) else Dense(layer) for layer in layers]
+    given = as_layers(layers)
     if widths is None:
         return given
     if all(isinstance(layer, Dense) for layer in given):
