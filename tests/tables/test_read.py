@@ -114,7 +114,7 @@ def test_a_type_that_changes_late_is_read_again(tmp_path):
         (b"a,b\n1,2\n1,2,3\n", "Line 3 .* has 3 fields where the header has 2"),
         (b"a,b,c\n1,2,3\n1,2\n", "Line 3 .* has 2 fields where the header has 3"),
         (b'a,b,c\n"1\n1",2,3\n1,2', "has 2 fields where the header has 3"),
-        (b"PK\x03\x04\x00\x00", "cannot be read .*pack it again"),
+        (b"PK\x03\x04\x00\x00", "not properly packed .*pack it again"),
         (b"\x1f\x8b\x08\x00", "is not properly packed"),
         (b"\xff\xfea", "not proper UTF-16"),
     ],

@@ -274,10 +274,10 @@ def place(out: Path | None, table: str) -> Path:
 
     >>> place(Path("spam.model"), "mails.csv").name
     'spam'
-    >>> place(None, "mails.csv.gz").name, place(None, "-").name
+    >>> place(None, "mails.csv.xz").name, place(None, "-").name
     ('mails', 'table')
     """
-    name = Path(table.removesuffix(".gz")).stem.removeprefix("-") or "table"
+    name = Path(re.sub(r"\.(gz|bz2|xz|zst)$", "", table)).stem.removeprefix("-") or "table"
     if out is None:
         return Path(name)
     if out.is_dir():

@@ -9,21 +9,25 @@ from numpy.typing import NDArray
 from empirisk.errors import EmpiriskError
 
 DELIMITERS = (",", ";", "\t", "|")
+#: What texts of wide letters begin with; those of UTF-32 are followed, or preceded, by two zeros.
+WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 SNIFFED = 1 << 20  # bytes looked at for the delimiter
+DEEPEST = 64  # lists and objects of JSON inside each other
 BLOCK = 1 << 24  # bytes looked at together
 
 
 def decode(data: bytes, name: str) -> bytes:
-    """The table as UTF-8, whatever it was: UTF-8 with or without mark, UTF-16, or Latin-1 as Windows writes it.
+    """The table as UTF-8, whatever it was: UTF-8 with or without mark, UTF-16, UTF-32, or Latin-1 as Windows writes it.
 
     >>> decode("Köln".encode("latin-1"), "towns.csv").decode()
     'Köln'
     """
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith(WIDE_MARKS):
+        kind = "UTF-32" if b"\x00\x00" in data[:4] else "UTF-16"
         try:
-            return data.decode("utf-16").encode()
+            return data.decode(kind).encode()
         except UnicodeDecodeError as error:
-            raise EmpiriskError(f"The table {name!r} is not proper UTF-16 text; save it as UTF-8.") from error
+            raise EmpiriskError(f"The table {name!r} is not proper {kind} text; save it as UTF-8.") from error
     data = data.removeprefix(b"\xef\xbb\xbf")
     if b"\x00" in data[:4096]:  # what is not text shows it in its first block
         raise EmpiriskError(f"The table {name!r} is not text; give CSV, TSV, Parquet, Arrow or JSON lines.")
@@ -35,6 +39,20 @@ def decode(data: bytes, name: str) -> bytes:
         except UnicodeDecodeError:
             return data.decode("latin-1").encode()
     return data
+
+
+def check_depth(data: bytes, name: str) -> None:
+    """Raise where JSON holds lists in lists without end: readers go down by calling themselves."""
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # a quote that is left begins or ends a text
+    depth, quoted = 0, 0
+    for start in range(0, len(plain), BLOCK):
+        block = np.frombuffer(plain, dtype=np.uint8, count=min(BLOCK, len(plain) - start), offset=start)
+        inside = np.bitwise_xor.accumulate((block == ord('"')).view(np.uint8)) ^ np.uint8(quoted)
+        steps = np.isin(block, (ord("["), ord("{"))).astype(np.int32) - np.isin(block, (ord("]"), ord("}")))
+        depths = depth + np.cumsum(np.where(inside, 0, steps))
+        if depths.max() > DEEPEST:
+            raise EmpiriskError(f"The table {name!r} holds lists in lists without end; give plain columns.")
+        depth, quoted = int(depths[-1]), int(inside[-1])
 
 
 def find_delimiter(data: bytes, name: str = "") -> str:
