@@ -119,9 +119,13 @@ class Problem:
 
     @lazy
     def _best_constant(self) -> float | Array:
-        if self.intercept:
+        if not self.intercept:
+            return np.zeros(self.classes) if self.classes else 0.0
+        if not self.classes:
             return self.loss.best_constant(self.y, self.weights)
-        return np.zeros(self.classes) if self.classes else 0.0
+        # A class without rows is a class all the same: a row of no weight names it.
+        named = np.append(self.y, np.arange(self.classes)), np.append(self.weights, np.zeros(self.classes))
+        return self.loss.best_constant(*named)
 
     @lazy
     def origin_value(self) -> float:
@@ -132,6 +136,10 @@ class Problem:
     def constant_predictions(self) -> Array:
         """The predictions of the best constant."""
         return np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
+
+    @property
+    def _zero_predictions(self) -> Array:
+        return np.broadcast_to(0.0, (len(self.y), *self.width[1:]))
 
     @lazy
     def least_squares(self) -> Array:
@@ -163,9 +171,8 @@ class Problem:
         Where targets lie far from zero, that is less than their rounding costs a loss with a corner at the target: no
         gap is then compared with less than 1e7 times that.
         """
-        numbers = not self.classes and not self.loss.margin_form
-        constant = self.intercept and numbers and np.ptp(self.y) <= STORED * np.abs(self.y).max()
-        floor = FLOOR * (self.loss_sum(np.zeros(len(self.y))) if constant else self.origin_value)
+        constant = self.intercept and np.ptp(self.y) <= STORED * np.abs(self.y).max()
+        floor = FLOOR * max(self.origin_value, self.loss_sum(self._zero_predictions) if constant else 0.0)
         if self.loss.residual_form and self.loss.corners:
             units = np.finfo(float).eps * np.abs(self.y)
             below, above = (np.abs(self.loss.derivative(self.y, self.y + end * units)) for end in (-1, 1))
@@ -264,7 +271,7 @@ class Problem:
     @lazy
     def conjugates_at_zero(self) -> float:
         """sum_i s_i loss*(y_i, 0): minus the smallest losses there can be."""
-        return self.conjugate_sum(np.broadcast_to(0.0, (len(self.y), *self.width[1:])))
+        return self.conjugate_sum(self._zero_predictions)
 
     def dual(self, u: Array, correlations: Array | None = None) -> float:
         """D at a feasible u; ``correlations`` = A'u saves the product if it is known."""

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import empirisk as er
 from empirisk.losses import Hinge, Logistic, Squared
 from empirisk.machines.multiclass import elected, error_correcting, one_vs_one, one_vs_rest, read, untied, winners
+from tests.truth import optimum
 
 NONE = np.random.default_rng(0)
 ABC = np.array(["a", "b", "c"])
@@ -78,3 +80,76 @@ def test_shares_of_votes():
     assert elected(np.array([[0.4, 0.4, 0.2]]), ABC).tolist() == ["a"]
     assert untied(half).argmax(axis=1).tolist() == [1, 0]
     np.testing.assert_allclose(untied(half), half, rtol=1e-15)
+
+
+JOINT_AND_PAIRS = [
+    ("softmax", "auto"),
+    ("crammer_singer", "auto"),
+    ("logistic", "auto"),
+    ("logistic", "one_vs_rest"),
+    ("hinge", "one_vs_rest"),
+    ("hinge", "joint"),
+    ("squared", "one_vs_rest"),
+    ("hinge", "one_vs_one"),
+]
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(45, 3)), np.arange(45) % 3
+    X[:, 0] += y
+    return X, y
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 2])
+@pytest.mark.parametrize(("loss", "scheme"), JOINT_AND_PAIRS)
+def test_a_class_of_weight_zero_is_one_whose_rows_are_absent(three_classes, loss, scheme, left_out):
+    X, y = three_classes
+    kept = y != left_out
+    for penalty in ("l2", "l1", "none"):
+        machine = er.Classifier(loss, penalty=penalty, multiclass=scheme, class_weight={left_out: 0}).fit(X, y)
+        # Of two classes the joint schemes are asked for by their losses.
+        joint = {("logistic", "auto"): "softmax", ("hinge", "joint"): "crammer_singer"}.get((loss, scheme))
+        absent = er.Classifier(joint or loss, penalty=penalty, multiclass="auto" if joint else scheme)
+        absent.fit(X[kept], y[kept])
+        assert machine.certificate_.converged
+        assert list(machine.classes_) == [0, 1, 2]
+        scores, expected = machine.decision_function(X), absent.decision_function(X)
+        first, second = absent.classes_
+        # Above zero with the same rows: the class that is gone has no say in which of the other two is ahead.
+        sure = np.abs(expected) > 1e-4
+        np.testing.assert_array_equal((scores[:, second] > scores[:, first])[sure], (expected > 0)[sure])
+        if scheme != "one_vs_rest":  # there "no" to a class that nobody has may be less sure than to both others
+            assert left_out not in machine.predict(X)
+        if loss in ("softmax", "logistic"):
+            p = machine.predict_proba(X)
+            np.testing.assert_allclose(p[:, left_out], 0, atol=1e-9)
+            if scheme == "auto":
+                np.testing.assert_allclose(p[:, [first, second]], absent.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("left_out", [0, 2])
+@pytest.mark.parametrize("loss", ["softmax", "crammer_singer"])
+def test_without_an_intercept_a_class_without_rows_still_competes(three_classes, loss, left_out):
+    X, y = three_classes
+    kept = y != left_out
+    machine = er.Classifier(loss, class_weight={left_out: 0}, fit_intercept=False).fit(X, y)
+    best = optimum(loss, "l2", 1.0, X[kept], y[kept].astype(float), np.ones(kept.sum()), False, 3)
+    assert machine.certificate_.primal == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "softmax", "crammer_singer", "squared", "exponential"])
+def test_of_one_class_with_weight_it_is_the_answer(three_classes, loss):
+    X, y = three_classes
+    for rows, weights, left in ((y < 2, {0: 0}, 1), (y < 2, {1: 0}, 0), (y < 3, {0: 0, 2: 0}, 1)):
+        for penalty in ("l2", "none"):
+            machine = er.Classifier(loss, penalty=penalty, class_weight=weights).fit(X[rows], y[rows])
+            assert machine.certificate_.converged
+            assert (machine.predict(X) == left).all()
+
+
+@pytest.mark.parametrize("cls", [er.Classifier, er.NearestCentroid, er.KNNClassifier, er.BaggingClassifier])
+def test_class_weights_without_any_get_a_sentence(three_classes, cls):
+    with pytest.raises(er.errors.EmpiriskError, match="class_weight is zero for every class"):
+        cls(class_weight=dict.fromkeys(range(3), 0)).fit(*three_classes)

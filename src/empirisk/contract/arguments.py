@@ -95,8 +95,6 @@ def weigh_classes(
     classes = sorted_classes(y, weights)
     codes = class_codes(y, classes)
     factors = np.where(codes < 0, 0.0, class_weights(class_weight, classes, codes, weights)[codes])
-    if not (weights * factors).any():
-        raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
     return classes, codes, factors
 
 

@@ -183,6 +183,8 @@ def class_weights(class_weight, classes: NDArray, codes: NDArray, weights: Array
     factors = np.array([class_weight.get(label, 1.0) for label in classes], dtype=float)
     if not np.all(np.isfinite(factors)) or factors.min() < 0:
         raise EmpiriskError("class_weight must hold finite numbers, zero or positive.")
+    if not factors.any():
+        raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
     return factors
 
 

@@ -1,6 +1,7 @@
 """Whether some direction lets losses fall for ever, so that without a penalty no point attains the infimum."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from empirisk.problem import Array, Point, Problem
@@ -17,20 +18,34 @@ FAR = 8.0
 
 
 def margins(problem: Problem, f: Array) -> Array:
-    """y f, or of a joint loss the score of the own class minus each other one."""
+    """y f, or of a joint loss the score of the own class minus each other one.
+
+    Where it has an intercept of its own, the score of a class without rows falls for ever, which separates nothing: it
+    is left out.
+    """
     if not problem.classes:
         return problem.y * f
     own = np.take_along_axis(f, problem.y.astype(int)[:, None], axis=1)
-    others = np.arange(problem.classes) != problem.y[:, None]
+    others = _others(problem)
     return (own - f)[others]
+
+
+def _others(problem: Problem) -> NDArray[np.bool_]:
+    """For each row, the classes that are not its own; beside an intercept only those that have rows."""
+    classes = np.arange(problem.classes)
+    present = np.isin(classes, problem.y) if problem.intercept else True
+    return present & (classes != problem.y[:, None])
 
 
 def separable(problem: Problem, point: Point, converged: bool) -> bool:
     """Whether a direction lowers some loss and raises none: the classes are separable, but for ties.
 
     A point that gives every sample a positive margin shows it. Else a linear programme looks for the direction: where
-    the fit did not converge, or has gone far in some direction. Large problems are left.
+    the fit did not converge, or has gone far in some direction. Large problems are left. One class alone is separated
+    from nothing: its losses fall with the intercept, and w stays where it is.
     """
+    if problem.intercept and np.ptp(problem.y) == 0:
+        return False
     found = margins(problem, problem.predict(point))
     if found.min() > 0:
         return True
@@ -69,6 +84,6 @@ def _signed(problem: Problem, columns: Array) -> Array:
         return problem.y[:, None] * columns
     labels = problem.y.astype(int)
     onehot = np.eye(problem.classes)
-    pairs = [(row, other) for row in range(len(labels)) for other in range(problem.classes) if other != labels[row]]
+    pairs = np.argwhere(_others(problem))
     differences = [np.kron(columns[row], onehot[labels[row]] - onehot[other]) for row, other in pairs]
-    return np.array(differences)
+    return np.array(differences, dtype=np.float64)

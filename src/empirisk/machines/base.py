@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +18,11 @@ from empirisk.contract.clock import Clock, Reporter
 from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
 from empirisk.contract.starts import starts
-from empirisk.errors import Unsuitable
+from empirisk.errors import Unsuitable, warn_unfinished
 from empirisk.fits import choice
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
 from empirisk.fits.passes import hard_margins, merged
+from empirisk.fits.unlearned import Unlearned, reason_of_zeros
 from empirisk.linalg.design import Design
 from empirisk.linalg.threads import ctrl_c, single_threaded_blas
 from empirisk.losses.base import Loss
@@ -152,6 +154,15 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         reporter.end()
         scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False)
         warn_unless_converged(self.certificate_, type(self).__name__, scaled)
+        self._tell_of_zeros(reason_of_zeros(problems, fits))
+
+    def _tell_of_zeros(self, found: Unlearned | None) -> None:
+        """Have the certificate say why nothing was learned; a warning does so too where no C would change that."""
+        if found is None:
+            return
+        self.certificate_ = replace(self.certificate_, reason=f"{self.certificate_.reason}; w = 0: {found.words}")
+        if found.odd:
+            warn_unfinished(f"{type(self).__name__} has learned nothing, w = 0: {found.words}.")
 
     def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
         """Set the fitted attributes."""

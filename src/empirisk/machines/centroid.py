@@ -80,7 +80,8 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         costs = class_weights(self.class_weight, self.classes_, codes, weights)
         shifts = np.zeros(len(self.classes_))
         if isinstance(self.class_weight, dict):  # "balanced" is what distances to means are already
-            shifts = 2 * _variance(design.dot(centres), member) * np.log(costs)
+            with np.errstate(divide="ignore"):  # a class that costs nothing is infinitely far away
+                shifts = 2 * _variance(design.dot(centres), member) * np.log(costs)
         directions, constants = 2 * centres, shifts - norms
         if len(self.classes_) == 2:
             directions, constants = directions[:, 1:] - directions[:, :1], constants[1:] - constants[:1]

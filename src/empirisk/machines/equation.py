@@ -178,7 +178,8 @@ class Classifier(ClassifierMixin, Equation):
     ----------
     loss : str or Loss
         A classification loss: "hinge", "squared_hinge", "logistic", "soft_hinge", "exponential", "squared",
-        "perceptron", "softmax", "crammer_singer", or an object of `empirisk.losses`.
+        "perceptron", "softmax", "crammer_singer", or an object of `empirisk.losses`. "perceptron" is least at w = 0,
+        where a fit ends with a warning: `Perceptron` is the machine that learns with it.
     features : None, transformer, Kernel, str or callable
         The feature map phi; fitted inside. None is the identity; a kernel, its name, a function k(x, z) or
         "precomputed" (X is then a Gram matrix) makes this a kernel machine.
@@ -190,7 +191,7 @@ class Classifier(ClassifierMixin, Equation):
     multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"}
         How more than two classes are handled; "auto" is joint for probabilistic losses, else one-vs-rest.
     class_weight : None, "balanced" or dict
-        Factors on the weights of the classes.
+        Factors on the weights of the classes. With 0 the rows of a class count as absent, but it stays in ``classes_``.
     fit_intercept : bool
         Whether b is free (it is never penalised) or 0.
     solver : str or Solver
@@ -223,7 +224,8 @@ class Classifier(ClassifierMixin, Equation):
         ``coef_``, and beside it for losses such as the hinge without features and with an l2 penalty. Of many equal
         rows behind a kernel the first stands for all.
     certificate_ : Certificate
-        Primal, dual, gap, status, solver and why it was chosen.
+        Primal, dual, gap, status, solver and why it was chosen; where all weights are zero by the choice of C or of the
+        loss, its ``reason`` says so.
     history_ : dict of arrays
         Objective, gap and seconds over the iterations.
     n_iter_, solver_, stopped_ : int, str, str

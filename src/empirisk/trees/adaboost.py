@@ -219,8 +219,6 @@ class AdaBoostClassifier(CallbackSupportMixin, Importances, ClassifierMixin, Bas
         labels = numbered(target, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])
-        if not weights.any():
-            raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
         used = np.flatnonzero(weights)
         learner = self._learner(machine, _safe_indexing(table, used), labels[used])
         watch = Watch(self, self.n_estimators, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})

@@ -357,8 +357,6 @@ class TreeClassifier(ClassifierMixin, Tree):
         labels = numbered(y, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
         weights = weights * np.where(labels < 0, 0.0, factors[labels])
-        if not weights.any():
-            raise EmpiriskError("class_weight is zero for every class with rows of positive weight; raise one of them.")
         self._fit(codes, labels[:, None].astype(np.float64), weights)
         return self
 
