@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import empirisk as er
 from empirisk.losses import Hinge, Logistic, Squared
@@ -153,3 +154,100 @@ def test_of_one_class_with_weight_it_is_the_answer(three_classes, loss):
 def test_class_weights_without_any_get_a_sentence(three_classes, cls):
     with pytest.raises(er.errors.EmpiriskError, match="class_weight is zero for every class"):
         cls(class_weight=dict.fromkeys(range(3), 0)).fit(*three_classes)
+
+
+LABELS = np.array(["a", "b", "c", "d"])
+
+
+@pytest.fixture(scope="module")
+def four_classes():
+    random = np.random.default_rng(1)
+    codes = np.arange(80) % 4
+    return random.normal(size=(80, 3)) + 2.0 * np.eye(4)[codes][:, :3], LABELS[codes]
+
+
+OWN = [[1, 1, -1, -1], [1, -1, 1, -1], [1, -1, 0, 0], [0, 1, -1, -1]]
+
+
+@pytest.mark.row("E12")
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "exponential", "squared_hinge"])
+@pytest.mark.parametrize("as_array", [True, False])
+def test_a_code_of_ones_own_is_one_machine_for_each_row(four_classes, loss, as_array):
+    X, y = four_classes
+    machine = er.Classifier(loss, multiclass=np.array(OWN) if as_array else OWN).fit(X, y)
+    assert machine.codes_.tolist() == OWN
+    phi = {
+        "hinge": lambda t: np.maximum(0, 1 - t),
+        "logistic": lambda t: np.log1p(np.exp(-t)),
+        "squared": lambda t: (1 - t) ** 2,
+        "exponential": lambda t: np.exp(-t),
+        "squared_hinge": lambda t: np.maximum(0, 1 - t) ** 2,
+    }[loss]
+    answers = []
+    for row in np.array(OWN):
+        sign = row[np.searchsorted(LABELS, y)]
+        alone = er.Classifier(loss).fit(X[sign != 0], sign[sign != 0])
+        answers.append(alone.decision_function(X))
+    # Allwein, Schapire and Singer: the loss of the margins of every code word, that of 0 where the word has a 0.
+    margins = np.array(OWN)[:, None, :] * np.array(answers)[:, :, None]
+    np.testing.assert_allclose(machine.decision_function(X), -phi(margins).sum(axis=0), rtol=1e-4, atol=1e-5)
+    assert machine.score(X, y) > 0.6
+    assert not hasattr(machine, "predict_proba")
+
+
+@pytest.mark.row("E12")
+def test_the_code_of_a_scheme_gives_the_scheme(four_classes):
+    X, y = four_classes
+    named = er.SVM(multiclass="error_correcting").fit(X, y)
+    given = er.SVM(multiclass=named.codes_).fit(X, y)
+    np.testing.assert_array_equal(given.decision_function(X), named.decision_function(X))
+
+
+@pytest.mark.row("E12")
+def test_a_code_is_cloned_searched_and_saved(four_classes, tmp_path):
+    X, y = four_classes
+    machine = clone(er.SVM(multiclass=np.array(OWN))).fit(X, y)
+    np.testing.assert_array_equal(machine.get_params()["multiclass"], OWN)
+    er.save(machine, tmp_path / "codes.model")
+    loaded = er.load(tmp_path / "codes.model")
+    np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+    np.testing.assert_array_equal(loaded.multiclass, OWN)
+    np.testing.assert_array_equal(clone(loaded).fit(X, y).coef_, machine.coef_)
+    found = er.selection.search(er.SVM(), {"multiclass": ["one_vs_rest", OWN]}, X, y)
+    assert found.best_score_ > 0.5
+    assert "0" in repr(machine)
+    pair = np.isin(y, ["a", "b"])
+    binary = er.SVM(multiclass=[[1, -1], [-1, 1]]).fit(X[pair], y[pair])
+    np.testing.assert_array_equal(binary.coef_, er.SVM().fit(X[pair], y[pair]).coef_)
+
+
+@pytest.mark.row("E12")
+@pytest.mark.parametrize(
+    ("codes", "sentence"),
+    [
+        (np.array(OWN)[:, :3], r"shape \(4, 3\), but y has 4 classes, a, b, c, d; transpose it"),
+        (np.array(OWN)[:2, :3], "a row for each machine and a column for each class"),
+        ([1, -1, 0, 0], r"shape \(4,\)"),
+        (np.zeros((0, 4)), "equal columns for the classes a and b"),
+        ([[1, -1, 0, 2]], "must hold -1, 0"),
+        ([[1, -1, np.nan, 1]], "must hold -1, 0"),
+        ([[1, 1, 0, 0], [1, -1, 1, -1]], "Row 0 of multiclass has not both -1 and \\+1"),
+        ([[1, 1, -1, -1]], "equal columns for the classes a and b"),
+        ([[1, -1, -1, 0], [1, 1, -1, 0], [1, 1, -1, 0]], "zeros only for the class d"),
+        ("everything", "multiclass='everything' is not known"),
+        (None, "multiclass=None is not known"),
+        ([["a", "b"]], "is not known; choose one of"),
+        ({}, "is not known"),
+    ],
+)
+def test_a_code_that_will_not_do_gets_a_sentence(four_classes, codes, sentence):
+    with pytest.raises(er.errors.EmpiriskError, match=sentence):
+        er.SVM(multiclass=codes).fit(*four_classes)
+
+
+def test_joint_losses_and_several_labels_take_no_code(four_classes):
+    X, y = four_classes
+    with pytest.raises(er.errors.EmpiriskError, match="is a joint loss"):
+        er.Classifier("softmax", multiclass=OWN).fit(X, y)
+    with pytest.raises(er.errors.EmpiriskError, match="labels learned one by one"):
+        er.Classifier("logistic", multiclass=OWN).fit(X, (y[:, None] == LABELS).astype(int))

@@ -24,7 +24,7 @@ class SVM(Classifier):
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
         warm_start: bool = ...,
-        multiclass: str = ...,
+        multiclass: str | ArrayLike = ...,
         class_weight: dict | str | None = ...,
     ) -> None: ...
 
@@ -45,7 +45,7 @@ class LogisticRegression(Classifier):
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
         warm_start: bool = ...,
-        multiclass: str = ...,
+        multiclass: str | ArrayLike = ...,
         class_weight: dict | str | None = ...,
     ) -> None: ...
 
@@ -66,6 +66,6 @@ class LeastSquaresClassifier(Classifier):
         Cs: int | ArrayLike = ...,
         cv: Any = ...,
         warm_start: bool = ...,
-        multiclass: str = ...,
+        multiclass: str | ArrayLike = ...,
         class_weight: dict | str | None = ...,
     ) -> None: ...

@@ -33,7 +33,7 @@ from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
-from empirisk.machines.multiclass import LABELS, SCHEMES, read, scheme_for, winners
+from empirisk.machines.multiclass import LABELS, SCHEMES, codes_for, name_of, read, scheme_for, winners
 from empirisk.machines.online import MEMORY, Steps, Stream, can_go_on, seen, take_steps, wrong_memory
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array, Point, Problem
@@ -47,8 +47,8 @@ def _has_probabilities(machine: "Classifier") -> bool:
         raise AttributeError(
             f"{loss!r} implies no probabilities; use the logistic loss or scikit-learn's CalibratedClassifierCV."
         )
-    if machine.multiclass in ("one_vs_one", "error_correcting"):
-        raise AttributeError(f"multiclass={machine.multiclass!r} gives votes, not probabilities; use 'joint'.")
+    if (scheme := name_of(machine.multiclass)) in ("one_vs_one", "error_correcting"):
+        raise AttributeError(f"multiclass={scheme!r} gives votes, not probabilities; use 'joint'.")
     return True
 
 
@@ -188,8 +188,10 @@ class Classifier(ClassifierMixin, Equation):
     C : float, "loo" or "cv"
         The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
         cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss).
-    multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"}
-        How more than two classes are handled; "auto" is joint for probabilistic losses, else one-vs-rest.
+    multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"} or matrix
+        How more than two classes are handled; "auto" is joint for probabilistic losses, else one-vs-rest. A matrix of
+        -1, 0 and +1 is an output code of your own: a row for each machine, a column for each class in the order of
+        ``classes_``, and 0 where a class takes no part; the class whose column fits the answers best wins.
     class_weight : None, "balanced" or dict
         Factors on the weights of the classes. With 0 the rows of a class count as absent, but it stays in ``classes_``.
     fit_intercept : bool
@@ -259,7 +261,7 @@ class Classifier(ClassifierMixin, Equation):
 
     loss: str | Loss = "hinge"
     _: KW_ONLY
-    multiclass: str = "auto"
+    multiclass: str | ArrayLike = "auto"
     class_weight: dict | str | None = None
 
     @available_if(can_go_on)
@@ -348,7 +350,7 @@ class Classifier(ClassifierMixin, Equation):
 
     def _label_targets(self, loss: Loss, labels: NDArray, weights: Array, stream: Stream | None) -> list[Array]:
         """-1 or +1 for every row, of each label."""
-        if loss.joint or self.multiclass not in ("auto", "one_vs_rest"):
+        if loss.joint or name_of(self.multiclass) not in ("auto", "one_vs_rest"):
             raise Unsuitable(
                 f"y has {labels.shape[1]} columns, which are labels learned one by one, but {loss!r} with multiclass="
                 f"{self.multiclass!r} tells classes of one column apart; use loss='logistic', multiclass='auto'."
@@ -379,7 +381,7 @@ class Classifier(ClassifierMixin, Equation):
             self.codes_ = np.eye(classes)
             return losses.find(loss.joint_form or loss), [codes.astype(float)]
         if not again:
-            self.codes_ = SCHEMES[self.scheme_](classes, generator(self.random_state))
+            self.codes_ = codes_for(self.multiclass, self.scheme_, self.classes_, generator(self.random_state))
         signs = np.where(self.codes_ == 0, np.nan, self.codes_)
         return loss, [blocks.rowwise(row.__getitem__, codes) for row in signs]
 
@@ -420,7 +422,7 @@ class Classifier(ClassifierMixin, Equation):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         loss = losses.NAMES.get(self.loss) if isinstance(self.loss, str) else self.loss
-        one_by_one = self.multiclass in ("auto", "one_vs_rest") and not getattr(loss, "joint", False)
+        one_by_one = name_of(self.multiclass) in ("auto", "one_vs_rest") and not getattr(loss, "joint", False)
         # Whoever reads the tag asks for probabilities too.
         asked = one_by_one and getattr(loss, "probabilistic", False)
         tags.classifier_tags.multi_label = bool(asked) and self.class_weight is None

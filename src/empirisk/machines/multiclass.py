@@ -1,11 +1,12 @@
 """From several classes to two: coding matrices, and how their answers are read."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, listed
 from empirisk.losses.base import Array, Loss
 
 #: The scheme of a classifier whose rows have any number of several labels, each learned by itself.
@@ -65,8 +66,62 @@ SCHEMES: dict[str, Callable[[int, np.random.Generator], Array]] = {
 CHOICES = ("auto", "joint", "one_vs_rest", "one_vs_one", "error_correcting")
 
 
-def scheme_for(multiclass: str, loss: Loss) -> str:
+def name_of(multiclass: Any) -> str:
+    """The name of the scheme that is asked for: of a code matrix that of output codes.
+
+    >>> name_of("joint"), name_of([[1, -1, 0], [0, 1, -1]])
+    ('joint', 'error_correcting')
+    """
+    return multiclass if isinstance(multiclass, str) else "error_correcting"
+
+
+def codes_for(multiclass: Any, scheme: str, classes: NDArray, random: np.random.Generator) -> Array:
+    """The coding matrix: the one that was given, where there are more than two classes, or that of the scheme."""
+    given = None if isinstance(multiclass, str) else code_matrix(multiclass, classes)
+    return SCHEMES[scheme](len(classes), random) if given is None or scheme == "binary" else given
+
+
+def code_matrix(given: Any, classes: NDArray) -> Array:
+    """A code matrix of the user's own as an array: -1, 0 or +1, a row for each machine and a column for each class.
+
+    >>> code_matrix([[1, 1, -1], [1, -1, 0]], np.array(["a", "b", "c"]))
+    array([[ 1.,  1., -1.],
+           [ 1., -1.,  0.]])
+    """
+    try:
+        codes = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        codes = np.empty(())
+    if codes.ndim == 0:
+        raise EmpiriskError(f"multiclass={given!r} is not known; choose one of {CHOICES}, or give a matrix of codes.")
+    if codes.ndim != 2 or codes.shape[1] != len(classes):
+        turned = codes.ndim == 2 and codes.shape[0] == len(classes)
+        raise EmpiriskError(
+            f"multiclass is a matrix of shape {codes.shape}, but y has {len(classes)} classes, {listed(classes)}; "
+            f"{'transpose it' if turned else 'give a row for each machine and a column for each class'}."
+        )
+    if not np.isin(codes, (-1, 0, 1)).all():
+        raise EmpiriskError("multiclass as a matrix must hold -1, 0 (the class takes no part) and +1 only.")
+    one_sided = np.flatnonzero((codes.max(axis=1, initial=-1) < 1) | (codes.min(axis=1, initial=1) > -1))
+    if len(one_sided):
+        raise EmpiriskError(f"Row {one_sided[0]} of multiclass has not both -1 and +1: no machine can learn from it.")
+    idle = np.flatnonzero(~codes.any(axis=0))
+    if len(codes) and len(idle):
+        raise EmpiriskError(f"multiclass has zeros only for the class {classes[idle[0]]}; give it -1 or +1 in some row.")
+    _, first, same = np.unique(codes, axis=1, return_index=True, return_inverse=True)
+    twins = np.flatnonzero(first[same.ravel()] != np.arange(len(classes)))
+    if len(twins):
+        pair = classes[first[same.ravel()][twins[0]]], classes[twins[0]]
+        raise EmpiriskError(
+            f"multiclass has equal columns for the classes {pair[0]} and {pair[1]}, which no code can then tell apart; "
+            "add a row in which they differ."
+        )
+    return codes
+
+
+def scheme_for(multiclass: Any, loss: Loss) -> str:
     """The scheme that ``multiclass`` and the loss ask for: "joint" or a name in `SCHEMES`."""
+    given, multiclass = multiclass, name_of(multiclass)
     if multiclass == "auto":
         return "joint" if loss.joint or (loss.joint_form and loss.probabilistic) else "one_vs_rest"
     if multiclass not in CHOICES:
@@ -76,7 +131,7 @@ def scheme_for(multiclass: str, loss: Loss) -> str:
             f"multiclass='joint' has no meaning for {loss!r}; use 'one_vs_rest', or the logistic or hinge loss."
         )
     if multiclass != "joint" and loss.joint:
-        raise EmpiriskError(f"{loss!r} is a joint loss and needs multiclass='joint' or 'auto', not {multiclass!r}.")
+        raise EmpiriskError(f"{loss!r} is a joint loss and needs multiclass='joint' or 'auto', not {given!r}.")
     return multiclass
 
 
@@ -84,8 +139,8 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
     """Scores of the K classes from the answers f (n x machines) of a coding matrix; the largest wins.
 
     Two classes: one score, positive for the second. One-vs-rest, joint and labels: the answers themselves. One-vs-one:
-    votes, ties settled by the sum of the answers, squeezed into less than half a vote. Error-correcting: minus the
-    total loss of the class's code word.
+    votes, ties settled by the sum of the answers, squeezed into less than half a vote. Output codes: minus the total
+    loss of the class's code word; where that is 0, an answer costs what an undecided one would.
     """
     if scheme == "binary":
         return f[:, 0]
@@ -97,7 +152,9 @@ def read(scheme: str, codes: Array, f: Array, loss: Loss) -> Array:
         sums = f @ codes
         return counts + sums / (3 * (np.abs(sums) + 1))
     with np.errstate(over="ignore"):  # of an exponential loss; the largest number is as bad
-        totals = [loss.value(np.broadcast_to(code, f.shape), f).sum(axis=1) for code in codes.T]
+        # An answer to another class's question is taken to be 0, to which both signs have the same loss.
+        words = ((np.where(code == 0, 1.0, code), np.where(code == 0, 0.0, f)) for code in codes.T)
+        totals = [loss.value(np.broadcast_to(signs, f.shape), answers).sum(axis=1) for signs, answers in words]
     return np.maximum(-np.column_stack(totals), np.finfo(float).min)
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from empirisk.machines.equation import Classifier
 
 class Perceptron(Classifier):
@@ -15,7 +17,7 @@ class Perceptron(Classifier):
         max_time: float | None = ...,
         random_state: Any = ...,
         warm_start: bool = ...,
-        multiclass: str = ...,
+        multiclass: str | ArrayLike = ...,
         class_weight: dict | str | None = ...,
         average: bool = ...,
     ) -> None: ...
