@@ -19,6 +19,7 @@ from numba.core.targetconfig import TargetConfig
 from numba.extending import intrinsic
 from numba.np.linalg import dot_3_mm, ensure_blas
 
+from empirisk.linalg.kept import keep
 from empirisk.linalg.threads import Stopped, ctrl_c
 
 
@@ -134,17 +135,25 @@ TargetConfig.values = _values
 _njit: Any = njit  # its types do not know all of its options
 _ALL = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "pipeline_class": _Wholes}
 _INNER = _ALL | {"no_cpython_wrapper": True, "pipeline_class": _Parts}
-loop = _njit(cache=True, **_ALL)
+
+
+def _kept(**options: Any) -> Any:
+    """A decorator: the function is compiled with these options, and its code is kept in files."""
+    compiled = _njit(**_ALL, **options)
+    return lambda function: keep(compiled(function))
+
+
+loop = _kept()
 #: For functions that only other compiled ones call: no wrapper for Python either, and no file of their own.
 inner = _njit(**_INNER)
 #: The same two for loops that make no arrays: without counts of references there is a quarter less to compile.
-plain_loop = _njit(cache=True, _nrt=False, **_ALL)
+plain_loop = _kept(_nrt=False)
 plain = _njit(_nrt=False, **_INNER)
 
 
 def loop_with(fastmath: set[str]) -> Any:
     """`plain_loop` with sums that may be reordered, or numbers that are known to be finite."""
-    return _njit(cache=True, fastmath=fastmath, _nrt=False, **_ALL)
+    return _kept(fastmath=fastmath, _nrt=False)
 
 
 def inner_with(fastmath: set[str]) -> Any:

@@ -6,7 +6,9 @@ Names are imported when they are first used, so that nothing loads Matplotlib be
 from importlib import import_module
 
 from empirisk import homes_of
+from empirisk.places import lead_matplotlib
 
+lead_matplotlib()
 #: The file of each view.
 _HOMES = homes_of(__file__)
 
