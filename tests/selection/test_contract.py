@@ -13,6 +13,8 @@ AROUND = [
     selection.Balanced(er.LogisticRegression(), how="subsample"),
     selection.GreedySelection(er.Ridge(), cv=2, most=1),
     selection.L1Selection(er.Lasso(), n_samples=3),
+    selection.InformationSelection(random_state=0),
+    selection.BestSubset(),
 ]
 
 

@@ -2,14 +2,18 @@
 
 from empirisk.selection.balance import Balanced
 from empirisk.selection.columns import GreedySelection, L1Selection, Step
+from empirisk.selection.information import InformationSelection
 from empirisk.selection.path import Path, path
 from empirisk.selection.search import Search, search
 from empirisk.selection.structural import NestedClass, StructuralRisk, structural_risk
+from empirisk.selection.subset import BestSubset
 from empirisk.selection.threshold import Threshold, ThresholdChoice, choose_threshold
 
 __all__ = [
     "Balanced",
+    "BestSubset",
     "GreedySelection",
+    "InformationSelection",
     "L1Selection",
     "NestedClass",
     "Path",
