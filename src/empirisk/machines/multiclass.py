@@ -88,12 +88,13 @@ def code_matrix(given: Any, classes: NDArray) -> Array:
     array([[ 1.,  1., -1.],
            [ 1., -1.,  0.]])
     """
+    unknown = EmpiriskError(f"multiclass={given!r} is not known; choose one of {CHOICES}, or give a matrix of codes.")
     try:
         codes = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        codes = np.empty(())
+        raise unknown from None
     if codes.ndim == 0:
-        raise EmpiriskError(f"multiclass={given!r} is not known; choose one of {CHOICES}, or give a matrix of codes.")
+        raise unknown
     if codes.ndim != 2 or codes.shape[1] != len(classes):
         turned = codes.ndim == 2 and codes.shape[0] == len(classes)
         raise EmpiriskError(
@@ -107,7 +108,7 @@ def code_matrix(given: Any, classes: NDArray) -> Array:
         raise EmpiriskError(f"Row {one_sided[0]} of multiclass has not both -1 and +1: no machine can learn from it.")
     idle = np.flatnonzero(~codes.any(axis=0))
     if len(codes) and len(idle):
-        raise EmpiriskError(f"multiclass has zeros only for the class {classes[idle[0]]}; give it -1 or +1 in some row.")
+        raise EmpiriskError(f"multiclass has zeros only for the class {classes[idle[0]]}; give it -1 or +1 in a row.")
     _, first, same = np.unique(codes, axis=1, return_index=True, return_inverse=True)
     twins = np.flatnonzero(first[same.ravel()] != np.arange(len(classes)))
     if len(twins):
