@@ -34,6 +34,7 @@ from empirisk.machines.geometry import Hyperplane as Hyperplane
 from empirisk.machines.neighbors.machines import KNNClassifier as KNNClassifier
 from empirisk.machines.neighbors.machines import KNNRegressor as KNNRegressor
 from empirisk.machines.oneclass import OneClassSVM as OneClassSVM
+from empirisk.machines.parametric import Parametric as Parametric
 from empirisk.machines.perceptron import Perceptron as Perceptron
 from empirisk.machines.regressors import SVR as SVR
 from empirisk.machines.regressors import ElasticNet as ElasticNet

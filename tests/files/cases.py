@@ -73,8 +73,8 @@ def public_classes() -> list[str]:
 
 
 def takes_function(cls) -> bool:
-    found = inspect.signature(cls).parameters.get("function")
-    return found is not None and found.default is found.empty
+    found = inspect.signature(cls).parameters
+    return any(name in found and found[name].default is inspect.Parameter.empty for name in ("function", "draw"))
 
 
 def public_estimators() -> list[str]:

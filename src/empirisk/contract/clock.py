@@ -43,13 +43,13 @@ class Watch:
     ----------
     estimator : estimator
         The one that is fitted.
-    pieces : int
-        How many pieces there will be at most.
+    pieces : int or None
+        How many pieces there will be at most; None where nobody knows.
     data : dict
         ``X``, ``y`` and ``metadata``, for callbacks that ask for them.
     """
 
-    def __init__(self, estimator: Any, pieces: int, data: dict[str, Any]):
+    def __init__(self, estimator: Any, pieces: int | None, data: dict[str, Any]):
         self._estimator, self._data = estimator, data
         self._context = estimator._init_callback_context(max_subtasks=pieces)
         self._context.call_on_fit_task_begin(estimator=estimator, **data)

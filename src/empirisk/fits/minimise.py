@@ -93,7 +93,6 @@ class Minimum:
         return html(f"Minimum: {self.stopped}", ["", ""], list(values.items()))
 
 
-@single_threaded_blas()
 def minimise(
     f: Callable[..., Any],
     start: ArrayLike,
@@ -159,47 +158,69 @@ def minimise(
     >>> er.minimise(lambda x: (x - 2) ** 2 + 1, 0.0, "gradient_descent", step="exact")
     Minimum(1 at [2], converged, 1 iterations of gradient_descent)
     """
-    point = _start(start)
-    name = _method(method, point.size, step, rate, hessian)
+    name = checked_method(method, np.size(start), step, rate, hessian)
     _check_numbers(rate, grow, shrink)
-    limits = Limits(tol, max_iter, max_time)
+    options = Options(step, rate, grow, shrink)
+    found = descend(
+        f, start, name, gradient=gradient, hessian=hessian, options=options, limits=Limits(tol, max_iter, max_time),
+        callback=callback,
+    )  # fmt: skip
+    warn_unless_minimal(found, "minimise")
+    return found
+
+
+@single_threaded_blas()
+def descend(
+    f: Callable[..., Any],
+    start: ArrayLike,
+    method: str,
+    *,
+    limits: Limits,
+    gradient: Any = None,
+    hessian: Any = None,
+    options: Options | None = None,
+    callback: Callable[[Any, float], Any] | None = None,
+) -> Minimum:
+    """`minimise` by a method that is known, within limits, without a warning."""
+    point = _start(start)
     begin = time.perf_counter()
-    deadline = np.inf if max_time is None else begin + max_time
+    deadline = np.inf if limits.max_time is None else begin + limits.max_time
     with interruptible() as interrupted, np.errstate(all="ignore"):  # what is not finite is never kept
-        watch = Watch(tol, limits.max_iter or ITERATIONS, deadline, interrupted)
+        watch = Watch(limits.tol, limits.max_iter or ITERATIONS, deadline, interrupted)
         objective = Objective(f, point, gradient, hessian)
         told = None if callback is None else lambda x, value: callback(_shaped(x, point), value)
         path = Path(objective, point.ravel(), watch, told)
         try:
             with stopping(watch.must_stop):
-                METHODS[name](objective, point.ravel(), path, Options(step, rate, grow, shrink))
+                METHODS[method](objective, point.ravel(), path, options or Options())
         except Ended:
             pass
         except Stopped:
             watch.must_stop()
-    status = path.status
-    if status == Status.ITERATIONS and not path.smooth:
-        status = Status.PASSES
-    found = Minimum(
+    passed = path.status == Status.ITERATIONS and not path.smooth
+    return Minimum(
         _shaped(path.x, point),
         path.value,
         _shaped(path.gradient, point),
-        status,
+        Status.PASSES if passed else path.status,
         path.history | {"x": path.history["x"].reshape(-1, *point.shape)},
-        name,
+        method,
         path.iterations,
         objective.calls,
         time.perf_counter() - begin,
         f,
     )
+
+
+def warn_unless_minimal(found: Minimum, name: str) -> None:
+    """Say where a descent ended before its minimum, and what to do."""
     if found.value < -UNBOUNDED:
-        warn_unfinished(f"minimise was stopped at a value of {found.value:.2g}: f seems to have no lower bound.")
-    elif status in REMEDIES:
+        warn_unfinished(f"{name} was stopped at a value of {found.value:.2g}: f seems to have no lower bound.")
+    elif found.stopped in REMEDIES:
         warn_unfinished(
-            f"minimise did not reach tol: {status} after {found.iterations} iterations of {name}, at a value of "
-            f"{found.value:.6g}; {REMEDIES[status]}."
+            f"{name} did not reach tol: {found.stopped} after {found.iterations} iterations of {found.method}, at a "
+            f"value of {found.value:.6g}; {REMEDIES[found.stopped]}."
         )
-    return found
 
 
 def _start(start: ArrayLike) -> Array:
@@ -217,7 +238,7 @@ def _start(start: ArrayLike) -> Array:
     return point
 
 
-def _method(method: str, size: int, step: str, rate: float | None, hessian: Any) -> str:
+def checked_method(method: str, size: int, step: str = "auto", rate: float | None = None, hessian: Any = None) -> str:
     """The name of the method, with options that it has."""
     if not (isinstance(method, str) and (method == "auto" or method in METHODS)):
         raise EmpiriskError(f"method={method!r} is not known; choose one of {['auto', *METHODS]}.")

@@ -2,6 +2,7 @@
 
 from empirisk.selection.balance import Balanced
 from empirisk.selection.columns import GreedySelection, L1Selection, Step
+from empirisk.selection.hypotheses import HypothesisSearch
 from empirisk.selection.information import InformationSelection
 from empirisk.selection.path import Path, path
 from empirisk.selection.search import Search, search
@@ -13,6 +14,7 @@ __all__ = [
     "Balanced",
     "BestSubset",
     "GreedySelection",
+    "HypothesisSearch",
     "InformationSelection",
     "L1Selection",
     "NestedClass",

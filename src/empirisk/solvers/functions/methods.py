@@ -248,7 +248,9 @@ def by_scipy(method: str, gradients: bool = True, **settings: Any) -> "Method":
             callback=after,
             options=settings | path.scipy_limits(method),
         )
-        path.end(Status.CONVERGED if found.success and not gradients else Status.STALLED)
+        if found.success and not gradients:  # the others are told by the path when they have converged
+            path.end(Status.CONVERGED)
+        path.stall()
 
     return run
 

@@ -60,14 +60,14 @@ class Objective:
         self._f, self._shape, self.calls = f, start.shape, 0
         self._value: tuple[bytes, float] = (b"", np.nan)
         self._slopes: tuple[bytes, Array] = (b"", start)
-        in_jax = way == "jax" or _in_jax(self._call(start.ravel()))
+        in_jax = way == "jax" or is_of_jax(self._call(start.ravel()))
         by_jax = in_jax and (gradient is None or way == "jax")
         self.differences = way == "differences" or (gradient is None and not by_jax)
         self._pair = by_jax or gradient is True
         if in_jax:
-            self._f = _pair_by_jax(f) if by_jax else _in_double_precision(f)
+            self._f = compiled_by_jax(jax_module().value_and_grad(f)) if by_jax else in_double_precision(f)
         self._gradient: Any = gradient
-        self._second = _in_double_precision(_jax().hessian(f)) if by_jax and hessian is None else hessian
+        self._second = in_double_precision(jax_module().hessian(f)) if by_jax and hessian is None else hessian
         self.noise = NOISE if self.differences else EPSILON
         value = self.value(start.ravel())
         if not np.isfinite(value):
@@ -105,7 +105,7 @@ class Objective:
         else:
             found = np.empty((x.size, x.size))
             for j, h in enumerate((SECOND if self.differences else FIRST) * np.maximum(np.abs(x), 1.0)):
-                low, high = _moved(x, j, -h), _moved(x, j, h)
+                low, high = moved(x, j, -h), moved(x, j, h)
                 found[j] = (self.gradient(high) - self.gradient(low)) / (high[j] - low[j])
         return 0.5 * (found + found.T)
 
@@ -146,7 +146,7 @@ class Objective:
         """Central differences; from one side where f has no value on the other."""
         found = np.empty(x.size)
         for j, h in enumerate(FIRST * np.maximum(np.abs(x), 1.0)):
-            ends = [_moved(x, j, step) for step in (-h, h)]
+            ends = [moved(x, j, step) for step in (-h, h)]
             values = [self.value(end) for end in ends]
             sides = [(end[j], here) for end, here in zip(ends, values, strict=True) if np.isfinite(here)]
             if len(sides) < 2:
@@ -156,7 +156,7 @@ class Objective:
         return found
 
 
-def _moved(x: Array, j: int, step: float) -> Array:
+def moved(x: Array, j: int, step: float) -> Array:
     """x with one number changed."""
     there = x.copy()
     there[j] += step
@@ -182,12 +182,12 @@ def shown(x: Array) -> str:
     return "[" + ", ".join(f"{number:.4g}" for number in numbers[:SHOWN]) + more + "]"
 
 
-def _in_jax(value: Any) -> bool:
+def is_of_jax(value: Any) -> bool:
     """Whether JAX made it."""
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
-def _jax() -> Any:
+def jax_module() -> Any:
     """JAX, which is loaded where a function is written in it."""
     try:
         return import_module("jax")
@@ -195,29 +195,28 @@ def _jax() -> Any:
         raise MissingExtra("gradient='jax' needs JAX; install it with: pip install 'empirisk[nets]'") from error
 
 
-def _in_double_precision(function: Callable[..., Any]) -> Callable[[Any], Any]:
+def in_double_precision(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of JAX that computes in 64 bits, whatever its user has configured."""
-    jax = _jax()
+    jax = jax_module()
 
-    def run(x: Any) -> Any:
+    def run(*arrays: Any) -> Any:
         with jax.enable_x64(True):
-            return function(x)
+            return function(*arrays)
 
     return run
 
 
-def _pair_by_jax(f: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Value and gradient of a function written in JAX; compiled where it can be."""
-    jax = _jax()
-    plain = jax.value_and_grad(f)
+def compiled_by_jax(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of JAX in double precision, compiled where it can be."""
+    jax = jax_module()
     chosen = jax.jit(plain)
 
-    def run(x: Any) -> Any:
+    def run(*arrays: Any) -> Any:
         nonlocal chosen
         try:
-            return chosen(x)
+            return chosen(*arrays)
         except jax.errors.ConcretizationTypeError:  # such as an `if` on a number: then it runs operation by operation
             chosen = plain
-            return plain(x)
+            return plain(*arrays)
 
-    return _in_double_precision(run)
+    return in_double_precision(run)

@@ -18,8 +18,9 @@ Array = NDArray[np.float64]
 #: The points of a path take no more than this part of the memory budget; of a longer one every second is dropped.
 SHARE = 64
 #: A path that finds no lower point has converged if what its gradient promises is below this share of the objective:
-#: half of the digits, beyond which values cannot tell points apart.
-FLAT = EPSILON**0.5
+#: ten times half of the digits, since values cannot tell points apart whose gradients are smaller than the root of
+#: their rounding times a curvature.
+FLAT = 10 * EPSILON**0.5
 #: More steps than any method takes: the path counts them.
 MANY = 1 << 40
 #: A function that has come below minus this has no lower bound.
