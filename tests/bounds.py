@@ -131,6 +131,7 @@ def feature_fits() -> Fits:
     yield "wide and joint", fit(er.Classifier("softmax", solver="newton", max_iter=5), wide, np.arange(60) % 3)
     thin = sparse.csr_array(np.where(np.abs(wide) > 1.2, wide, 0.0))
     yield "wide and sparse", fit(er.Classifier("logistic", penalty="l1", C=0.3), thin, (wide[:, 0] > 0).astype(int))
+    yield "best subset", fit(er.selection.BestSubset(5), wide[:, :12], wide[:, 20])
     yield "rows of a Gram matrix", small_memory
     yield "large data", large_data
     yield "several kernels", fit(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"])))

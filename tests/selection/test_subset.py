@@ -1,5 +1,6 @@
 """The best subset against all subsets, its bound when it is stopped, and columns by mutual information."""
 
+import signal
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.selection import BestSubset, InformationSelection
+from empirisk.selection.subset import Tree
 
 pytestmark = pytest.mark.row("F6")
 
@@ -119,6 +121,26 @@ def test_a_search_that_is_stopped_keeps_the_best_with_its_bound(monkeypatch):
     assert found.stopped_ == "max_time"
     assert found.support_.sum() == 12
     assert 0 <= found.certificate_.dual <= whole.certificate_.primal
+
+
+def test_ctrl_c_keeps_the_best_with_its_bound(monkeypatch):
+    monkeypatch.setattr("empirisk.selection.subset.SLICE", 50)
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(60, 40)), random.normal(size=60)
+    search, slices = Tree.search, []
+
+    def press(tree, nodes):
+        search(tree, nodes)
+        slices.append(nodes)
+        if len(slices) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Tree, "search", press)
+    with pytest.warns(ConvergenceWarning, match=r"BestSubset was stopped \(interrupted\) after 150 nodes"):
+        found = BestSubset(12).fit(X, y)
+    assert found.stopped_ == "interrupted"
+    assert found.certificate_.dual < found.certificate_.primal
+    assert found.certificate_.primal == pytest.approx(squares(X, y, np.flatnonzero(found.support_)))
 
 
 def test_a_loose_tolerance_takes_fewer_nodes():
