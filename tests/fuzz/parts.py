@@ -25,19 +25,27 @@ def installed(name: str) -> bool:
 OPTIONAL = {
     "cvxpy": "the points of CVXPY as rivals",
     "pandas": "data frames of pandas",
-    "polars": "data frames of Polars, and tables",
+    "polars": "data frames of Polars, tables and model files",
     "jax": "networks",
 }
 MISSING = tuple(name for name in OPTIONAL if not installed(name))
-#: Public classes that need one of these.
-NEEDS = {"Network": "jax", "nets.": "jax", "tables.": "polars"}
 
 
 @functools.cache
 def public_classes() -> dict[str, type]:
     """Every public class with parameters that can be made here: machines, maps, kernels, losses and whatever comes."""
-    found = {name: attrgetter(name)(er) for name in EXPORTS if not _lacks(name)}
+    found = {name: _found(name) for name in EXPORTS}
     return {name: cls for name, cls in found.items() if inspect.isclass(cls) and _is_whole(cls)}
+
+
+def _found(name: str) -> Any:
+    """What has a public name; nothing where it needs what is not installed."""
+    try:
+        return attrgetter(name)(er)
+    except ImportError:  # the sentence for the user is one too
+        if not MISSING:
+            raise
+    return None
 
 
 def _is_whole(cls: type) -> bool:
@@ -45,10 +53,6 @@ def _is_whole(cls: type) -> bool:
     base = cls in (er.kernels.Kernel, er.losses.Loss, er.penalties.Penalty, er.solvers.Solver)
     base = base or cls.__name__ == "Layer"
     return issubclass(cls, BaseEstimator) and not base and not inspect.isabstract(cls)
-
-
-def _lacks(name: str) -> bool:
-    return any(name.startswith(start) and needed in MISSING for start, needed in NEEDS.items())
 
 
 def pick(random: Random, options: Any) -> Any:
@@ -78,7 +82,7 @@ def _first_column(X: Any) -> Any:
 
 
 def _dot(x: Any, z: Any) -> Any:
-    return x @ z
+    return (x * z).sum()  # of arrays and of sparse rows
 
 
 def kernel(random: Random) -> Any:

@@ -1,10 +1,9 @@
 """How much a fitted machine relies on each column: what it loses when the column is shuffled on rows held out."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.metrics import check_scoring
@@ -12,6 +11,9 @@ from sklearn.metrics import check_scoring
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import generator
 from empirisk.contract.members import shuffled
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Importances:
@@ -26,7 +28,7 @@ class Importances:
         scoring: Any = None,
         random_state: Any = None,
         sample_weight: ArrayLike | None = None,
-    ) -> pl.DataFrame:
+    ) -> "pl.DataFrame":
         """How much the score on held-out rows falls when one column is shuffled.
 
         A column of noise has an importance of zero up to chance, however many values it has; on the training rows,
@@ -50,6 +52,8 @@ class Importances:
         polars.DataFrame
             Columns ``feature``, ``importance`` (mean fall of the score) and ``deviation`` (over the shuffles).
         """
+        import polars as pl  # tables alone need it, and it takes a while to load
+
         check_count("n_repeats", n_repeats)
         random = generator(random_state)
         if not nw.dependencies.is_into_dataframe(X):

@@ -2,9 +2,9 @@
 
 import heapq
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from empirisk import state
@@ -12,6 +12,9 @@ from empirisk.linalg.threads import look
 from empirisk.trees.exact.scan import ERROR, SQUARED
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.text import Labels
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Array = NDArray[np.float64]
 
@@ -153,11 +156,13 @@ def removed(labels: Labels, cuts: NDArray[np.bool_]) -> dict[str, NDArray]:
     return {"node": splits, "condition": conditions, "weight": nodes.weight[splits], "gain": nodes.gain[splits]}
 
 
-def path_table(nodes: Nodes) -> pl.DataFrame:
+def path_table(nodes: Nodes) -> "pl.DataFrame":
     """The trees of the cost-complexity path: price of a leaf, number of leaves, impurity."""
     at = prices(collapse_alphas(nodes))
     leaves = losses_along(nodes, np.ones(len(nodes)), at)
     impurity = losses_along(nodes, nodes.weight * nodes.impurity / nodes.weight[0], at)
+    import polars as pl  # tables alone need it, and it takes a while to load
+
     return pl.DataFrame({"alpha": at, "leaves": leaves.astype(np.int64), "impurity": np.maximum(impurity, 0.0)})
 
 

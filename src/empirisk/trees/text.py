@@ -1,13 +1,16 @@
 """A tree as text and as a table of rules."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.trees.columns import Columns
 from empirisk.trees.nodes import WORD, Nodes
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +85,7 @@ class _Path:
     ranges: dict[int, _Range] = field(default_factory=dict)
 
 
-def rules(labels: Labels) -> pl.DataFrame:
+def rules(labels: Labels) -> "pl.DataFrame":
     """One row for each leaf, from left to right: its rule, weight, impurity and prediction."""
     nodes, table = labels.nodes, []
     waiting = [_Path(0)]
@@ -95,6 +98,8 @@ def rules(labels: Labels) -> pl.DataFrame:
         row = {"leaf": path.node, "rule": rule or "always", "depth": path.depth}
         row |= {"weight": nodes.weight[path.node], "impurity": nodes.impurity[path.node]}
         table.append(row | _predicted(labels, path.node))
+    import polars as pl  # tables alone need it, and it takes a while to load
+
     return pl.DataFrame(table)
 
 

@@ -5,10 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -34,6 +33,9 @@ from empirisk.trees.exact.grow import Grower, Limits
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.votes import numbered
 from empirisk.validation import check_array
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Array = NDArray[np.float64]
 
@@ -147,11 +149,11 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
         """The tree as indented lines, down to a depth if given."""
         return words.text(self._labels(), check_count("max_depth", max_depth, 0, optional=True))
 
-    def rules(self) -> pl.DataFrame:
+    def rules(self) -> "pl.DataFrame":
         """One row for each leaf: the rule that leads to it, its depth, weight, impurity and prediction."""
         return words.rules(self._labels())
 
-    def cost_complexity_path(self) -> pl.DataFrame:
+    def cost_complexity_path(self) -> "pl.DataFrame":
         """The trees that cost-complexity pruning leaves as the price of a leaf rises.
 
         Columns: ``alpha``, the price from which on the tree is this one, its ``leaves`` and its ``impurity``, the sum
