@@ -18,6 +18,8 @@ from empirisk.errors import EmpiriskError
 from tests.fuzz import data, machines
 
 Random = np.random.Generator
+#: The lists of the seeds below `EVERY` stay as they are: another entry would give those seeds, and what they found,
+#: another meaning. New parts come from `tests/catalog.py`.
 CLASS_LOSSES = (
     "hinge",
     "squared_hinge",
@@ -29,7 +31,7 @@ CLASS_LOSSES = (
     "softmax",
     "crammer_singer",
 )
-NUMBER_LOSSES = ("squared", "absolute", "epsilon_insensitive", "squared_absolute", "power", "quantile", "huber")
+NUMBER_LOSSES = ("squared", "absolute", "epsilon_insensitive", "squared_absolute", "power")
 PENALTIES = ("l2", "l2", "l1", "elastic_net", "none")
 SOLVERS = (
     "closed_form",

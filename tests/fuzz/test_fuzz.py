@@ -84,3 +84,9 @@ def test_what_was_found_once_is_gone(seeds):
 def test_a_seed_stands_for_one_case():
     assert str(cases.make(5)) == str(cases.make(5))
     assert len({str(cases.make(seed)).split(":", 1)[1] for seed in range(50)}) == 50
+
+
+def test_older_seeds_keep_their_meaning():
+    """What they have found is kept by seed, so the lists that they draw from stay as they are."""
+    losses = [cases.make(seed).machine.loss for seed in (4506390, 4073411, 4017941, 24200)]
+    assert losses == ["power", "squared_absolute", "soft_hinge", "squared"]

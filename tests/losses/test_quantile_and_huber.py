@@ -79,3 +79,11 @@ def test_boosting_takes_no_newton_step_where_the_huber_loss_is_straight(rows):
     y = 1e6 * y  # every row is an outlier, where the curvature is zero
     machine = er.BoostingRegressor("huber", n_estimators=20).fit(X, y)
     assert np.abs(machine.predict(X)).max() <= np.abs(y).max()
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "best"),
+    [([1e45], [1.0], 1e45), ([1e45, 2e45, 3e45], [1, 1, 1], 2e45), ([1e45, 2e45], [3, 1], 1e45), ([0, 4], [1, 1], 2)],
+)
+def test_the_best_constant_of_targets_beside_which_delta_is_lost(y, weights, best):
+    assert Huber().best_constant(np.array(y, dtype=float), np.array(weights, dtype=float)) == best

@@ -1,5 +1,7 @@
 """Losses of the residual e = f - y, for regression; the squared loss serves classification too."""
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 
 from empirisk import state
@@ -264,15 +266,22 @@ class Huber(ResidualLoss):
     def best_constant(self, y: Array, weights: Array) -> float:
         """Where the derivative, straight between the sorted y - delta and y + delta, passes zero: the middle of it."""
         y, weights, turn = y[weights > 0], weights[weights > 0], self._turn()
-        places = np.concatenate([y - turn, y + turn])
-        order = np.argsort(places)
-        places, climb = places[order], np.cumsum(np.concatenate([weights, -weights])[order])
-        slope = np.concatenate([[0.0], np.cumsum(climb[:-1] * np.diff(places))]) - turn * weights.sum()
+        centres, sides = np.tile(y, 2), np.repeat([-turn, turn], len(y))
+        places = centres + sides
+        order = np.lexsort((sides, places))
+
+        def slope(place: int) -> float:
+            # From differences of y, so that a delta which is lost beside a large y still counts.
+            return float(weights @ np.clip(centres[place] - y + sides[place], -turn, turn))
+
         rounding = np.finfo(float).eps * np.sqrt(len(places)) * turn * weights.sum()
-        first, last = np.searchsorted(slope, -rounding), np.searchsorted(slope, rounding, side="right") - 1
+        first = bisect_left(order, -rounding, key=slope)
+        last = bisect_right(order, rounding, key=slope) - 1
+        low, high = places[order[last]], places[order[first]]
         if first <= last:
-            return float(0.5 * (places[first] + places[last]))
-        return float(places[last] - slope[last] / climb[last])
+            return float(0.5 * low + 0.5 * high)
+        share = slope(order[last]) / (slope(order[last]) - slope(order[first]))
+        return float(low + share * (high - low))
 
 
 class Power(ResidualLoss):
