@@ -291,7 +291,8 @@ def _objective_is_that_of(
 ) -> Iterator[Finding]:
     """Compare two fits that stand for the same data by what their certificates say, or by their answers to rows."""
     if other.fitted != outcome.fitted:
-        if case.machine.get_params().get("max_time") is None:  # else a clock may have ended the proof of a refusal
+        # A clock may have ended the proof of a refusal; what a map has learned may be too small for one of the two.
+        if case.machine.get_params().get("max_time") is None and "features(X) holds" not in str(other.error):
             yield word, f"refused: {other.error}"
         return
     if not (outcome.exact and other.exact) or case.machine.get_params().get("C") in ("cv", "loo"):
@@ -325,6 +326,8 @@ def _taken(case: Case, rows: np.ndarray) -> Any:
         return [case.X[row] for row in rows]
     if case.takes == "gram":
         return case.X[np.ix_(rows, rows)]
+    if hasattr(case.X, "iloc"):
+        return case.X.iloc[rows]
     return case.X.tocsr()[rows] if sparse.issparse(case.X) else data.plain(case.X)[rows]
 
 

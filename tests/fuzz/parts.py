@@ -78,7 +78,8 @@ def penalty(random: Random) -> Any:
 
 
 def _first_column(X: Any) -> Any:
-    return np.asarray(X)[:, 0] + 0.1
+    first = X[:, [0]]
+    return np.ravel(first.toarray() if hasattr(first, "toarray") else first) + 0.1
 
 
 def _dot(x: Any, z: Any) -> Any:
@@ -160,10 +161,16 @@ def image_network(random: Random) -> Any:
         nets.MeanPool(2, 1),
         nets.Activation("tanh"),
         nets.Flatten(),
+        nets.Reshape((2, 2, 2)),
+        nets.Upsample(3, 3),
+        nets.ConvTranspose(1, 2),
+        nets.Flatten(),
         nets.Dropout(0.1),
         nets.Dense(3),
+        nets.LayerNorm(),
+        nets.Residual([3]),
     ]
-    augment = [nets.Mirror(), nets.Shift(1), nets.Noise(), nets.Scale(), nets.Crop()]
+    augment = [nets.Mirror(), nets.Shift(1), nets.Noise(), nets.Masking(), nets.Scale(), nets.Crop()]
     return er.Network(layers, shape=(6, 6, 1), augment=augment, epochs=1, n_init=1, random_state=0)
 
 

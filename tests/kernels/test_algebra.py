@@ -325,3 +325,10 @@ def test_notebooks_and_files_take_any_expression(kernel):
 def test_kernels_on_different_kinds_of_items_are_not_mixed():
     with pytest.raises(Unsuitable, match=r"mixes kernels on strings and vectors; give each its column"):
         (Spectrum() + Gaussian())(["abc"])
+
+
+def test_columns_are_chosen_from_frames_whose_names_are_numbers():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    kernel = Gaussian(1.0).on([0, 2])
+    np.testing.assert_array_equal(kernel(pd.DataFrame(X)), kernel(X))
+    np.testing.assert_array_equal(kernel(pd.DataFrame(X, columns=[2, 1, 0])), kernel(X))

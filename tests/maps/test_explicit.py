@@ -87,3 +87,12 @@ def test_a_map_beyond_the_memory_is_refused_before_it_is_listed():
     for bad, sentence in [((0, 1.0), "degree=0"), ((101, 1.0), "at most 100"), ((2, -1), "constant=-1")]:
         with pytest.raises(er.errors.EmpiriskError, match=sentence):
             er.maps.PolynomialKernel(*bad).fit(np.eye(2))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("made", [er.maps.Polynomial(3), er.maps.PolynomialKernel(3)], ids=repr)
+def test_products_that_are_no_numbers_are_refused(made, form):
+    X = form([[1e100, 2.0], [1.0, 3.0]])
+    assert np.isfinite(made.fit(X).transform(form([[1e50, 2.0]])).sum())
+    with pytest.raises(er.errors.EmpiriskError, match="Products of the columns of X overflow; divide X by its size"):
+        made.transform(1e10 * X)

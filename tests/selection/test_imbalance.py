@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
 import empirisk as er
@@ -141,3 +142,16 @@ def test_bad_thresholds_are_refused():
         Threshold(er.SVM(), threshold="low").fit(X[:100], Y[:100])
     with pytest.raises(ValueError, match="two classes, the positive one among them"):
         choose_threshold([1, 1], [0.5, 0.6])
+
+
+@pytest.mark.parametrize("how", ["subsample", "upsample", "weights"])
+def test_weights_that_count_millions_of_rows_make_no_millions_of_rows(how):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(30, 2)), np.arange(30) % 5 == 0
+    machine = er.selection.Balanced(er.LogisticRegression(C=1e-6), how=how, random_state=0)
+    many = clone(machine).fit(X, y, sample_weight=np.full(30, 10**6))
+    few = clone(machine).set_params(estimator__C=1.0).fit(X, y, sample_weight=np.ones(30))
+    assert abs(many.predict_proba(X) - few.predict_proba(X)).max() < 0.1
+    if how == "upsample":
+        with er.config(memory="100MB"), pytest.raises(er.errors.TooLarge, match="rows drawn with jitter"):
+            machine.set_params(jitter=0.1).fit(X, y, sample_weight=np.full(30, 10**6))

@@ -218,3 +218,10 @@ def test_few_columns_of_one_range_are_scaled_each_for_itself():
     table = pl.DataFrame({"a": [True, False] * 50, "b": [True] * 90 + [False] * 10, "c": random.normal(size=100)})
     encoded = er.tables.TableEncoder(er.tables.understand(table)).fit_transform(table)
     assert np.allclose(encoded.std(axis=0), 1)
+
+
+def test_labels_that_are_missing_are_named():
+    table = {"town": ["Ulm", "Bonn", "Ulm"], "age": [1.0, 2.0, 3.0]}
+    encoder = er.tables.TableEncoder(er.tables.understand(table))
+    with pytest.raises(er.errors.EmpiriskError, match="y mixes labels of the types NoneType, str"):
+        encoder.fit(table, np.array(["a", None, "b"], dtype=object))

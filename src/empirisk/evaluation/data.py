@@ -53,6 +53,15 @@ class Data:
         weights, groups = (None if values is None else values[rows] for values in (self.weights, self.groups))
         return Data(_safe_indexing(self.X, rows), self.y[rows], weights, groups, self.classes, self.pairwise)
 
+    def repeated(self, rows: NDArray, times: NDArray[np.int64]) -> "Data":
+        """Rows, each so many times and all of weight one: where rows have weights, by these.
+
+        Weights may count millions of rows.
+        """
+        if self.weights is None:
+            return self.rows(np.repeat(rows, times))
+        return replace(self.rows(rows[times > 0]), weights=times[times > 0].astype(np.float64))
+
     def split(self, train: NDArray, test: NDArray) -> "tuple[Data, Data]":
         """Rows to learn from and rows to judge by; of a Gram matrix with the columns of the former."""
         inside, outside = self.rows(train), self.rows(test)

@@ -71,9 +71,8 @@ def select(X: Any, columns: Any, as_objects: bool = False) -> Any:
     if as_objects and len(chosen) != 1:
         raise EmpiriskError(f"columns={columns!r} must be a single column for a kernel on objects.")
     if is_frame(table):
-        frame = nw.from_native(table, eager_only=True)
-        names = [frame.columns[i] for i in chosen]
-        return frame.get_column(names[0]).to_list() if as_objects else frame.select(names).to_numpy()
+        frame = nw.from_native(table, eager_only=True)  # by position: names may be numbers
+        return frame[:, int(chosen[0])].to_list() if as_objects else frame[:, chosen.tolist()].to_numpy()
     if as_objects and sparse.issparse(table):
         raise EmpiriskError("X is sparse, and a kernel on objects needs a list, an array or a data frame.")
     if as_objects:

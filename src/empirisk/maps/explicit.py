@@ -64,13 +64,24 @@ class Monomials(FloatMap):
             rows = rows.copy()
             rows.sum_duplicates()
         self._require(1 if sparse.issparse(rows) else rows.shape[0], rows.shape[1])
-        with config_context(assume_finite=True):
-            return self.expansion_.transform(rows)
+        with config_context(assume_finite=True), np.errstate(over="ignore"):
+            return _without_overflow(self.expansion_.transform(rows))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names such as ``x0 x1`` and ``x0^2``."""
         check_is_fitted(self)
         return self.expansion_.get_feature_names_out(_check_feature_names_in(self, input_features))
+
+
+def _without_overflow(monomials: Any) -> Any:
+    """The products, if all of them are numbers."""
+    values = monomials.data if sparse.issparse(monomials) else monomials
+    # The sum is finite for most data and costs one pass without a temporary.
+    with np.errstate(over="ignore", invalid="ignore"):
+        quick = np.isfinite(values.sum(dtype=np.float64))
+    if not quick and not np.isfinite(values).all():
+        raise EmpiriskError("Products of the columns of X overflow; divide X by its size, or lower the degree.")
+    return monomials
 
 
 class Polynomial(Monomials):
@@ -164,8 +175,9 @@ class PolynomialKernel(Monomials):
         monomials = super().transform(X)
         weights = self.weights_.astype(monomials.dtype)
         if sparse.issparse(monomials):
-            return monomials.multiply(weights).asformat(monomials.format)
-        return monomials * weights
+            return _without_overflow(monomials.multiply(weights).asformat(monomials.format))
+        with np.errstate(over="ignore"):
+            return _without_overflow(monomials * weights)
 
     def _require(self, rows: int, columns: int) -> None:
         """Raise `TooLarge` where the monomials of so many rows, or their exponents, have no room."""

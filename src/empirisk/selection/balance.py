@@ -18,6 +18,7 @@ from empirisk.contract.meta import Around, Whole, inner_has
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import Data, fit, read_data, seeded
+from empirisk.settings import require
 from empirisk.trees.resample import Groups
 
 WAYS = ("weights", "subsample", "upsample")
@@ -112,20 +113,22 @@ class Balanced(Whole, ClassifierMixin, Around):
         return self
 
     def _drawn(self, data: Data, weights: Array, classes: NDArray) -> Data:
-        random = generator(self.random_state)
-        table = _as_table(data.X)
+        """Fewer rows of the frequent classes, or more of the rare ones."""
+        random, table = generator(self.random_state), _as_table(data.X)
         members = [_Class(table, np.flatnonzero(data.y == label), weights) for label in classes]
         sizes = [one.groups.size for one in members]
+        rows = np.concatenate([one.first for one in members])
         if self.how == "subsample":
-            kept = np.concatenate([one.thinned(min(sizes), random) for one in members])
-            return replace(data.rows(kept), weights=None if data.weights is None else np.ones(len(kept)))
-        drawn_of = [one.repeated(max(sizes), random) for one in members]
-        drawn = np.concatenate(drawn_of)
-        more = data.rows(drawn)
-        extra = _shaken(table, members, drawn_of, self.jitter, random) if self.jitter > 0 else more.X
-        counts = None if data.weights is None else np.concatenate([data.weights, np.ones(len(drawn))])
-        whole = data.X if self.jitter == 0 or issparse(data.X) else np.asarray(data.X, dtype=np.float64)
-        return replace(data, X=_stacked(whole, extra), y=np.concatenate([data.y, more.y]), weights=counts)
+            return data.repeated(rows, np.concatenate([one.thinned(min(sizes), random) for one in members]))
+        times = [one.repeated(max(sizes), random) for one in members]
+        if self.jitter == 0:
+            return _joined(data, data.repeated(rows, np.concatenate(times)))
+        count = sum(int(each.sum()) for each in times)
+        require(8 * count * table.shape[1], f"the {count} rows drawn with jitter", "give jitter=0, or smaller weights")
+        drawn = [np.repeat(one.first, each) for one, each in zip(members, times, strict=True)]
+        shaken = _shaken(table, members, drawn, self.jitter, random)
+        more = replace(data.rows(np.concatenate(drawn)), X=shaken, weights=None)
+        return _joined(data if issparse(data.X) else replace(data, X=np.asarray(data.X, dtype=np.float64)), more)
 
     def predict(self, X: Any) -> NDArray:
         """The most probable class; what the machine says where it knows no probabilities."""
@@ -156,20 +159,26 @@ class _Class:
     """The rows of one class as groups of equal rows, so that weight 2 is drawn as the row twice."""
 
     def __init__(self, table: Any, rows: NDArray[np.intp], weights: Array):
-        self.rows = rows
         self.groups = Groups.of(_safe_indexing(table, rows), np.zeros(len(rows)), weights[rows])
+        self.first = rows[self.groups.first]
 
-    def thinned(self, count: int, random: np.random.Generator) -> NDArray[np.intp]:
-        """So many rows, spread evenly over the class in an order that is random but the same for equal rows."""
-        steps = (np.arange(count) + random.random()) * (1.0 / count)
-        place = np.searchsorted(np.cumsum(self.groups.share), steps, side="right")
-        return self.rows[self.groups.first[np.minimum(place, len(self.groups.first) - 1)]]
+    def thinned(self, count: int, random: np.random.Generator) -> NDArray[np.int64]:
+        """How often each group is among so many rows, spread evenly in an order that is random but of the content."""
+        reached = np.ceil(np.cumsum(self.groups.share) * count - random.random())  # steps at (k + random) / count
+        reached[-1] = count
+        return np.diff(np.clip(reached, 0, count).astype(np.int64), prepend=0)
 
-    def repeated(self, size: int, random: np.random.Generator) -> NDArray[np.intp]:
-        """The rows that are missing to a size, drawn with replacement."""
-        if size == self.groups.size:
-            return self.rows[:0]
-        return self.rows[np.repeat(self.groups.first, random.multinomial(size - self.groups.size, self.groups.share))]
+    def repeated(self, size: int, random: np.random.Generator) -> NDArray[np.int64]:
+        """How often each group is among the rows that are missing to a size, drawn with replacement."""
+        return random.multinomial(size - self.groups.size, self.groups.share)
+
+
+def _joined(data: Data, more: Data) -> Data:
+    """The rows of both, with weights where either has some."""
+    known = data.weights is not None or more.weights is not None
+    weights = [np.ones(len(part)) if part.weights is None else part.weights for part in (data, more)]
+    y, together = np.concatenate([data.y, more.y]), np.concatenate(weights) if known else None
+    return replace(data, X=_stacked(data.X, more.X), y=y, weights=together)
 
 
 def _masses(data: Data, classes: NDArray) -> Array:
@@ -190,7 +199,7 @@ def _shaken(table: Any, members: list[_Class], drawn: list[NDArray], jitter: flo
     numbers: Any = table.astype(np.float64) if sparse else np.asarray(table, dtype=np.float64)
     with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity, which the machine will refuse
         for one, chosen in zip(members, drawn, strict=True):
-            rows, share = numbers[one.rows[one.groups.first]], one.groups.share
+            rows, share = numbers[one.first], one.groups.share
             squares = rows.multiply(rows) if sparse else rows * rows
             spread = np.sqrt(np.maximum(share @ squares - (share @ rows) ** 2, 0.0))
             own = numbers[chosen]

@@ -1,7 +1,7 @@
 """Which columns to use: greedily by cross-validated error, or by l1 with a check of how stable the choice is."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count
@@ -267,8 +267,7 @@ class L1Selection(Columns, MetaEstimatorMixin, BaseEstimator):
         again = clone(self.estimator_)
         if isinstance(getattr(machine, "C", None), str):
             again.set_params(C=self.estimator_.C_)
-        weighs = has_fit_parameter(machine, "sample_weight")
-        halves = _halves(data, self.n_samples, weighs, generator(self.random_state))
+        halves = _halves(data, self.n_samples, generator(self.random_state))
         kept = spread(lambda half: _nonzero(fit(clone(again), half)), halves)
         self.frequencies_ = np.mean(kept, axis=0) if kept else _nonzero(self.estimator_).astype(float)
         floor = min(self.threshold, self.frequencies_.max())
@@ -299,15 +298,7 @@ def _nonzero(machine: Any) -> NDArray[np.bool_]:
     return np.any(np.atleast_2d(machine.coef_) != 0, axis=0)
 
 
-def _drawn(data: Data, rows: NDArray[np.intp], times: NDArray[np.int64], weighs: bool) -> Data:
-    """Rows, each so many times: by its weight where the machine knows weights, since it may be millions of times."""
-    plain = replace(data, weights=None)
-    if times.max() == 1 or not weighs:
-        return plain.rows(np.repeat(rows, times))
-    return replace(plain.rows(rows), weights=times.astype(float))
-
-
-def _halves(data: Data, count: int, weighs: bool, random: np.random.Generator) -> list[Data]:
+def _halves(data: Data, count: int, random: np.random.Generator) -> list[Data]:
     """Random halves of the rows; weight 2 is the row twice, whatever the order of the rows."""
     weights = check_weights(data.weights, len(data))
     groups = Groups.of(data.X, data.y, weights)
@@ -324,9 +315,8 @@ def _halves(data: Data, count: int, weighs: bool, random: np.random.Generator) -
             drawn = random.multinomial(size, share)
         else:
             drawn = random.multivariate_hypergeometric(copies, min(size, int(copies.sum())))
-        rows = first[drawn > 0]
-        if data.classes is None or len(np.unique(data.y[rows])) == classes:
-            halves.append(_drawn(data, rows, drawn[drawn > 0], weighs))
+        if data.classes is None or len(np.unique(data.y[first[drawn > 0]])) == classes:
+            halves.append(data.repeated(first, drawn))
     if len(halves) < count:
         raise EmpiriskError(
             "y has a class so rare, or of so little weight, that random halves of the rows do not hold it; drop its "

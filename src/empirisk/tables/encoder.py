@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
+from empirisk.contract.inputs import class_codes, sorted_classes
 from empirisk.errors import EmpiriskError
 from empirisk.tables.blocks import Numbers
 from empirisk.tables.columns import Column
@@ -276,7 +277,8 @@ def _outputs(y: Any) -> NDArray[np.float64] | None:
     y = np.asarray(y)
     if y.dtype.kind == "f":
         return y.reshape(len(y), -1).astype(np.float64)
-    classes, codes = np.unique(y, return_inverse=True)
+    classes = sorted_classes(y, np.ones(len(y)))
     if len(classes) > MOST_OUTPUTS:
         return None
+    codes = class_codes(y, classes)
     return (codes[:, None] == np.arange(1, max(len(classes), 2))).astype(np.float64)
