@@ -1,6 +1,8 @@
 """Masked arrays, and data frames in which two columns have one name, in front of every estimator."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -85,3 +87,11 @@ def test_two_columns_of_one_name_are_refused_in_front_of_a_map():
     X, _ = rows()
     with pytest.raises(EmpiriskError, match="several columns of the name 'a'"):
         er.Ridge(features=StandardScaler()).fit(pd.DataFrame(X, columns=["a", "b", "a"]), X[:, 0])
+
+
+def test_tables_are_validated_in_one_place():
+    """Elsewhere the mask of an array would be forgotten."""
+    package = Path(er.__file__).parent
+    direct = re.compile(r"^from sklearn\.utils(\.validation)? import .*\b(validate_data|check_array)\b", re.MULTILINE)
+    found = [path.name for path in package.rglob("*.py") if direct.search(path.read_text())]
+    assert not found, f"import it from empirisk.validation in {found}"

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.utils.validation import check_array
 
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError
@@ -15,6 +14,7 @@ from empirisk.machines.regressors import LeastSquares
 from empirisk.nets.layers import whole
 from empirisk.nets.network import Network
 from empirisk.nets.objective import penalised
+from empirisk.validation import check_array
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from empirisk import state
 from empirisk.contract.arguments import check_count
@@ -18,6 +18,7 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.selection.columns import Columns
 from empirisk.trees.resample import Groups
+from empirisk.validation import validate_data
 
 MOST_ROWS = 10_000_000  # rows that whole weights may stand for
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from empirisk import state
 from empirisk.certificate import Certificate, Status
@@ -21,6 +20,7 @@ from empirisk.fits.fit import interruptible
 from empirisk.linalg.compiled import plain, plain_loop
 from empirisk.selection.columns import Columns
 from empirisk.settings import require
+from empirisk.validation import validate_data
 
 SLICE = 20_000  # nodes between two looks at the clock: about a hundredth of a second
 DEPENDENT = 1e-6  # singular values below this share of the largest are those of dependent columns
