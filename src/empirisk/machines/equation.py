@@ -140,7 +140,7 @@ class Equation(Machine):
             run = Run(self.solver, limits, interrupted=interrupted, begin=begin)
             watch = Watch(deadline=run.deadline, interrupted=interrupted, start=begin)
             if self._learns_features():
-                steps = self.features_.step_with(problems, run)
+                steps = self.features_.step_with(X, problems, watch)
             else:
                 steps = take_steps(self, problems, stream, watch)
         self._keep_steps(steps, again, watch)

@@ -15,6 +15,7 @@ from empirisk.certificate import verify
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
 from empirisk.linalg.design import design_of
+from empirisk.machines.online import Steps
 from empirisk.nets.augment import Augmentation
 from empirisk.nets.autoencoder import Rebuilding
 from empirisk.nets.checkpoint import Checkpoint
@@ -23,7 +24,7 @@ from empirisk.nets.layers import Dense
 from empirisk.nets.objective import BIAS, FIXED, FROM, HEAD, UNIT, Decay, Objective, columns_of
 from empirisk.nets.optimisers import Rule, rates
 from empirisk.nets.plan import frozen, through
-from empirisk.nets.training import ALL_STEPS, LEAST_LOOK, Course, Data, Trained, Training, drift, loss_sum
+from empirisk.nets.training import ALL_STEPS, LEAST_LOOK, NOT_FINITE, Course, Data, Trained, Training, drift, loss_sum
 from empirisk.problem import Point, Problem
 
 #: The unit of every output, and what its targets are counted from, by name.
@@ -39,21 +40,13 @@ FOR_THE_HEAD = 0.15
 REMEDIES = {
     "max_time": "raise max_time",
     "interrupted": "fit again for all of it",
-    "not finite": "lower the network's rate, or scale the columns",
+    NOT_FINITE: "lower the network's rate, or scale the columns",
 }
 
 
 def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tuple[list[Problem], list[Any]]:
     """Train the network on the problems, then solve their heads on phi_W(X); see `Network.learn_with`."""
-    plan = network.plan()
-    objective = Objective(
-        plan,
-        [(problem.loss, problem.classes) for problem in problems],
-        problems[0].penalty,
-        _decay(network),
-        problems[0].intercept,
-        _augmentations(network),
-    )
+    objective = _objective(network, problems)
     units = _units(problems)
     data = canonical(network.shaped(rows), *_columns(problems, len(rows), units[FROM]))
     learned = network.frozen_names() != set(network.weights_)
@@ -65,13 +58,74 @@ def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tup
         network.history_names_ = sorted(set(best.weights) - network.frozen_names() - FIXED)
         network.n_steps_, network.stopped_ = best.steps, best.stopped
         _warn(best)
-    phi = through(plan, network.weights_, network.state_, network.shaped(rows))
+    phi = through(network.plan(), network.weights_, network.state_, network.shaped(rows))
     problems = _on(phi, problems)
+    network.seen_scale_ = float(data.scale.sum())
     if best is None:
-        return problems, run(problems)
+        fits = run(problems)
+        network.head_ = _head(objective, units, problems, [fit.point for fit in fits])
+        return problems, fits
     starts = _heads(best, problems)
     fits = [_not_worse(*each) for each in zip(problems, run(problems, starts), starts, strict=True)]
-    return problems, _with_gradient(network, objective, data, units, problems, fits)
+    network.head_ = _head(objective, units, problems, [fit.point for fit in fits])
+    return problems, _with_gradient(network, objective, data, fits)
+
+
+def advance(network: Any, rows: NDArray, problems: list[Problem], watch: Any) -> Steps:
+    """One pass over the rows of a call of `partial_fit`, from where the network stands; see `Network.step_with`."""
+    objective = _objective(network, problems)
+    known = getattr(network, "head_", None)
+    head = known or objective.head(np.random.default_rng([network.seed_, 0, 1])) | _units(problems)
+    data = canonical(network.shaped(rows), *_columns(problems, len(rows), head[FROM]))
+    before = Trained(network.weights_ | head, network.state_, {})
+    lost = sum(_lost(*each) for each in zip(problems, _heads(before, problems), strict=True))
+    network.seen_scale_ = getattr(network, "seen_scale_", 0.0) + float(data.scale.sum())
+    if len(data.x) and network.frozen_names() != set(network.weights_):
+        before = _one_pass(network, objective, data, head, watch)
+    network.weights_, network.state_ = _without_head(before), before.state
+    network.head_ = {name: value for name, value in before.weights.items() if name in FIXED | {HEAD, BIAS}}
+    problems = _on(through(network.plan(), network.weights_, network.state_, network.shaped(rows)), problems)
+    weight = sum(problem.weights.sum() for problem in problems)
+    return Steps(problems, _heads(before, problems), float(lost / weight) if weight else np.nan, "network")
+
+
+def _one_pass(network: Any, objective: Objective, data: Data, head: dict[str, NDArray], watch: Any) -> Trained:
+    """Steps of equal numbers of rows that see each row once, at a step size that stays."""
+    course = _course(network, len(data.x))
+    count = -(-len(data.x) // course.batch)
+    taken = getattr(network, "n_steps_", 0)
+    batch = -(-len(data.x) // count)
+    course = replace(
+        course, batch=batch, steps=count, look=count, rates=np.full(count, course.rates[0], np.float32),
+        seed=int(np.random.default_rng([network.seed_, taken]).integers(2**31)),
+    )  # fmt: skip
+    training = Training(
+        objective, Rule(network.optimiser), course, data.padded(batch * count), network.weights_ | head, network.state_,
+        frozen=network.frozen_names(), masks=network.masks, total=network.seen_scale_,
+        memory=getattr(network, "memory_", ()), stop=lambda: watch.status if watch.must_stop() else "",
+    )  # fmt: skip
+    trained = training.run()
+    if trained.stopped == NOT_FINITE:
+        raise EmpiriskError(f"The steps of the network have led beyond all numbers; {REMEDIES[NOT_FINITE]}.")
+    network.memory_, network.n_steps_, network.stopped_ = training.memory, taken + trained.steps, trained.stopped
+    return trained
+
+
+def _lost(problem: Problem, point: Point) -> float:
+    """The weighted sum of the losses of the rows of a problem."""
+    return float(problem.weights @ problem.loss.value(problem.y, problem.predict(point))) if len(problem.y) else 0.0
+
+
+def _objective(network: Any, problems: list[Problem]) -> Objective:
+    """What the network minimises with the problems of a machine."""
+    return Objective(
+        network.plan(),
+        [(problem.loss, problem.classes) for problem in problems],
+        problems[0].penalty,
+        _decay(network),
+        problems[0].intercept,
+        _augmentations(network),
+    )
 
 
 def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any) -> None:
@@ -126,15 +180,15 @@ def _finish(network: Any, objective: Any, data: Data, held_out: Data | None, sto
     return whole if wanted and (asked is True or whole.affordable) else None
 
 
-def _finished(finish: Finish, trials: list[Trained], stop: Any) -> Trained:
+def _finished(finish: Finish, trials: list[Trained], stop: Any, firsts: bool = False) -> Trained:
     """The first of the trials, its weights those that L-BFGS reaches at best from any of the trials.
 
-    It begins where each has got to, and at the first weights of each: what the steps of a trial lead to is not always
-    the lowest minimum near them.
+    It begins where each has got to, and with ``firsts`` at the first weights of each: what the steps of a trial lead to
+    is not always the lowest minimum near them.
     """
     trained = trials[0]
     starts = [trial.weights for trial in trials]
-    place, end = finish.best(starts + [trial.first for trial in trials] if len(trials) > 1 else starts)
+    place, end = finish.best(starts + [trial.first for trial in trials] if firsts else starts)
     begun = trials[place % len(trials)].first
     if not np.isfinite(end.objective):
         return trained
@@ -239,6 +293,7 @@ def _train(network: Any, objective: Objective, data: Data, units: Units, run: An
     finish = _finish(network, objective, data, held_out, stop)
     few = len(data.x) <= course.batch or (finish is not None and finish.cheap)
     tries = check_count("n_init", network.n_init, optional=True) or (TRIES if few else 1)
+    tries = tries if network.earlier is None else 1
     best, trials = 0, []
     if tries > 1:
         short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
@@ -253,15 +308,19 @@ def _train(network: Any, objective: Objective, data: Data, units: Units, run: An
     trained = training.run()
     if finish is None or trained.stopped != ALL_STEPS:
         return trained
-    return _finished(finish, [trained, *(trial for number, trial in enumerate(trials) if number != best)], stop)
+    others = [trial for number, trial in enumerate(trials) if number != best]
+    return _finished(finish, [trained, *others], stop, firsts=bool(others) or network.earlier is not None)
 
 
 def _training(
     network: Any, objective: Objective, course: Course, data: Data, units: Units, attempt: int,
     **options: Any,
 ) -> Training:  # fmt: skip
-    head = objective.head(np.random.default_rng([course.seed, attempt, 1])) | units
-    weights = network.first_weights(attempt) | head
+    if network.earlier is None:
+        head = objective.head(np.random.default_rng([course.seed, attempt, 1])) | units
+        weights = network.first_weights(attempt) | head
+    else:
+        weights = network.weights_ | _in_units(network.earlier, units)
     names, rule = network.frozen_names(), Rule(network.optimiser)
     return Training(
         objective, rule, course, data, weights, network.state_, frozen=names, masks=network.masks, **options
@@ -333,6 +392,9 @@ def _checkpoint(network: Any, objective: Objective, course: Course, data: Data, 
     told = (objective._key[1:], objective.plan._key, course.batch, course.look, course.patience, course.seed, attempt,
             frozen(network.get_params()["optimiser"]), sorted(network.frozen_names()))  # fmt: skip
     identity.update(repr(told).encode() + course.rates.tobytes())
+    if network.earlier is not None:
+        for _, value in sorted((network.weights_ | network.earlier).items()):
+            identity.update(value.tobytes())
     for array in data.arrays:
         identity.update(array.tobytes())
     return Checkpoint(network.checkpoint, identity.hexdigest())
@@ -373,21 +435,33 @@ def _heads(trained: Trained, problems: list[Problem]) -> list[Point]:
     return points
 
 
-def _with_gradient(
-    network: Any, objective: Objective, data: Data, units: Units, problems: list[Problem], fits: list[Any]
-) -> list[Any]:
+def _head(objective: Objective, units: Units, problems: list[Problem], points: list[Point]) -> dict[str, NDArray]:
+    """The head of the points, as training has it: the inverse of `_heads`."""
+    weight, bias = np.zeros((objective.plan.width, len(units[UNIT]))), np.zeros(len(units[UNIT]))
+    for problem, point, where in zip(problems, points, columns_of([p.classes for p in problems]), strict=True):
+        weight[:, where], bias[where] = point.w, problem.constants(point)
+    plain = {HEAD: weight, BIAS: bias, UNIT: np.ones(len(bias)), FROM: np.zeros(len(bias))}
+    head = _in_units(plain, units)
+    return head if objective.intercept else {name: value for name, value in head.items() if name != BIAS}
+
+
+def _in_units(head: dict[str, NDArray], units: Units) -> dict[str, NDArray]:
+    """A head in other units."""
+    old, new = ({name: part[name].astype(np.float64) for name in (UNIT, FROM)} for part in (head, units))
+    moved = {HEAD: old[UNIT] * head[HEAD] / new[UNIT]}
+    if BIAS in head:
+        moved[BIAS] = (old[FROM] + old[UNIT] * head[BIAS] - new[FROM]) / new[UNIT]
+    return {name: value.astype(np.float32) for name, value in moved.items()} | units
+
+
+def _with_gradient(network: Any, objective: Objective, data: Data, fits: list[Any]) -> list[Any]:
     """The fits, whose certificates prove the head alone, with a note of the gradient in all weights."""
     whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, lambda: "")
     if not whole.affordable:
         norms = network.history_["gradient_norm"][-1]
         note = f"the gradient in all weights had norm {np.linalg.norm(norms):.2g} over the last batch"
         return [_noted(fit, note) for fit in fits]
-    unit, begin = units[UNIT].astype(np.float64), units[FROM].astype(np.float64)
-    weight, bias = np.zeros((objective.plan.width, len(unit))), np.zeros(len(unit))
-    for problem, fit, where in zip(problems, fits, columns_of([p.classes for p in problems]), strict=True):
-        weight[:, where], bias[where] = fit.point.w, problem.constants(fit.point)
-    head = {HEAD: weight / unit, BIAS: (bias - begin) / unit} if objective.intercept else {HEAD: weight / unit}
-    end = whole.at(network.weights_ | units | head)
+    end = whole.at(network.weights_ | network.head_)
     network.gradient_norm_ = end.gradient_norm
     note = f"the objective with the network is {end.objective:.10g}, its gradient in all weights has norm"
     return [_noted(fit, f"{note} {end.gradient_norm:.2g}") for fit in fits]

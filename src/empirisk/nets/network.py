@@ -18,7 +18,8 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import Limits, Run, interruptible
 from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
-from empirisk.nets.learning import learn, rebuild
+from empirisk.nets.learning import advance, learn, rebuild
+from empirisk.nets.objective import BIAS, FROM, HEAD, UNIT
 from empirisk.nets.plan import Plan, checked_layers, through
 from empirisk.settings import require
 from empirisk.validation import check_array, validate_data
@@ -123,6 +124,8 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ``history_names_`` the "gradient_norm" and the "drift" |W - W0| / |W0|.
     n_steps_, stopped_ : int, str
         Steps taken, and why training ended.
+    head_ : dict of arrays
+        The head as training has it, in units of the targets: where `partial_fit` and ``warm_start`` go on.
     gradient_norm_ : float
         The norm of the gradient of the whole objective in all weights, head included, where rows and weights are few.
 
@@ -148,6 +151,9 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         history_names_=state.optional(state.anything()),
         n_steps_=state.optional(state.whole()),
         gradient_norm_=state.optional(state.number(0)),
+        head_=state.optional(state.anything()),
+        seen_scale_=state.optional(state.number(0)),
+        memory_=state.optional(state.anything()),
         stopped_=state.optional(state.text()),
         _n_features_out=state.size("width"),
     )
@@ -298,7 +304,41 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Solves problems with the solver and within the limits of the machine.
         """
         rows = self.__dict__.pop("_rows")
-        return learn(self, rows, problems, run)
+        try:
+            return learn(self, rows, problems, run)
+        finally:
+            self.__dict__.pop("_earlier", None)
+
+    def continue_from(self, earlier: "Network | None") -> None:
+        """Begin the training that follows with the weights of an earlier one, if they fit the layers."""
+        if not isinstance(earlier, Network) or not hasattr(earlier, "head_"):
+            return
+        shapes = [{name: value.shape for name, value in network.weights_.items()} for network in (self, earlier)]
+        if shapes[0] == shapes[1]:
+            self.weights_, self.state_, self._earlier = earlier.weights_, earlier.state_, earlier.head_
+
+    @property
+    def earlier(self) -> dict[str, NDArray] | None:
+        """The head that the training begins with, where it goes on from an earlier one."""
+        return getattr(self, "_earlier", None)
+
+    def step_with(self, X: ArrayLike, problems: list[Any], watch: Any) -> Any:
+        """One pass over some rows with the problems of a machine: what `partial_fit` does.
+
+        Steps of ``batch`` rows, at the step size ``rate`` throughout, lower the objective over all rows so far, for
+        which those of the call stand; weights, head and the memory of the optimiser stay for the next call.
+
+        Parameters
+        ----------
+        X : array
+            The rows.
+        problems : list of Problem
+            What the machine minimises, on phi of the rows.
+        watch : Watch
+            Limits of time, and Ctrl-C.
+        """
+        self.__dict__.pop("_rows", None)
+        return advance(self, self._images(X), problems, watch)
 
     def learn_to_rebuild(self, n_components: int, sample_weight: ArrayLike | None = None, run: Any = None) -> "Network":
         """Learn codes of ``n_components`` numbers from which the rows given to `fit` can be rebuilt: an autoencoder.
@@ -412,7 +452,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_rows"}
+        return {name: value for name, value in state.items() if name not in ("_rows", "_earlier")}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -443,4 +483,29 @@ def _wrong_weights(its: Mapping[str, Any]) -> str | None:
             return f"{name} does not fit layers_"
         if not all(np.isfinite(value).all() for value in held.values()):
             return f"{name} holds numbers that are not finite"
+    if "head_" in its and not _is_head(its["head_"], plan.width):
+        return "head_ does not fit layers_"
+    if "memory_" in its and not _are_arrays(its["memory_"], list):
+        return "memory_ is no list of arrays"
     return None if plan.width == its["_n_features_out"] else "layers_ do not give as many columns as are noted"
+
+
+def _are_arrays(held: Any, kind: type) -> bool:
+    """Whether it is a list, or a table, of arrays of finite numbers."""
+    arrays = list(held.values()) if isinstance(held, dict) else held
+    return (
+        isinstance(held, kind)
+        and all(isinstance(a, np.ndarray) and a.dtype.kind in "iuf" for a in arrays)
+        and all(np.isfinite(array).all() for array in arrays)
+    )
+
+
+def _is_head(held: Any, width: int) -> bool:
+    """Whether it is a head, in units of the targets, on so many features."""
+    if not _are_arrays(held, dict) or not {HEAD, UNIT, FROM} <= held.keys() <= {HEAD, BIAS, UNIT, FROM}:
+        return False
+    outputs = held[UNIT].shape
+    wanted = {HEAD: (width, *outputs), BIAS: outputs, UNIT: outputs, FROM: outputs}
+    return len(outputs) == 1 and all(
+        value.shape == wanted[name] and value.dtype == np.float32 for name, value in held.items()
+    )

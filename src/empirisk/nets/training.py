@@ -1,7 +1,7 @@
 """Training: mini-batches through the compiled step, with looks at a held-out part, limits, and a way to go on later."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,6 +23,8 @@ from empirisk.nets.plan import BLOCK, bucket
 FEW = 4096
 #: Why a training ends that was let finish.
 ALL_STEPS = "all steps"
+#: Why one ends whose numbers have overflowed.
+NOT_FINITE = "not finite"
 #: Steps in one call, which costs about as much as a small step.
 TOGETHER = 64
 #: Steps between looks where an epoch is shorter.
@@ -179,6 +181,10 @@ class Training:
         Told of every look: the step, what was found, and the weights; True to stop.
     checkpoint : Checkpoint or None
         Where the training is kept, so that it can go on after a crash.
+    total : float or None
+        The sum of the scales of all rows that the data stand for, where they are not all; None for their own.
+    memory : list of arrays
+        What the optimiser remembers of an earlier training, as `memory` gives it; what does not fit is passed over.
     """
 
     def __init__(
@@ -196,6 +202,8 @@ class Training:
         stop: Callable[[], str] = lambda: "",
         report: Callable[[int, dict[str, Any], Trained], bool] = lambda step, entry, trained: False,
         checkpoint: Checkpoint | None = None,
+        total: float | None = None,
+        memory: Sequence[NDArray] = (),
     ):
         self.objective, self.rule, self.course, self.held_out = objective, rule, course, held_out
         self._stop, self._report = stop, report
@@ -206,17 +214,23 @@ class Training:
         self._first = {name: np.asarray(value) for name, value in weights.items()}
         self._fixed = {name: value for name, value in weights.items() if name in frozen}
         masks = {name: np.asarray(mask, np.float32) for name, mask in (masks or {}).items() if name not in frozen}
-        mean = 1.0 / max(float(data.scale.sum()), np.finfo(np.float32).tiny)
-        rescale = 1.0 if self._whole else self._rows / course.batch
+        own = max(float(data.scale.sum()), float(np.finfo(np.float32).tiny))
+        mean = 1.0 / (own if total is None else total)
+        rescale = (1.0 if self._whole else self._rows / course.batch) / (own * mean)
         padded = data.padded(self._padded).arrays
         self._given = self._fixed, masks, padded, np.float32(mean), np.float32(rescale), np.uint32(course.seed)
         # Copies, since the first step overwrites what it is given.
         moving = jax.device_put({name: np.array(value) for name, value in weights.items() if name not in frozen})
-        self._carry = {"weights": moving, "state": dict(state), "memory": _memory(rule, moving)}
+        self._carry = {"weights": moving, "state": dict(state), "memory": _recalled(_memory(rule, moving), memory)}
         self._names = sorted(moving)
         self._checkpoint = checkpoint
         self._best: tuple[float, int, dict, dict] | None = None
         self.trained = Trained(*self._now(), self._first)
+
+    @property
+    def memory(self) -> list[NDArray]:
+        """What the optimiser remembers."""
+        return [np.array(leaf) for leaf in jax.tree.leaves(self._carry["memory"])]
 
     def run(self) -> Trained:
         """Train until the steps are done or something says stop."""
@@ -279,10 +293,10 @@ class Training:
     def _look(self, step: int, worths: NDArray, norms: NDArray, begin: float) -> str:
         """Note where the training stands and keep it, if it is sound; why to stop, if so."""
         if not np.isfinite(worths).all() or not np.isfinite(norms).all():
-            return "not finite"
+            return NOT_FINITE
         weights, state = self._now()
         if not all(np.isfinite(value).all() for value in weights.values()):
-            return "not finite"
+            return NOT_FINITE
         self.trained.weights, self.trained.state = weights, state
         entry = {
             "step": step,
@@ -318,6 +332,13 @@ class Training:
         step, self._carry, self._best, self.trained.history = found
         self.trained.weights, self.trained.state = self._now()
         return step
+
+
+def _recalled(fresh: Any, kept: Sequence[NDArray]) -> Any:
+    """The memory of an optimiser as it was kept, where it is like a fresh one."""
+    leaves, shape = jax.tree.flatten(fresh)
+    alike = [(leaf.shape, leaf.dtype) for leaf in leaves] == [(leaf.shape, leaf.dtype) for leaf in kept]
+    return jax.tree.unflatten(shape, [jnp.array(leaf) for leaf in kept]) if alike else fresh
 
 
 def drift(weight: NDArray, first: NDArray) -> float:
