@@ -127,6 +127,12 @@ def every_part() -> dict[str, Subject]:
     return found
 
 
+def of_portions() -> tuple[Any, Any]:
+    X = rows(24)
+    network = er.LogisticRegression(features=er.Network([3], random_state=0))
+    return network.partial_fit(X, three_classes(X), classes=["a", "b", "c"]), X[:5]
+
+
 def every_network() -> dict[str, Subject]:
     small = {"epochs": 1, "random_state": 0}
     images = np.random.default_rng(0).normal(size=(24, 6, 6, 1))
@@ -139,13 +145,20 @@ def every_network() -> dict[str, Subject]:
         nets.Activation("tanh"),
         nets.Flatten(),
         nets.Dropout(0.1),
+        nets.Dense(8),
+        nets.LayerNorm(),
+        nets.Residual([4, 8], "gelu"),
+        nets.Reshape((2, 2, 2)),
+        nets.Upsample(3, 3),
+        nets.ConvTranspose(1, 2),
         nets.Dense(3),
     ]
-    augment = [nets.Mirror(), nets.Shift(1), nets.Noise(), nets.Scale(), nets.Crop()]
+    augment = [nets.Mirror(), nets.Shift(1), nets.Noise(), nets.Masking(), nets.Scale(), nets.Crop()]
     conv = er.Network(layers, shape=(6, 6, 1), augment=augment, **small)
     return {
         "network": machine(er.LogisticRegression(features=er.Network([3], **small))),
         "network of images": machine(er.SVM(features=conv), three_classes, images),
+        "network of portions": of_portions,
         "autoencoder": machine(er.PCA(1, er.Network([3], **small)), lambda X: None),
         "tangent": machine(er.Ridge(features=er.kernels.Tangent(er.Network([3], random_state=0))), lambda X: X[:, 0]),
     }
