@@ -102,6 +102,9 @@ def equation_fits() -> Fits:
         yield f"sgd {adapt}", fit(er.Classifier("hinge", solver=solver, max_iter=5), y=TWO)
     yield "crammer singer", fit(er.Classifier("crammer_singer"), y=THREE)
     yield "crammer singer kernel", fit(er.Classifier("crammer_singer", features=GAUSSIAN), y=THREE)
+    steps = er.SVM(penalty="none", solver=er.solvers.PassiveAggressive(average=True), max_iter=5)
+    yield "passive-aggressive", fit(steps, y=TWO)
+    yield "passive-aggressive sparse", fit(steps, THIN, TWO)
     yield "perceptron", fit(er.Perceptron(average=True), y=TWO)
     yield "kernel perceptron", fit(er.Perceptron(features=GAUSSIAN), y=TWO)
     yield "loo", fit(er.Ridge(C="loo"))
@@ -189,6 +192,9 @@ def tree_fits() -> Fits:
         (er.TreeClassifier(), TWO),
     ):
         yield f"{machine} holes", fit(machine, holes, y)
+    yield "forest of targets", fit(er.ForestRegressor(3, random_state=0), FRAME, X[:, :2])
+    yield "forest of targets, holes", fit(er.ForestRegressor(3, random_state=0), holes, X[:, :2])
+    yield "forest of labels", fit(er.ForestClassifier(3, random_state=0), FRAME, np.column_stack([TWO, THREE]))
     yield "importances", lambda: er.ForestRegressor(3, random_state=0).fit(X, Y).feature_importances_
     for loss in ("squared", "absolute", "epsilon_insensitive", "power", "squared_absolute"):
         yield f"boosting {loss}", fit(er.BoostingRegressor(loss, n_estimators=3, subsample=0.7, max_features=2), FRAME)

@@ -46,7 +46,9 @@ def kernel_distances(kernel, A, B):
     "machine", [er.KNNClassifier(), er.KNNRegressor(), er.KNNRegressor(features="gaussian")], ids=repr
 )
 def test_contract(machine):
-    check_estimator(machine)
+    missed = [result["check_name"] for result in check_estimator(machine, on_skip=None) if result["status"] != "passed"]
+    # There is nothing to check in a method that does not exist.
+    assert set(missed) <= {"check_classifiers_multilabel_output_format_decision_function"}
 
 
 @pytest.mark.row("N1")

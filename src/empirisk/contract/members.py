@@ -25,11 +25,12 @@ def check_table(estimator: Any, X: Any, reset: bool) -> Any:
     return checked.tocsr() if issparse(checked) else checked
 
 
-def check_target(estimator: Any, y: Any, numbers: bool = False) -> NDArray:
-    """The target as one column, of numbers or of labels."""
+def check_target(estimator: Any, y: Any, numbers: bool = False, several: bool = False) -> NDArray:
+    """The target as one column, of numbers or of labels; or as it is where it may have several."""
     if y is None:
         raise EmpiriskError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    y = column_or_1d(unmasked("y", y), warn=True)
+    y = unmasked("y", y)
+    y = y if several and np.asarray(y).ndim == 2 else column_or_1d(y, warn=True)
     y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
     return as_numbers(y) if numbers else y
 

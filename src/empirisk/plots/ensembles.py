@@ -67,7 +67,7 @@ def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
     ['x0 <= 1.5', '0', '1', 'yes', 'no']
     """
     check_is_fitted(tree, "nodes_")
-    labels = Labels(tree.nodes_, tree.columns_, getattr(tree, "classes_", None))
+    labels = Labels.of(tree)
     depth = check_count("max_depth", max_depth, 0, optional=True)
     leaves = min(int(tree.nodes_.is_leaf.sum()), MOST + 1 if depth is None else 2**depth)
     if leaves > MOST:
@@ -137,12 +137,13 @@ def _column_widths(figure: Figure, boxes: list[_Box]) -> list[float]:
 
 
 def _colours(labels: Labels) -> np.ndarray:
-    """A fill for each node, light enough for black text."""
+    """A fill for each node, light enough for black text: that of the first of several outputs."""
     value = labels.nodes.value
     if labels.classes is None:
         low, high = value[:, 0].min(), value[:, 0].max()
         share = (value[:, 0] - low) / max(high - low, np.finfo(float).tiny)
         return 0.45 * colormaps["cividis"](share)[:, :3] + 0.55  # more than half white
+    value = value[:, : len(labels.classes[0])]
     best = value.argmax(axis=1)
     base = np.array([to_rgb(colour(k)) for k in best])
     chance = 1 / value.shape[1]

@@ -24,6 +24,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
 from empirisk.machines.multiclass import elected, untied
+from empirisk.machines.outputs import as_columns, judged_numbers, like, squared_errors
 from empirisk.trees.columns import require_squares
 from empirisk.trees.resample import Groups
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
@@ -376,6 +377,8 @@ class BaggingClassifier(ClassMembers, ClassifierMixin, Bagging):
 class BaggingRegressor(RegressorMixin, Bagging):
     """Many regression machines of one kind, each fitted to a bootstrap sample; the mean of what they predict.
 
+    y may have several columns where the machine takes them; errors and scores are then means over the columns.
+
     See `BaggingClassifier` for the samples and for the judgement on rows outside them.
 
     Parameters
@@ -406,39 +409,48 @@ class BaggingRegressor(RegressorMixin, Bagging):
     array([0.2])
     """
 
-    _state = state.State(oob_prediction_=state.array("f8", None, finite=False))
+    _state = state.State(
+        _several=state.optional(state.flag()),  # files of version 0.2 have none
+        oob_prediction_=state.either(
+            state.array("f8", None, finite=False), state.array("f8", None, None, finite=False)
+        ),
+    )
+
+    _several = False
 
     @with_callbacks
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BaggingRegressor":
         """Fit the members."""
-        table, target = check_table(self, X, reset=True), check_target(self, y, numbers=True)
+        several = bool(member_tags("estimator", self._machine()).target_tags.multi_output)
+        table, target = check_table(self, X, reset=True), check_target(self, y, numbers=True, several=several)
         check_consistent_length(table, target)
         require_squares(target)
+        self._several = target.ndim == 2
         self._fit(table, target, check_weights(sample_weight, len(target)), None)
         return self
 
     def predict(self, X: Any) -> Array:
         """The mean of what the members predict."""
-        return self._scores(X)[:, 0]
+        return like(self._scores(X), self._several)
 
     def _default(self) -> TreeRegressor:
         return TreeRegressor()
 
     def _answers(self, machine: Any, X: Any) -> Array:
-        return np.asarray(machine.predict(X), dtype=np.float64).reshape(-1, 1)
+        return as_columns(np.asarray(machine.predict(X), dtype=np.float64))
 
     def _losses(self, answers: Array, y: NDArray) -> Array:
-        return (answers[:, 0] - y) ** 2
+        return squared_errors(answers, y)
 
     def _judge(self, answers: Array, seen: NDArray[np.bool_], y: NDArray, weights: Array) -> None:
-        judged = weights * seen
-        self.oob_error_ = self.oob_score_ = np.nan
-        if judged.any():
-            self.oob_error_ = float(judged @ self._losses(answers, y) / judged.sum())
-            spread = judged @ (y - judged @ y / judged.sum()) ** 2 / judged.sum()
-            self.oob_score_ = 1.0 - self.oob_error_ / spread if spread > 0 else np.nan
-        self.oob_prediction_ = np.where(seen, answers[:, 0], np.nan)
+        self.oob_error_, self.oob_score_ = judged_numbers(answers, y, weights * seen)
+        self.oob_prediction_ = like(np.where(seen[:, None], answers, np.nan), self._several)
 
     def _acceptable(self, y: NDArray, rows: NDArray[np.intp]) -> bool:
         return True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = member_tags("estimator", self._machine()).target_tags.multi_output
+        return tags

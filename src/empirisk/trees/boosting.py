@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +30,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
 from empirisk.losses.base import Loss
 from empirisk.machines.multiclass import winners
+from empirisk.machines.outputs import like
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
 from empirisk.trees.binned.together import TeamGrower
@@ -433,8 +434,10 @@ class BoostingClassifier(ClassifierMixin, Boosting):
 
 
 @dataclass(eq=False, repr=False)
-class BoostingRegressor(RegressorMixin, Boosting):
+class BoostingRegressor(RegressorMixin, MultiOutputMixin, Boosting):
     """Gradient boosting for numbers:  f(x) = baseline + sum of trees;  see `BoostingClassifier`.
+
+    Where y has several columns, every round grows a tree for each; early stopping looks at the sum of their losses.
 
     Parameters
     ----------
@@ -460,7 +463,12 @@ random_state
     array([10.])
     """
 
-    _state = state.State(lambda its: None if len(its["baseline_"]) == 1 else "baseline_ has several numbers")
+    _state = state.State(
+        lambda its: None if its.get("_several") or len(its["baseline_"]) == 1 else "baseline_ has several numbers",
+        _several=state.optional(state.flag()),  # files of version 0.2 have none
+    )
+
+    _several = False
 
     loss: str | Loss = "squared"
 
@@ -473,13 +481,13 @@ random_state
         ----------
         X : array, sparse matrix or data frame, n x d
             The rows; NaN is missing.
-        y : array of n
+        y : array of n, or n x outputs
             Numbers.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        rows, numbers = read_training(self, X, y, self.categorical_features, y_numeric=True)
-        numbers = as_numbers(numbers)
+        rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
+        numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
         kept = slice(None) if (weights > 0).all() else weights > 0
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
@@ -490,10 +498,10 @@ random_state
         return numbers_objective(losses.find(self.loss), target, weights)
 
     def predict(self, X: ArrayLike) -> Array:
-        """f(x) of each row."""
-        return self._scores(X)[:, 0]
+        """f(x) of each row, and of each output where y had several columns."""
+        return like(self._scores(X), self._several)
 
     def staged_predict(self, X: ArrayLike) -> Iterator[Array]:
         """f(x) after each round."""
         for scores in self._staged_scores(X):
-            yield scores[:, 0]
+            yield like(scores, self._several)

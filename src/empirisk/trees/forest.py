@@ -1,14 +1,14 @@
 """Random forests: trees on bootstrap samples, each split among a few columns drawn at random."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,10 +18,23 @@ from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import as_numbers, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import in_order
-from empirisk.machines.multiclass import elected, untied
+from empirisk.machines.multiclass import elected
+from empirisk.machines.outputs import (
+    CLASSES,
+    by_label,
+    classes_of_columns,
+    ends_of,
+    indicators,
+    judged_numbers,
+    label_columns,
+    like,
+    predicted,
+    probabilities_of,
+    wrong_labels,
+)
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.samples import Grown, SampleGrower, Target
 from empirisk.trees.binned.splits import RULES
@@ -173,9 +186,21 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         return self._ensemble(outputs).add(X, np.zeros((len(X), outputs))) / self.n_estimators_
 
 
-def _width(classes: NDArray) -> int:
-    """The numbers in a leaf: one share of two classes tells the other."""
+def _width(classes: NDArray | list[NDArray]) -> int:
+    """The numbers in a leaf: one share of two classes tells the other, unless there are several labels."""
+    if isinstance(classes, list):
+        return ends_of(classes)[-1]
     return len(classes) if len(classes) > 2 else 1
+
+
+def _wrong_answers(its: Mapping[str, Any]) -> str | None:
+    """What is wrong where the answers about rows outside the samples are not those of the classes."""
+    classes, answers = its["classes_"], its["oob_decision_function_"]
+    if not isinstance(classes, list):
+        classes, answers = [classes], [answers]
+    if not isinstance(answers, (list, tuple)) or [len(names) for names in classes] != [a.shape[1] for a in answers]:
+        return "oob_decision_function_ has not one column for each class"
+    return None
 
 
 @dataclass(eq=False, repr=False)
@@ -183,7 +208,9 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     """A random forest for classes: the mean of the class shares in the leaves of many trees.
 
     Each tree is grown on a bootstrap sample, and each split is the best among ``max_features`` columns drawn at random
-    (columns that are constant in the node do not count). Columns are cut into at most 255 bins.
+    (columns that are constant in the node do not count). Columns are cut into at most 255 bins. Where y has several
+    columns of labels, one tree predicts all of them, by the sum of their Gini impurities; ``classes_`` and all
+    probabilities are then lists with one array for each, and a row with any label wrong is an error.
 
     Parameters
     ----------
@@ -245,10 +272,14 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
 
     _state = state.State(
         lambda its: wrong_outputs(its["packed_"], _width(its["classes_"]), its["n_estimators_"]),
-        classes_=state.labels("classes"),
+        _wrong_answers,
+        classes_=CLASSES,
         oob_error_=state.number(finite=False),
         oob_score_=state.number(finite=False),
-        oob_decision_function_=state.array("f8", None, "classes", finite=False),
+        oob_decision_function_=state.either(
+            state.array("f8", None, None, finite=False), state.several(state.array("f8", None, None, finite=False))
+        ),
+        sizes={"classes": lambda its: len(its["classes_"])},
     )
 
     _: KW_ONLY
@@ -264,16 +295,25 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         ----------
         X : array, sparse matrix or data frame, n x d
             The rows; NaN is missing.
-        y : array of n
-            Labels of any type.
+        y : array of n, or n x labels
+            Labels of any type, in several columns with the Gini criterion.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        rows, labels = read_training(self, X, y, self.categorical_features)
-        weights = check_weights(sample_weight, len(labels))
-        self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
+        y, several = label_columns(y)
         entropy = scan.find(self.criterion, CRITERIA) == scan.ENTROPY
-        target = Target.of_classes(codes, len(self.classes_), entropy)
+        if several and entropy:
+            raise Unsuitable("criterion='entropy' knows one column of labels, and y has several; use 'gini'.")
+        rows, labels = read_training(self, X, y, self.categorical_features, multi_output=several)
+        weights = check_weights(sample_weight, len(labels))
+        factors = np.ones(len(labels))
+        if several:
+            self.classes_ = classes_of_columns(labels, weights, self.class_weight)
+            codes = indicators(labels, self.classes_)
+            target = Target(codes, labels=ends_of(self.classes_))
+        else:
+            self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
+            target = Target.of_classes(codes, len(self.classes_), entropy)
         rules = self._rules(rows.shape[1], entropy)
         groups = Groups.of(rows, codes, weights, None if self.class_weight is None else factors)
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
@@ -282,7 +322,7 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
 
     def _shares(self, answers: Array) -> Array:
         """Class probabilities from the mean answers of the trees."""
-        if len(self.classes_) > 2:
+        if isinstance(self.classes_, list) or len(self.classes_) > 2:
             return answers
         both = np.column_stack([1.0 - answers[:, 0], answers[:, 0]])
         return both if len(self.classes_) == 2 else both[:, :1]
@@ -290,38 +330,49 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
         shares = self._shares(answers)
         judged = weights * ~np.isnan(shares[:, 0])
-        wrong = elected(np.nan_to_num(shares), np.arange(len(self.classes_))) != y
+        if isinstance(self.classes_, list):
+            wrong = wrong_labels(np.nan_to_num(shares), y, ends_of(self.classes_))
+        else:
+            wrong = elected(np.nan_to_num(shares), np.arange(len(self.classes_))) != y
         self.oob_error_ = float(judged @ wrong / judged.sum()) if judged.any() else np.nan
         self.oob_score_ = 1.0 - self.oob_error_
-        self.oob_decision_function_ = shares
+        self.oob_decision_function_ = by_label(shares, self.classes_)
 
     def _scores(self, X: ArrayLike) -> Array:
         """The mean of the class shares in the leaves."""
         check_is_fitted(self)
         return self._shares(self._mean(X, _width(self.classes_)))
 
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities of the classes: the mean of the class shares in the leaves."""
-        shares = self._scores(X)
-        return untied(shares / shares.sum(axis=1, keepdims=True))
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Probabilities of the classes: the mean of the class shares in the leaves; of several labels a list."""
+        return probabilities_of(self._scores(X), self.classes_)
 
     def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
         for answers in self._each_mean(X, _width(self.classes_)):
             yield 1.0, self._shares(answers)
 
-    def predict_log_proba(self, X: ArrayLike) -> Array:
+    def predict_log_proba(self, X: ArrayLike) -> Any:
         """Logarithm of `predict_proba`."""
+        found = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The most probable class of each row; of two that are equal the second."""
-        return elected(self.predict_proba(X), self.classes_)
+        """The most probable class of each row, or of each label; of two that are equal the second."""
+        return predicted(self.predict_proba(X), self.classes_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        several = self.criterion == "gini" and self.class_weight is None
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output = several
+        return tags
 
 
 @dataclass(eq=False, repr=False)
-class ForestRegressor(RegressorMixin, Forest):
+class ForestRegressor(RegressorMixin, MultiOutputMixin, Forest):
     """A random forest for numbers: the mean of the predictions of many trees; see `ForestClassifier`.
+
+    Where y has several columns, one tree predicts all of them: splits reduce the sum of their squared errors.
 
     Parameters
     ----------
@@ -336,8 +387,8 @@ categorical_features, max_time, random_state
     packed_, n_estimators_
         As for `ForestClassifier`.
     oob_score_, oob_error_ : float
-        R^2 and mean squared error of each row's mean answer by the trees that did not see it; NaN where each tree saw
-        every row.
+        R^2 and mean squared error of each row's mean answer by the trees that did not see it, means over the outputs;
+        NaN where each tree saw every row.
     oob_prediction_ : array
         Those mean answers; NaN for a row that every tree saw.
     feature_importances_ : (n_features,)
@@ -352,11 +403,16 @@ categorical_features, max_time, random_state
     """
 
     _state = state.State(
-        lambda its: wrong_outputs(its["packed_"], 1, its["n_estimators_"]),
+        lambda its: wrong_outputs(its["packed_"], _columns_of(its), its["n_estimators_"]),
         oob_error_=state.number(finite=False),
         oob_score_=state.number(finite=False),
-        oob_prediction_=state.array("f8", None, finite=False),
+        oob_prediction_=state.either(
+            state.array("f8", None, finite=False), state.array("f8", None, None, finite=False)
+        ),
+        _several=state.optional(state.flag()),  # files of version 0.2 have none
     )
+
+    _several = False
 
     _: KW_ONLY
     max_features: int | float | str | None = 1 / 3
@@ -370,34 +426,36 @@ categorical_features, max_time, random_state
         ----------
         X : array, sparse matrix or data frame, n x d
             The rows; NaN is missing.
-        y : array of n
+        y : array of n, or n x outputs
             Numbers.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        rows, numbers = read_training(self, X, y, self.categorical_features, y_numeric=True)
-        numbers = as_numbers(numbers)
+        rows, numbers = read_training(self, X, y, self.categorical_features, multi_output=True, y_numeric=True)
+        numbers, self._several = as_numbers(numbers), numbers.ndim == 2
         weights = check_weights(sample_weight, len(numbers))
+        numbers = numbers[:, 0] if self._several and numbers.shape[1] == 1 else numbers
         groups = Groups.of(rows, numbers, weights)
-        target = Target(numbers, centre=float(groups.share @ numbers[groups.first]))
+        target = Target(numbers, centre=groups.share @ numbers[groups.first])
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         self._fit(rows, target, groups, self._rules(rows.shape[1]), weights, data)
         return self
 
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
-        seen = ~np.isnan(answers[:, 0])
-        judged = weights * seen
-        self.oob_error_ = self.oob_score_ = np.nan
-        if judged.any():
-            self.oob_error_ = float(judged @ np.where(seen, answers[:, 0] - y, 0.0) ** 2 / judged.sum())
-            spread = judged @ (y - judged @ y / judged.sum()) ** 2 / judged.sum()
-            self.oob_score_ = float(1.0 - self.oob_error_ / spread) if spread > 0 else np.nan
-        self.oob_prediction_ = answers[:, 0]
+        self.oob_error_, self.oob_score_ = judged_numbers(answers, y, weights * ~np.isnan(answers[:, 0]))
+        self.oob_prediction_ = like(answers, self._several)
 
     def _each_answer(self, X: ArrayLike) -> Iterator[tuple[float, Array]]:
-        for answers in self._each_mean(X, 1):
+        check_is_fitted(self)
+        for answers in self._each_mean(X, _columns_of(vars(self))):
             yield 1.0, answers
 
     def predict(self, X: ArrayLike) -> Array:
-        """The mean prediction of the trees for each row."""
-        return self._mean(X, 1)[:, 0]
+        """The mean prediction of the trees for each row, and for each output where y had several columns."""
+        check_is_fitted(self)
+        return like(self._mean(X, _columns_of(vars(self))), self._several)
+
+
+def _columns_of(its: Mapping[str, Any]) -> int:
+    """The outputs of a forest of numbers."""
+    return its["packed_"]["leaf_values"].shape[1] if its.get("_several") else 1

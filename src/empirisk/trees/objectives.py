@@ -8,6 +8,7 @@ from scipy.special import expit, softmax
 
 from empirisk.errors import Unsuitable
 from empirisk.losses.base import Loss
+from empirisk.machines.outputs import as_columns
 
 Array = NDArray[np.float64]
 
@@ -131,9 +132,9 @@ def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array
 
 
 def numbers_objective(loss: Loss, y: Array, weights: Array) -> Objective:
-    """The objective of a regression."""
+    """The objective of a regression, of one output or of one for each column of y."""
     _refuse(loss, "regression")
-    return Separable(loss, y[None, :], weights)
+    return Separable(loss, np.ascontiguousarray(as_columns(y).T), weights)
 
 
 def probabilities(loss: Loss, scores: Array, n_classes: int) -> Array:

@@ -1,11 +1,12 @@
 """A tree as text and as a table of rules."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.machines.outputs import ends_of
 from empirisk.trees.columns import Columns
 from empirisk.trees.nodes import WORD, Nodes
 
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Words for the nodes of a tree: the columns' names, and the classes (None for numbers)."""
+    """Words for the nodes of a tree: the columns' names, and the classes of each label (None for numbers)."""
 
     nodes: Nodes
     columns: Columns
-    classes: NDArray | None = None
+    classes: list[NDArray] | None = None
+
+    @classmethod
+    def of(cls, tree: Any) -> "Labels":
+        """Those of a fitted tree."""
+        classes = getattr(tree, "classes_", None)
+        return cls(tree.nodes_, tree.columns_, [classes] if isinstance(classes, np.ndarray) else classes)
 
     def condition(self, node: int) -> str:
         """What sends a row left, as in ``age <= 30.5 or missing``."""
@@ -43,11 +50,14 @@ class Labels:
 
     def prediction(self, node: int) -> str:
         """What the node predicts, as in ``spam (0.93)`` or ``4.2``."""
-        value = self.nodes.value[node]
         if self.classes is None:
-            return ", ".join(_number(output) for output in value)
-        best = int(value.argmax())
-        return f"{self.classes[best]} ({_number(value[best], 3)})"
+            return ", ".join(_number(output) for output in self.nodes.value[node])
+        return ", ".join(f"{names[int(p.argmax())]} ({_number(p.max(), 3)})" for names, p in self.shares(node))
+
+    def shares(self, node: int) -> list[tuple[NDArray, NDArray]]:
+        """The classes of each label, and their shares in the node."""
+        classes = self.classes or []
+        return list(zip(classes, np.split(self.nodes.value[node], ends_of(classes)[:-1]), strict=True))
 
 
 def text(labels: Labels, max_depth: int | None = None) -> str:
@@ -104,12 +114,16 @@ def rules(labels: Labels) -> "pl.DataFrame":
 
 
 def _predicted(labels: Labels, node: int) -> dict:
-    value = labels.nodes.value[node].tolist()
     if labels.classes is None:
+        value = labels.nodes.value[node].tolist()
         names = ["prediction"] if len(value) == 1 else [f"prediction {output}" for output in range(len(value))]
         return dict(zip(names, value, strict=True))
-    best = labels.classes.tolist()[int(np.argmax(value))]
-    return {"prediction": best} | {f"P({name})": p for name, p in zip(labels.classes, value, strict=True)}
+    found = {}
+    for number, (classes, shares) in enumerate(labels.shares(node)):
+        which = "" if len(labels.classes) == 1 else f" {number}"
+        found[f"prediction{which}"] = classes.tolist()[int(np.argmax(shares))]
+        found |= {f"P{which}({name})": p for name, p in zip(classes, shares.tolist(), strict=True)}
+    return found
 
 
 def _step(labels: Labels, path: _Path, left: bool) -> _Path:

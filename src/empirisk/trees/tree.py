@@ -21,10 +21,18 @@ from empirisk.contract.clock import Clock, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import as_numbers, check_weights, class_weights, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.fit import interruptible
 from empirisk.linalg.threads import Stopped, look, stopping
-from empirisk.machines.multiclass import elected, untied
+from empirisk.machines.outputs import (
+    CLASSES,
+    classes_of_columns,
+    indicators,
+    label_columns,
+    predicted,
+    probabilities_of,
+    wrong_classes,
+)
 from empirisk.trees import prune
 from empirisk.trees import text as words
 from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
@@ -204,7 +212,7 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
 
     def _labels(self) -> words.Labels:
         check_is_fitted(self)
-        return words.Labels(self.nodes_, self.columns_, getattr(self, "classes_", None))
+        return words.Labels.of(self)
 
     def _fit(self, X: Array, y: Array, weights: Array) -> None:
         """Grow, and prune by cost and complexity where asked."""
@@ -278,6 +286,9 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
 class TreeClassifier(ClassifierMixin, Tree):
     """A classification tree: each leaf predicts the class shares of its training rows.
 
+    Where y has several columns of labels, one tree predicts all of them: the impurity is the sum of theirs,
+    ``classes_`` and the probabilities are lists with one array for each, and pruning judges by squared error.
+
     A node is split where  W * impurity - W_left * impurity_left - W_right * impurity_right  is largest, W the weights
     of the rows, over all columns and all thresholds (midpoints between neighbouring values), or sets of categories.
     Ties go to the first column, then to the lowest threshold. Rows with a missing value are tried on both sides of
@@ -344,17 +355,28 @@ class TreeClassifier(ClassifierMixin, Tree):
     └─ no:  yes (1)  weight 2
     """
 
-    _state = state.State(classes_=state.labels("outputs"), sizes={"classes": lambda its: len(its["classes_"])})
+    _state = state.State(
+        lambda its: wrong_classes(its["classes_"], its["nodes_"].value.shape[1]),
+        classes_=CLASSES,
+        sizes={"classes": lambda its: len(its["classes_"])},
+    )
 
     _: KW_ONLY
     class_weight: dict | str | None = None
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeClassifier":
-        """Grow the tree."""
-        scan.find(self.criterion, scan.CLASSIFICATION)
-        codes, y = read_training(self, X, y, self.categorical_features)
+        """Grow the tree; ``y`` may have several columns of labels with the Gini criterion."""
+        criterion = scan.find(self.criterion, scan.CLASSIFICATION)
+        y, several = label_columns(y)
+        if several and criterion != scan.GINI:
+            raise Unsuitable(f"criterion={self.criterion!r} knows one column of labels, and y has several; use 'gini'.")
+        codes, y = read_training(self, X, y, self.categorical_features, multi_output=several)
         weights = check_weights(sample_weight, len(y))
+        if several:
+            self.classes_ = classes_of_columns(y, weights, self.class_weight)
+            self._fit(codes, indicators(y, self.classes_).astype(np.float64), weights)
+            return self
         self.classes_ = sorted_classes(y, weights)
         labels = numbered(y, self.classes_)
         factors = class_weights(self.class_weight, self.classes_, labels, weights)
@@ -366,22 +388,35 @@ class TreeClassifier(ClassifierMixin, Tree):
         leaves = self.apply(X)
         return self.nodes_.value[leaves]
 
-    def predict_proba(self, X: Any) -> Array:
-        """The class shares in the leaf that each row reaches."""
-        return untied(self._scores(X))
+    def predict_proba(self, X: Any) -> Any:
+        """The class shares in the leaf that each row reaches; of several columns of labels a list, one array each."""
+        return probabilities_of(self._scores(X), self.classes_)
 
     def predict(self, X: Any) -> NDArray:
         """The class with the largest share; of two classes with as much the second."""
-        return elected(self.predict_proba(X), self.classes_)
+        return predicted(self.predict_proba(X), self.classes_)
 
     def grow_on(self, grower: Grower, y: Array, weights: Array) -> Nodes:
+        if isinstance(self.classes_, list):
+            return grower.outputs(y, weights)
         criterion = scan.find(self.criterion, scan.CLASSIFICATION)
         return grower.classes(y[:, 0].astype(np.int64), len(self.classes_), weights, criterion)
 
     def _loss(self) -> int:
-        return scan.ERROR
+        return scan.SQUARED if isinstance(self.classes_, list) else scan.ERROR
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        several = self.criterion == "gini" and self.class_weight is None
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output = several
+        return tags
 
     def _targets(self, y: Any) -> Array:
+        if isinstance(self.classes_, list):
+            labels = check_array(label_columns(y)[0], dtype=None)
+            if labels.shape[1] != len(self.classes_):
+                raise EmpiriskError(f"holdout has {labels.shape[1]} columns of labels, the tree {len(self.classes_)}.")
+            return indicators(labels, self.classes_).astype(np.float64)
         return numbered(column_or_1d(y), self.classes_)[:, None].astype(np.float64)
 
 

@@ -16,11 +16,12 @@ from empirisk import state
 from empirisk.contract.inputs import check_weights, sorted_classes
 from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.threads import in_order
 from empirisk.machines.centroid import NearestCentroid
 from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.multiclass import elected, untied
+from empirisk.machines.outputs import as_columns, squared_errors
 from empirisk.machines.regressors import SVR, Ridge
 
 Array = NDArray[np.float64]
@@ -69,14 +70,19 @@ class Members(ABC):
         """The numbers of the classes of rows, or the numbers themselves."""
         classes = getattr(self, "classes_", None)
         if classes is None:
-            return check_target(self, y, numbers=True)
+            return check_target(self, y, numbers=True, several=True)
+        if isinstance(classes, list):
+            raise Unsuitable("Margins, spreads and staged errors are those of one label, and y had several columns.")
         labels = numbered(column_or_1d(y), classes)
         if (labels < 0).any():
             raise EmpiriskError("y holds classes that were not in the training data; give rows of known classes.")
         return labels
 
     def staged_errors(self, X: Any, y: ArrayLike) -> Array:
-        """The error of the first 1, 2, ... members together: share of wrong classes, or mean squared error."""
+        """The error of the first 1, 2, ... members together: share of wrong classes, or mean squared error.
+
+        Of several outputs the mean over them, here and in `spread`.
+        """
         labels, errors, total, say = self._labels(y), [], 0.0, 0.0
         for weight, answers in self._each_answer(X):
             check_consistent_length(answers, labels)
@@ -84,7 +90,7 @@ class Members(ABC):
             if hasattr(self, "classes_"):
                 errors.append(np.mean(elected(total, np.arange(total.shape[1])) != labels))
             else:
-                errors.append(np.mean((total[:, 0] / say - labels) ** 2))
+                errors.append(np.mean(squared_errors(total / say, labels)))
         return np.array(errors)
 
     def spread(self, X: Any, y: ArrayLike) -> Spread:
@@ -97,7 +103,7 @@ class Members(ABC):
         count, total, squares, deviations = 0, 0.0, 0.0, []
         for _, answers in self._each_answer(X):
             check_consistent_length(answers, labels)
-            own = vote_margins(answers, labels) if classes else answers[:, 0] - labels
+            own = vote_margins(answers, labels) if classes else (answers - as_columns(labels)).ravel()
             count, total, squares = count + 1, total + own, squares + own**2
             deviations.append(own.std())
         strength = np.mean(total) / count if classes else -np.mean((total / count) ** 2)

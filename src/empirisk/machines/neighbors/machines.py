@@ -1,6 +1,6 @@
 """Nearest neighbours: classification and regression by the rows most alike."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from empirisk.contract.inputs import (
     as_numbers,
     check_size,
     check_weights,
+    class_codes,
     class_weights,
     encode_classes,
     sorted_classes,
@@ -25,8 +26,9 @@ from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
-from empirisk.machines.multiclass import elected, untied
+from empirisk.machines.multiclass import untied
 from empirisk.machines.neighbors.search import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
+from empirisk.machines.outputs import CLASSES, classes_of_columns, label_columns, predicted
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -173,9 +175,21 @@ def _order_of_values(whole: Any, y: NDArray, rows: NDArray) -> NDArray[np.intp]:
     return np.lexsort((*targets.T, keys_of_rows(table[rows])))
 
 
+def _wrong_codes(its: Mapping[str, Any]) -> str | None:
+    """What is wrong where the rows of a loaded machine have classes that there are not."""
+    classes, codes, several = its["classes_"], its["codes_"], isinstance(its["classes_"], list)
+    if codes.ndim != 1 + several or ("class_factors_" in its) == several:
+        return "codes_ has not one column for each label"
+    if not several and len(its["class_factors_"]) != len(classes):
+        return "class_factors_ has not one number for each class"
+    counts = np.array([len(names) for names in classes] if several else [len(classes)])
+    fits = codes.reshape(len(codes), -1).shape[1] == len(counts) and (codes.reshape(len(codes), -1) < counts).all()
+    return None if fits else "codes_ points at a class that there is not"
+
+
 @dataclass(eq=False, repr=False)
 class KNNClassifier(ClassifierMixin, Neighbors):
-    """Each row to the class that most of its k nearest rows have.
+    """Each row to the class that most of its k nearest rows have, for each of several columns of labels by itself.
 
     The distance is |phi(x) - phi(z)|: Euclidean, after a map, or through a kernel, k(x,x) - 2 k(x,z) + k(z,z) being
     its square. The search is exact. k is an amount of weight: a row of weight 2 counts as two neighbours. Of rows at
@@ -217,9 +231,11 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     """
 
     _state = state.State(
-        classes_=state.labels("classes"),
-        codes_=state.array("i8", "kept", below="classes"),
-        class_factors_=state.array("f8", "classes", low=0),
+        _wrong_codes,
+        classes_=CLASSES,
+        codes_=state.either(state.array("i8", "kept", low=0), state.array("i8", "kept", None, low=0)),
+        class_factors_=state.optional(state.array("f8", None, low=0)),  # of one column of labels
+        sizes={"classes": lambda its: len(its["classes_"])},
     )
 
     _: KW_ONLY
@@ -227,37 +243,63 @@ class KNNClassifier(ClassifierMixin, Neighbors):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNClassifier":
-        """Keep the rows and their classes."""
-        rows, y = self._keep(X, y, sample_weight)
+        """Keep the rows and their classes; y may have several columns of labels."""
+        y, several = label_columns(y)
+        rows, y = self._keep(X, y, sample_weight, multi_output=several)
         y = y[self.positions_]
+        if several:
+            self.classes_ = classes_of_columns(y, self.weights_, self.class_weight)
+            self.codes_ = np.column_stack([class_codes(*pair) for pair in zip(y.T, self.classes_, strict=True)])
+            self._choose_k(rows)
+            return self
         self.classes_, self.codes_ = encode_classes(y, self.weights_, type(self).__name__)
         self.class_factors_ = class_weights(self.class_weight, self.classes_, self.codes_, self.weights_)
         self._choose_k(rows)
         return self
 
-    def _votes(self, places: NDArray, amounts: Array) -> Array:
-        votes = np.zeros((len(places), len(self.classes_)))
-        add_votes(places, amounts, self.codes_, votes)
-        return votes * self.class_factors_
+    def _votes(self, places: NDArray, amounts: Array) -> Any:
+        """The votes for each class; of several labels a list with one array for each."""
+        if isinstance(self.classes_, list):
+            labels = zip(self.codes_.T, self.classes_, strict=True)
+            return [_counted(places, amounts, np.ascontiguousarray(codes), len(names)) for codes, names in labels]
+        return _counted(places, amounts, self.codes_, len(self.classes_)) * self.class_factors_
 
     def _losses(self, places, amounts):
-        numbers = np.arange(len(self.classes_))
-        return (elected(self._votes(places, amounts), numbers) != self.codes_).astype(np.float64)
+        votes, several = self._votes(places, amounts), isinstance(self.classes_, list)
+        numbers = [np.arange(len(names)) for names in self.classes_] if several else np.arange(len(self.classes_))
+        wrong = predicted(votes, numbers) != self.codes_
+        return (wrong.any(axis=1) if several else wrong).astype(np.float64)
 
-    def _scores(self, X: ArrayLike) -> Array:
+    def _scores(self, X: ArrayLike) -> Any:
         """The votes of the neighbours for each class."""
         return self._votes(*self._found(X))
 
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """The share of each class among the neighbours."""
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """The share of each class among the neighbours; of several columns of labels a list, one array for each."""
         votes = self._scores(X)
-        totals = votes.sum(axis=1, keepdims=True)
-        # Class weights of zero may leave no votes at all.
-        return untied(np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / len(self.classes_)))
+        return [_as_shares(each) for each in votes] if isinstance(votes, list) else _as_shares(votes)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class with the largest share; of equal ones the second of two classes, else the first."""
-        return elected(self.predict_proba(X), self.classes_)
+        return predicted(self.predict_proba(X), self.classes_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output = self.class_weight is None
+        return tags
+
+
+def _counted(places: NDArray, amounts: Array, codes: NDArray, classes: int) -> Array:
+    """What the neighbours of each row count for each class."""
+    votes = np.zeros((len(places), classes))
+    add_votes(places, amounts, codes, votes)
+    return votes
+
+
+def _as_shares(votes: Array) -> Array:
+    """The share of each class; class weights of zero may leave no votes at all."""
+    totals = votes.sum(axis=1, keepdims=True)
+    return untied(np.where(totals > 0, votes / np.where(totals > 0, totals, 1.0), 1.0 / votes.shape[1]))
 
 
 class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):

@@ -19,7 +19,6 @@ from empirisk.trees.binned.splits import (
     SCORE,
     STATE,
     TIMES,
-    class_score,
     clear,
     count_left,
     describe_columns,
@@ -31,9 +30,10 @@ from empirisk.trees.binned.splits import (
     open_root,
     score_of,
     score_to_beat,
+    set_score,
     take_next,
-    try_classes,
     try_column,
+    try_several,
 )
 
 Array = NDArray[np.float64]
@@ -136,7 +136,7 @@ def look(growth, several, node):
     # Pure nodes stay whole: one class, or numbers equal but for the rounding of both.
     weight, pure = node.sum & LOW, True
     if several is not None:
-        own, weight, pure = class_score(state, several, packed, node)
+        own, weight, pure = set_score(state, several, several.targets, packed, node)
         node.count = weight
     else:
         own, _ = score_of(node.sum, state, node.lowest, node.highest)
@@ -158,7 +158,8 @@ def look(growth, several, node):
         place += 1
         column, codes = growth.looked[number], growth.columns[number]
         if several is not None:
-            score = try_classes(state, several, column, codes, rows, packed, node, growth.seed, best)
+            targets, seed = several.targets, growth.seed
+            score = try_several(state, several, targets, column, codes, rows, packed, node, seed, best)
         else:
             score = look_at(state, column, codes, rows, packed, node, growth.room, best)
         if score == score:
@@ -181,7 +182,7 @@ def count_rows(growth, node):
 def grow_alone(growth, several, work):
     """Grow for about ``work`` steps; whether the tree is complete. The next call goes on where this one stood.
 
-    ``several`` is None, or the room that more than two classes need.
+    ``several`` is None, or the room that more than two classes, or several outputs, need.
     """
     state, nodes, spent = growth.state[0], growth.nodes, np.int64(0)
     if state.nodes == 0:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empirisk.machines.outputs import squared_errors, wrong_labels
 from empirisk.trees.binned.alone import TURN, Growth, grow_alone, room_for
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import HALF, LOW, RULE_NAMES, Several, describe_columns, unit
@@ -24,15 +25,18 @@ JUDGED = 256  # rows outside its sample on which a tree judges its columns
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What the trees learn: numbers, or the numbers of ``classes`` classes (0 for a regression).
+    """What the trees learn: numbers, of one output or of several columns, or the numbers of ``classes`` classes.
 
-    ``centre`` is the mean of the numbers; ``purity`` turns a gain in impurity times weight into one of the search.
+    ``classes`` is 0 for numbers. ``centre`` is their mean; ``purity`` turns a gain in impurity times weight into one of
+    the search. ``labels`` tells where the columns of each of several labels end, whose classes they stand for by 0 and
+    1: the squared error of such columns is the Gini impurity.
     """
 
     y: NDArray
     classes: int = 0
-    centre: float = 0.0
+    centre: Array | float = 0.0
     purity: float = 1.0
+    labels: tuple[int, ...] = ()
 
     @classmethod
     def of_classes(cls, codes: NDArray, classes: int, entropy: bool) -> "Target":
@@ -41,7 +45,9 @@ class Target:
 
     @property
     def several(self) -> int:
-        """Number of classes where it takes more than one number to describe a leaf, else 0."""
+        """Number of classes or of outputs where it takes more than one number to describe a leaf, else 0."""
+        if self.y.ndim == 2:
+            return self.y.shape[1]
         return self.classes if self.classes > 2 else 0
 
     @property
@@ -50,7 +56,11 @@ class Target:
         return max(self.several, 1)
 
     def loss(self, answers: Array, rows: NDArray) -> Array:
-        """Squared error of each row's answer, or whether it is another class."""
+        """Squared error of each row's answer, the mean over several outputs; or whether a class is another one."""
+        if self.labels:
+            return wrong_labels(answers, self.y[rows], self.labels)
+        if self.y.ndim == 2:
+            return squared_errors(answers, self.y[rows])
         if self.classes == 0:
             return (answers[:, 0] - self.y[rows]) ** 2
         chosen = answers.argmax(axis=1) if self.several else answers[:, 0] >= 0.5
@@ -58,15 +68,15 @@ class Target:
 
     def in_units(self, rows: NDArray, counts: NDArray) -> tuple[NDArray[np.int64], float]:
         """Target times count of each row, in whole units, and the unit: so fine that sums just fit 31 bits."""
-        if self.classes:
-            return self.y[rows] * counts.astype(np.int64), 1.0
+        if self.classes or self.labels:
+            return (self.y[rows].T * counts.astype(np.int64)).T, 1.0
         centred = self.y[rows] - self.centre
-        total = float(np.abs(centred) @ counts)
+        total = float(np.max(np.abs(centred).T @ counts))
         if counts.dtype.kind == "i":  # rounded before they are counted: equal targets stay equal
             step = unit(total, int(counts.sum()))
-            return np.rint(centred / step).astype(np.int64) * counts, step
+            return (np.rint(centred / step).astype(np.int64).T * counts).T, step
         step = unit(total, len(rows))
-        return np.rint(centred * counts / step).astype(np.int64), step
+        return np.rint((centred.T * counts).T / step).astype(np.int64), step
 
 
 class Grown(NamedTuple):
@@ -124,10 +134,8 @@ class SampleGrower:
         """One tree, and what it says of the rows that are not in its sample; None if it was stopped."""
         random = np.random.default_rng(seed)
         counts = self._draw(random) if self.bootstrap else self.groups.share * self.groups.size
-        growth, scale, step = self._sample(counts, int(random.integers(2**63)))
+        growth, several, scale, step = self._sample(counts, int(random.integers(2**63)))
         self._scale(growth.state, float(counts.sum()), scale, step)
-        classes, size = self.target.several, growth.rows.shape[1]
-        several = Several.of(size, classes) if classes else None
         while not grow_alone(growth, several, TURN):
             if stop():
                 return None
@@ -158,7 +166,7 @@ class SampleGrower:
         drawn = random.integers(count, size=max(1, round(self.part * self.groups.size)))  # as `draw`, but faster
         return np.bincount(drawn, minlength=count)
 
-    def _sample(self, counts: NDArray, seed: int) -> tuple[Growth, float, float]:
+    def _sample(self, counts: NDArray, seed: int) -> tuple[Growth, Several | None, float, float]:
         """The drawn rows as compiled code takes them; the units of weight 1 and of the target."""
         if counts.dtype.kind != "i":
             whole = np.rint(counts)
@@ -171,15 +179,19 @@ class SampleGrower:
             counts = counts.astype(np.float64)
             scale = 1.0 / unit(float(counts.sum()), len(counts))
             whole = np.maximum(np.rint(counts * scale), 1).astype(np.int64)
-        if self.target.several:
-            target, step = self.target.y[rows], 1.0
+        several, step = None, 1.0
+        if self.target.several and self.target.classes:
+            several, target = Several.of(len(rows), self.target.classes), self.target.y[rows]
         else:
-            target, step = self.target.in_units(rows, whole if self.target.classes else counts)
+            exact = self.target.classes or self.target.labels
+            target, step = self.target.in_units(rows, whole if exact else counts)
+            if self.target.several:
+                several, target = Several.of(len(rows), target.shape[1], target), np.arange(len(rows))
         growth = room_for(self.columns, self._looked, len(rows), 2 * len(rows))
         growth.seed[0] = seed
         growth.state[RULE_NAMES] = self.rules
         growth.rows[0], growth.packed[0] = rows, (target << HALF) + whole
-        return growth, scale, step
+        return growth, several, scale, step
 
     def _scale(self, rules: NDArray[np.void], weight: float, scale: float, step: float) -> None:
         """Bring the rules to the units of a sample."""
@@ -187,7 +199,8 @@ class SampleGrower:
         rules["least"] = np.maximum(1.0, np.ceil(rules["least"] * scale * (1 - 1e-12)))
         rules["noise"] = -np.inf  # a split without gain is a split too
         least = rules["least_gain"] * weight * self.target.purity
-        rules["least_gain"] = least / scale / step / step if self.target.classes == 0 else least * scale
+        exact = self.target.classes or self.target.labels
+        rules["least_gain"] = least * scale if exact else least / scale / step / step
 
     def _rises(self, flat: Flat, rows: NDArray[np.intp], random: np.random.Generator) -> Array:
         """How much the mean loss on some of these rows rises when they swap the values of each column.
@@ -211,11 +224,11 @@ class SampleGrower:
         return rises
 
     def _value(self, nodes: NDArray[np.void], growth: Growth) -> Array:
-        """Give the leaves their values: means, or rows in the table of class shares, which is returned.
+        """Give the leaves their values: means, or rows in the table of class shares or of means, which is returned.
 
-        The table begins with a pure leaf of each class.
+        That of shares begins with a pure leaf of each class.
         """
-        leaves, classes = np.flatnonzero(nodes["left"] < 0), self.target.several
+        leaves, classes = np.flatnonzero(nodes["left"] < 0), self.target.classes if self.target.several else 0
         if self.target.classes and not classes:  # sums of whole numbers are exact
             nodes["value"][leaves] = (nodes["sum"][leaves] >> HALF) / (nodes["sum"][leaves] & LOW)
             return NO_TABLE
@@ -225,9 +238,14 @@ class SampleGrower:
         at = np.repeat(nodes["depth"][leaves] & 1, lengths), np.arange(growth.rows.shape[1])
         labels, counts = growth.packed[at] >> HALF, growth.packed[at] & LOW
         if not classes:
-            sums = np.add.reduceat(self.target.y[growth.rows[at]] * counts, starts)
-            nodes["value"][leaves] = sums / np.add.reduceat(counts, starts)
-            return NO_TABLE
+            sums = np.add.reduceat((self.target.y[growth.rows[at]].T * counts).T, starts)
+            means = (sums.T / np.add.reduceat(counts, starts)).T
+            if not self.target.several:
+                nodes["value"][leaves] = means
+                return NO_TABLE
+            table, places = np.unique(means, axis=0, return_inverse=True)
+            nodes["value"][leaves] = places.ravel()
+            return table
         pure = np.minimum.reduceat(labels, starts) == np.maximum.reduceat(labels, starts)
         place = np.where(pure, labels[starts], classes + np.cumsum(~pure) - 1)
         leaf = np.repeat(np.arange(len(starts)), lengths)

@@ -17,6 +17,10 @@ A forest's row of more than two classes carries its class in the upper 32 bits, 
 A set with class sums s and W = sum s has the score  sum s^2 / W  (Gini) or  sum s log2 (s / W)  (entropy). The rows are
 put in the order of their bins: moving one across changes the sum of one class, so a step costs the same for any number
 of classes.
+
+A forest's row of several outputs carries its place in the sample in the upper 32 bits: there its targets times its
+count are found, in whole units. A set with the sums G_1, G_2, ... and the weight W has the score  sum_j G_j^2 / W:  a
+split gains the decrease of squared error over all outputs.
 """
 
 from typing import NamedTuple
@@ -342,22 +346,26 @@ def take_next(nodes, state):
     return number
 
 
-# --- more than two classes --------------------------------------------------------------------------------------------
+# --- more than two classes, or several outputs ------------------------------------------------------------------------
 
 OWN, ONE_SIDE, OTHER_SIDE, GONE = range(4)  # rows of the class sums: node, left, right, rows with a missing value
 
 
 class Several(NamedTuple):
-    """Room to work in: places of rows in the order of their bins, and the bins; class sums; ranks of categories."""
+    """Room to work in: places of rows in the order of their bins, and the bins; sums by class; ranks of categories.
+
+    ``targets`` is None for classes; else what each row of the sample adds to the sums of the outputs.
+    """
 
     places: NDArray[np.int64]
     amounts: Array
     ranks: NDArray[np.int64]
+    targets: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, rows: int, classes: int) -> "Several":
-        """Room for so many rows."""
-        return cls(np.empty((2, rows), np.int64), np.zeros((4, classes)), np.empty((4, WIDTH), np.int64))
+    def of(cls, rows: int, sums: int, targets: NDArray[np.int64] | None = None) -> "Several":
+        """Room for so many rows, and classes or outputs."""
+        return cls(np.empty((2, rows), np.int64), np.zeros((4, sums)), np.empty((4, WIDTH), np.int64), targets)
 
 
 @plain
@@ -401,19 +409,38 @@ def order_rows(codes, places, starts, start, stop):
 
 
 @plain
-def rank_categories(column, codes, packed, start, stop, chosen, room):
-    """Replace category bins by their rank in the share of the class ``chosen``; missing values are one more category.
+def read_codes(bins, rows, codes, node):
+    """Write the bins of a node's rows to their places; whether they differ."""
+    differ = False
+    for k in range(node.start, node.stop):
+        codes[k] = bins[np.uint64(rows[k])]
+        differ |= codes[k] != codes[node.start]
+    return differ
 
-    ``room`` receives the rank of each bin, -1 where there is no row. The last number is left free: it stands for
-    missing values of numeric columns.
+
+@plain
+def share_of(targets, packed, chosen):
+    """What a row adds to the class, or the output, ``chosen``, packed with its weight."""
+    times = packed & LOW
+    if targets is None:
+        return (times << HALF) + times if packed >> HALF == chosen else times
+    return (targets[packed >> HALF, chosen] << HALF) + times
+
+
+@plain
+def rank_categories(several, column, codes, packed, start, stop, chosen):
+    """Replace category bins by their rank in the mean of one class or output; missing values are one more category.
+
+    The ranks of bins are noted, -1 where there is no row. The last number is left free: it stands for missing values of
+    numeric columns.
     """
+    room = several.ranks
     ranks, histogram, bins, sums = room[0], room[1], room[2], room[3]
     for b in range(WIDTH):
         ranks[b] = -1
         histogram[b] = 0
     for k in range(start, stop):
-        times = packed[k] & LOW
-        histogram[codes[k]] += (times << HALF) + times if packed[k] >> HALF == chosen else times
+        histogram[codes[k]] += share_of(several.targets, packed[k], chosen)
     count = list_bins(column, histogram, bins, sums)
     order_bins(bins, sums, count, 0.0)
     for rank in range(count):
@@ -428,16 +455,12 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
 
     Categories are ordered by the share of a class drawn at random.
     """
-    places, codes, amounts, marks = several.places[0], several.places[1], several.amounts, node.marks
-    start, stop, least, entropy, differ = node.start, node.stop, rules.least, rules.entropy, False
-    for k in range(start, stop):
-        codes[k] = bins[np.uint64(rows[k])]
-        differ |= codes[k] != codes[start]
-    if not differ:
+    places, codes, amounts = several.places[0], several.places[1], several.amounts
+    start, stop, least, entropy = node.start, node.stop, rules.least, rules.entropy
+    if not read_codes(bins, rows, codes, node):
         return np.nan
-    categorical, ranks = column.categorical != 0, several.ranks[0]
-    if categorical:
-        rank_categories(column, codes, packed, start, stop, draw(seed, amounts.shape[1]), several.ranks)
+    if column.categorical != 0:
+        rank_categories(several, column, codes, packed, start, stop, draw(seed, amounts.shape[1]))
     order_rows(codes, places, several.ranks[1], start, stop)
     left, right, gone, present = amounts[ONE_SIDE], amounts[OTHER_SIDE], amounts[GONE], stop
     for label in range(len(gone)):
@@ -472,19 +495,107 @@ def try_classes(rules, several, column, bins, rows, packed, node, seed, bar):
             else:
                 score = left_part / left_weight + right_part / right_weight
             if score > bar:
-                bar = score
-                last, heavier = codes[row], left_weight > right_weight
-                node.feature = column.number
-                node.sign = 0
-                if categorical:
-                    for word in range(WORDS):
-                        marks[word] = 0
-                    for b in range(WIDTH):  # bins that hold nothing here follow the heavier side
-                        if (ranks[b] >= 0 and ranks[b] <= last) or (ranks[b] < 0 and heavier):
-                            marks[b >> 6] |= np.int64(1) << (b & 63)
-                else:
-                    if after != MISSING:
-                        last = (last + after - 1) // 2
-                    node.bin = last
-                    mark_up_to(marks, last, way == 1 or (present == stop and heavier))
+                bar, heavier = score, left_weight > right_weight
+                note_split(several, column, node, codes[row], after, heavier, way == 1 or (present == stop and heavier))
     return bar
+
+
+@plain
+def note_split(several, column, node, last, after, heavier, missing_left):
+    """Note a split behind the code ``last``, which ``after`` follows; bins without rows follow the heavier side."""
+    marks, ranks = node.marks, several.ranks[0]
+    node.feature = column.number
+    node.sign = 0
+    if column.categorical != 0:
+        for word in range(WORDS):
+            marks[word] = 0
+        for b in range(WIDTH):
+            if (ranks[b] >= 0 and ranks[b] <= last) or (ranks[b] < 0 and heavier):
+                marks[b >> 6] |= np.int64(1) << (b & 63)
+    else:
+        if after != MISSING:
+            last = (last + after - 1) // 2
+        node.bin = last
+        mark_up_to(marks, last, missing_left)
+
+
+# --- several outputs --------------------------------------------------------------------------------------------------
+
+
+@plain
+def output_score(several, packed, node):
+    """Sum the targets of a node; its score, its weight, and whether all rows have the same but for rounding."""
+    sums, targets, weight, score, pure = several.amounts[OWN], several.targets, np.int64(0), 0.0, True
+    first, often = packed[node.start] >> HALF, float(packed[node.start] & LOW)
+    for j in range(len(sums)):
+        sums[j] = 0.0
+    for k in range(node.start, node.stop):
+        row, times = packed[k] >> HALF, packed[k] & LOW
+        weight += times
+        for j in range(len(sums)):
+            sums[j] += targets[row, j]
+            pure &= 2.0 * abs(targets[row, j] * often - targets[first, j] * float(times)) < often + times
+    for j in range(len(sums)):
+        score += sums[j] * sums[j]
+    return score / weight, weight, pure
+
+
+@plain
+def try_outputs(rules, several, column, bins, rows, packed, node, seed, bar):
+    """As `try_classes`, for several outputs; categories are ordered by the mean of an output drawn at random."""
+    places, codes, amounts, targets = several.places[0], several.places[1], several.amounts, several.targets
+    start, stop, least, outputs = node.start, node.stop, rules.least, amounts.shape[1]
+    if not read_codes(bins, rows, codes, node):
+        return np.nan
+    if column.categorical != 0:
+        rank_categories(several, column, codes, packed, start, stop, draw(seed, outputs))
+    order_rows(codes, places, several.ranks[1], start, stop)
+    left, gone, total, present, weight, gone_weight = amounts[ONE_SIDE], amounts[GONE], amounts[OWN], stop, 0.0, 0.0
+    for j in range(outputs):
+        gone[j] = 0.0
+    for k in range(start, stop):
+        weight += packed[k] & LOW
+    while codes[places[present - 1]] == MISSING:
+        present -= 1
+        row = packed[places[present]]
+        gone_weight += row & LOW
+        for j in range(outputs):
+            gone[j] += targets[row >> HALF, j]
+    for way in range(1 if present == stop else 2):  # missing values on the right, then on the left
+        left_weight = gone_weight * way
+        for j in range(outputs):
+            left[j] = gone[j] * way
+        for k in range(start, present):
+            row = packed[places[k]]
+            left_weight += row & LOW
+            for j in range(outputs):
+                left[j] += targets[row >> HALF, j]
+            after = codes[places[k + 1]] if k + 1 < stop else np.int64(MISSING)
+            right_weight = weight - left_weight
+            if (k + 1 < stop and after == codes[places[k]]) or left_weight < least or right_weight < least:
+                continue
+            one, other = 0.0, 0.0
+            for j in range(outputs):
+                one += left[j] * left[j]
+                other += (total[j] - left[j]) * (total[j] - left[j])
+            score = one / left_weight + other / right_weight
+            if score > bar:
+                bar, heavier, last = score, left_weight > right_weight, codes[places[k]]
+                note_split(several, column, node, last, after, heavier, way == 1 or (present == stop and heavier))
+    return bar
+
+
+@plain
+def set_score(rules, several, targets, packed, node):
+    """The score of a node's rows, their weight, and whether they have one class, or one target, alone."""
+    if targets is None:
+        return class_score(rules, several, packed, node)
+    return output_score(several, packed, node)
+
+
+@plain
+def try_several(rules, several, targets, column, bins, rows, packed, node, seed, bar):
+    """`try_classes`, or `try_outputs` where there are targets."""
+    if targets is None:
+        return try_classes(rules, several, column, bins, rows, packed, node, seed, bar)
+    return try_outputs(rules, several, column, bins, rows, packed, node, seed, bar)
