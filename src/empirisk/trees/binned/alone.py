@@ -158,8 +158,8 @@ def look(growth, several, node):
         place += 1
         column, codes = growth.looked[number], growth.columns[number]
         if several is not None:
-            targets, seed = several.targets, growth.seed
-            score = try_several(state, several, targets, column, codes, rows, packed, node, seed, best)
+            targets, lines = several.targets, (rows, packed)
+            score = try_several(state, several, targets, column, codes, lines, node, growth.seed, best)
         else:
             score = look_at(state, column, codes, rows, packed, node, growth.room, best)
         if score == score:

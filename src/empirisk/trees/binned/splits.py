@@ -594,8 +594,9 @@ def set_score(rules, several, targets, packed, node):
 
 
 @plain
-def try_several(rules, several, targets, column, bins, rows, packed, node, seed, bar):
-    """`try_classes`, or `try_outputs` where there are targets."""
+def try_several(rules, several, targets, column, bins, lines, node, seed, bar):
+    """`try_classes`, or `try_outputs` where there are targets; ``lines`` are the rows and their packed numbers."""
+    rows, packed = lines
     if targets is None:
         return try_classes(rules, several, column, bins, rows, packed, node, seed, bar)
     return try_outputs(rules, several, column, bins, rows, packed, node, seed, bar)
