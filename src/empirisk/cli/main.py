@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from empirisk import __version__
+from empirisk.cli.outputs import keep_open, lost
 from empirisk.errors import LETTERS, EmpiriskError
 
 #: The commands in the order of help; each is the function ``command`` of the module of its name.
@@ -49,8 +50,6 @@ class Lazy(TyperGroup):
         """Run a command."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # whoever read has had enough: no mistake of anybody
-            raise
         except (EmpiriskError, MemoryError, ImportError, OSError) as error:
             typer.echo(f"empirisk: {told(error)}", err=True)
             raise typer.Exit(1) from error
@@ -109,15 +108,15 @@ def run() -> None:
 
     To take down all modules one by one would last half a second of the processor, longer than many a command.
     """
+    keep_open()
     try:
         app(prog_name="empirisk")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
-        try:
-            sys.stdout.flush()
-        except OSError as error:  # a full disk takes no answer, nor does a pipe of which enough has been read
+        sys.stdout.flush()
+        error = lost(sys.stdout)
+        if error is not None:  # a full disk takes no answer
             code = code or 1
-            if not isinstance(error, BrokenPipeError):
-                sys.stderr.write(f"empirisk: {told(error)}\n")
+            sys.stderr.write(f"empirisk: {told(error)}\n")
         sys.stderr.flush()
         os._exit(code)
