@@ -1,6 +1,11 @@
-"""Numbers as people write them."""
+"""Numbers as people write them, and texts that others wrote as they may be shown."""
 
 import math
+import re
+
+#: Letters that steer a terminal or turn the direction of reading, ends of lines, and halves of letters.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_BUT_LINES = re.compile("(?![\n\t])" + _STEERING.pattern)
 
 
 def written(value: float) -> str:
@@ -32,3 +37,12 @@ def count(some: int, word: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{some:,} {word}{'' if some == 1 else 's'}"
+
+
+def printable(text: str, lines: bool = False) -> str:
+    """A text in which letters that steer a terminal are codes; ends of lines are too, unless ``lines`` may be several.
+
+    >>> print(printable("a" + chr(27) + "[31mb"))
+    a\\x1b[31mb
+    """
+    return (_BUT_LINES if lines else _STEERING).sub(lambda one: one[0].encode("unicode_escape").decode(), text)

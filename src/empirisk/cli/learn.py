@@ -15,7 +15,7 @@ from rich.text import Text
 
 from empirisk.cli.models import in_json
 from empirisk.errors import EmpiriskError
-from empirisk.formats import number
+from empirisk.formats import number, printable
 from empirisk.league import Learned, Listener, learn
 from empirisk.league.origin import typed
 from empirisk.league.unsupervised import Described, describe
@@ -100,18 +100,24 @@ def command(
             )
         about = _conclude(console, found)
     files = {"model": f"{out}.model", "report": f"{out}.report.html"}
-    written = " and ".join(f"[bold]{name}[/]" for name in files.values())
-    console.print(f"Wrote {written} after {perf_counter() - begin:.0f} s.")
+    after = f" after {perf_counter() - begin:.0f} s."
+    console.print(text("Wrote ", (files["model"], "bold"), " and ", (files["report"], "bold"), after))
     if as_json:
         typer.echo(json.dumps({"table": found.name, **about, "seconds": found.seconds, **files}, indent=1))
 
 
+def text(*parts: str | tuple[str, str], **options: Any) -> Text:
+    """Parts of a line, some with a style; names in it are no markup, and steer no terminal."""
+    styled = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Text.assemble(*((printable(part), style) for part, style in styled), **options)
+
+
 def _tell(console: Console, found: Described) -> dict[str, Any]:
     """Say what a table without a target holds; the same in the words of JSON."""
-    console.print(f"[bold]{found.name}[/]: {found.summary()}")
+    console.print(text((found.name, "bold"), f": {found.summary()}"))
     for cluster in found.clusters:
         apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
-        console.print(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}")
+        console.print(text(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}"))
 
     return {
         "rows": found.frame.height,
@@ -154,10 +160,10 @@ class Screen(Listener):
         """Show what is being done on a terminal; elsewhere, what makes one wait before there is a table to fill."""
         self._doing = what
         if self._live is None and what.startswith("reading"):
-            self._console.print(f"{what} ...")
+            self._console.print(text(f"{what} ..."))
         if self._live is None and what.endswith(COMPILING) and COMPILING not in self._lines:
             self._lines.add(COMPILING)
-            self._console.print(f"{what}: the first run of a machine takes longer")
+            self._console.print(text(f"{what}: the first run of a machine takes longer"))
         if self._live is not None and not self._live.is_started:
             self._live.start()
 
@@ -167,8 +173,8 @@ class Screen(Listener):
         kinds = Counter(column.kind for column in found.schema.columns)
         listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         what = f"{len(target.classes)} classes" if target.classes else "a number"
-        self._console.print(f"[bold]{found.name}[/]: {len(found.y):,} rows; columns: {listed}")
-        self._console.print(f"target [bold]{target.name}[/]: {what} ({target.reason})")
+        self._console.print(text((found.name, "bold"), f": {len(found.y):,} rows; columns: {listed}"))
+        self._console.print(text("target ", (target.name, "bold"), f": {what} ({target.reason})"))
         self._console.print(f"{len(found.train):,} rows to learn from, {len(found.test):,} held out for the test")
         self._warn(found.warnings)
 
@@ -179,14 +185,14 @@ class Screen(Listener):
     def _warn(self, warnings: Sequence[str]) -> None:
         self._lines.update(warnings)
         for warning in warnings:
-            self._console.print(Text(f"! {warning}", "yellow"))
+            self._console.print(text((f"! {warning}", "yellow")))
 
     def deciding(self, metric: Any) -> None:
         """Note how scores are shown."""
         words = plain(metric.name)
         self._sign, self._metric = metric.sign, words if len(words) <= LONGEST else metric.name
         if self._live is None:
-            self._console.print(self._line(self._head))
+            self._console.print(text(self._line(self._head)))
 
     def played(self, standing: Any) -> None:
         """Show a standing."""
@@ -194,13 +200,13 @@ class Screen(Listener):
         if self._live is None and standing.state != "playing":
             line = self._line(self._cells(standing))
             if line not in self._lines:
-                self._console.print(line, markup=False)
+                self._console.print(text(line))
             self._lines.add(line)
 
     def stopped(self, reason: str) -> None:
         """Say why the contest ended early."""
         again = "; Ctrl-C again to stop without a model" if reason == "interrupted" else ""
-        self._console.print(f"[yellow]! {reason}: going on with what is done{again}[/]")
+        self._console.print(text((f"! {reason}: going on with what is done{again}", "yellow")))
 
     @property
     def _head(self) -> list[str]:
@@ -220,9 +226,9 @@ class Screen(Listener):
         lines = [self._line(cells) for cells in (self._head, *map(self._cells, standings))] if standings else []
         styles = ["dim", "bold", *[""] * len(standings)]  # the best comes first, and is marked
         shown = [
-            Text(line, style, no_wrap=True, overflow="ellipsis") for line, style in zip(lines, styles, strict=False)
+            text((line, style), no_wrap=True, overflow="ellipsis") for line, style in zip(lines, styles, strict=False)
         ]
-        return Group(*shown, Text(self._status(), "dim", no_wrap=True, overflow="ellipsis"))
+        return Group(*shown, text((self._status(), "dim"), no_wrap=True, overflow="ellipsis"))
 
     def _status(self) -> str:
         """What is being done, and the time used and left."""
@@ -243,9 +249,10 @@ class Screen(Listener):
 
 def _conclude(console: Console, learned: Learned) -> dict[str, Any]:
     """Say what was learned; the same in the words of JSON."""
-    console.print(f"\n[bold]{learned.champion.title}[/] was chosen. {learned.summary()}")
+    console.print()
+    console.print(text((learned.champion.title, "bold"), f" was chosen. {learned.summary()}"))
     if learned.test.luck:
-        console.print(f"Was it luck? {learned.test.luck}")
+        console.print(text(f"Was it luck? {learned.test.luck}"))
 
     return {
         "target": learned.target,
@@ -305,13 +312,13 @@ def left(limit: float, begin: float) -> float:
     return limit if limit <= 0 else max(limit - (perf_counter() - begin), LEAST)
 
 
-def seconds(text: str) -> float:
+def seconds(limit: str) -> float:
     """Seconds from text such as "90", "60s", "5m" or "1h".
 
     >>> seconds("5m")
     300.0
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|)\s*", limit)
     if match is None:
-        raise EmpiriskError(f"time={text!r} is not a time; write it like 60s, 5m or 1h.")
+        raise EmpiriskError(f"time={limit!r} is not a time; write it like 60s, 5m or 1h.")
     return float(match[1]) * UNITS[match[2]]

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from empirisk import __version__
-from empirisk.cli.outputs import keep_open, lost
+from empirisk.cli.outputs import keep_open, lost, say
 from empirisk.errors import LETTERS, EmpiriskError
 
 #: The commands in the order of help; each is the function ``command`` of the module of its name.
@@ -51,7 +51,7 @@ class Lazy(TyperGroup):
         try:
             return super().invoke(ctx)
         except (EmpiriskError, MemoryError, ImportError, OSError) as error:
-            typer.echo(f"empirisk: {told(error)}", err=True)
+            say(f"empirisk: {told(error)}", error=True)
             raise typer.Exit(1) from error
 
 

@@ -6,6 +6,10 @@ import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
+import typer
+
+from empirisk.formats import printable
+
 
 class Enduring(io.FileIO):
     """A file to write to that never fails: what cannot be written is dropped, and why is noted.
@@ -52,6 +56,11 @@ def _enduring(stream: TextIO | None, number: int) -> TextIO:
         stream.flush()
     raw = Enduring(number, "w", closefd=False)
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=raw.isatty())
+
+
+def say(text: str, *, error: bool = False) -> None:
+    """Print a line; what steers a terminal in names that others wrote is shown as text."""
+    typer.echo(printable(text), err=error)
 
 
 def lost(stream: Any) -> OSError | None:

@@ -9,12 +9,14 @@ import polars as pl
 import typer
 
 from empirisk.cli.models import load_model
+from empirisk.cli.outputs import say
 from empirisk.errors import EmpiriskError
 from empirisk.files.atomic import whole_file
 from empirisk.tables.explain import reasons
 from empirisk.tables.model import TableModel
 from empirisk.tables.profile import sentences
 from empirisk.tables.read import read
+from empirisk.tables.spreadsheet import harmless
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
     ".csv": lambda frame, file: frame.write_csv(file),
@@ -24,6 +26,8 @@ _WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
     ".feather": lambda frame, file: frame.write_ipc(file),
     ".jsonl": lambda frame, file: frame.write_ndjson(file),
 }
+#: Endings of tables that spreadsheets open.
+TEXTS = (".csv", ".tsv")
 
 
 def command(
@@ -40,6 +44,9 @@ def command(
         bool, typer.Option("--explain", help="Name the columns that move each prediction most, and by how much.")
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep all columns of the table beside the predictions.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Write cells that a spreadsheet would run (=, +, -, @) without an apostrophe.")
+    ] = False,
 ) -> None:
     """Predict the rows of a table; columns that name rows are kept beside the predictions."""
     ending = ".csv" if out is None else out.suffix.lower()
@@ -53,7 +60,9 @@ def command(
     if explain:
         answers = answers.with_columns(pl.Series("because", reasons(loaded, frame)))
     for line in sentences(loaded.unusual(frame)):
-        typer.echo(f"! {line}", err=True)
+        say(f"! {line}", error=True)
+    if ending in TEXTS and not raw:
+        answers = harmless(answers)
     written = io.BytesIO()
     _WRITERS[ending](answers, written)
     if out is None:
@@ -61,7 +70,7 @@ def command(
         return
     with whole_file(out.absolute()) as file:
         file.write(written.getvalue())
-    typer.echo(f"Wrote {answers.height} predictions to {out}.")
+    say(f"Wrote {answers.height} predictions to {out}.")
 
 
 def beside(model: TableModel, frame: pl.DataFrame, keep: bool, interval: float | None = None) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from empirisk.cli.models import in_json, load_model
+from empirisk.cli.outputs import say
 from empirisk.formats import number
 from empirisk.league.score import score
 from empirisk.report.words import plain
@@ -30,14 +31,14 @@ def command(
         }
         typer.echo(json.dumps(about, indent=1))
         return
-    typer.echo(f"{found.rows:,} rows of {table}")
+    say(f"{found.rows:,} rows of {table}")
     for one in found.scores:
         low, high = one.interval
         before = found.before.get(one.name)
         test = "" if before is None else f"; {number(before['value'], 4)} in the test"
-        typer.echo(f"  {plain(one.name)}: {number(one.value, 4)} ({number(low, 4)} to {number(high, 4)}){test}")
+        say(f"  {plain(one.name)}: {number(one.value, 4)} ({number(low, 4)} to {number(high, 4)}){test}")
     for warning in found.warnings:
-        typer.echo(f"! {warning}")
-    typer.echo("Columns that are spread otherwise than in training:" if found.drift else "The columns look as before.")
+        say(f"! {warning}")
+    say("Columns that are spread otherwise than in training:" if found.drift else "The columns look as before.")
     for entry in found.drift:
-        typer.echo(f"  {entry.sentence}")
+        say(f"  {entry.sentence}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from empirisk.cli.models import load_model
+from empirisk.cli.outputs import say
 from empirisk.errors import listed
 from empirisk.formats import number
 from empirisk.report.terms import equation
@@ -24,17 +25,17 @@ def command(
         typer.echo(json.dumps(about, indent=1, default=str))
         return
     target = about["target"]
-    typer.echo(f"{about['machine']} that predicts {target['name']!r}: {target['what']}")
-    typer.echo(f"  {about['settings']}")
+    say(f"{about['machine']} that predicts {target['name']!r}: {target['what']}")
+    say(f"  {about['settings']}")
     for name, value in (about["scores"] | about["description"]).items():
         if name != "settings":
-            typer.echo(f"  {name}: {_plain(value)}")
+            say(f"  {name}: {_plain(value)}")
     for key in ("certificate", "equation"):
         if about[key]:
-            typer.echo(f"{key}: {about[key]}")
-    typer.echo("columns:")
+            say(f"{key}: {about[key]}")
+    say("columns:")
     for column in loaded.schema.columns:
-        typer.echo(f"  {column}")
+        say(f"  {column}")
 
 
 def describe(model: TableModel) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from empirisk.errors import EmpiriskError
+from empirisk.formats import printable
 
 #: Okabe and Ito's colours and two of Tol's, which people with any kind of colour vision tell apart.
 PALETTE = (
@@ -92,7 +93,7 @@ def readable_on(shade: Any) -> str:
 
 def plain(name: Any, most: int = KEY) -> str:
     """A name as text to draw: not too long, on one line, and never read as a formula or as a hidden label."""
-    text = " ".join(str(name).split()) or "(empty)"
+    text = printable(" ".join(str(name).split())) or "(empty)"
     if len(text) > most:
         text = f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"  # long names often differ at their end
     # Matplotlib reads $...$ as mathematics, and hides what begins with an underscore from legends.

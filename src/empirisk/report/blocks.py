@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from empirisk.formats import printable
+
 #: Tables with more rows can be filtered.
 LONG = 12
 
@@ -108,12 +110,18 @@ def sections(makers: dict[str, Callable[[], Section]]) -> tuple[list[Section], l
     return made, lost
 
 
+def _shown(value: Any) -> Any:
+    """What the page shows of a value: letters of a text that are none are codes; drawings are as they are."""
+    return printable(value, lines=True) if type(value) is str else value
+
+
 def render(makers: dict[str, Callable[[], Section]], warnings: Sequence[str] = (), **parts: Any) -> str:
     """The page, whole in one file."""
     made, lost = sections(makers)
     environment = Environment(
         loader=PackageLoader("empirisk.report", "."),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
