@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
-from tests.files.cases import built
+from tests.files.cases import built, takes_function
 from tests.fuzz import machines
 
 MACHINES = [name for name in machines.machines() if name != "tables.TableEncoder"]  # it reads tables in its own way
@@ -31,7 +31,8 @@ def rows():
 
 
 def machine_of(name):
-    machine = built(machines.machines()[name])
+    made = machines.machines()[name]
+    machine = machines.draw(name, np.random.default_rng(0)).machine if takes_function(made) else built(made)
     small = {"n_estimators": 3, "random_state": 0}
     return machine.set_params(**{key: value for key, value in small.items() if key in machine.get_params(deep=False)})
 

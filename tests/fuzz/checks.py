@@ -73,6 +73,8 @@ NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("a fold takes a row whole, whatever its weight", lambda its: _has(its, "cv", among=FOLDED)),
     ("a fold takes a row whole, whatever its weight", lambda its: getattr(its, "ccp_alpha", 0.0) == "cv"),
     ("columns are drawn once for every node, equal gains or not", lambda its: _has(its, "max_features")),
+    ("its objective has several minima, and rounding decides for one", lambda its: isinstance(its, er.Parametric)),
+    ("columns of equal merit are taken in their order", lambda its: isinstance(its, er.selection.InformationSelection)),
     ("networks come near a minimum, and rounding decides to which", lambda its: "Network" in repr(its)),
 )
 #: Machines that judge by folds of the rows, and the parameters for which others do.
@@ -253,7 +255,9 @@ def _is_finite(case: Case, outcome: Outcome) -> Iterator[Finding]:
             yield "not finite", name
     certificate = getattr(outcome.machine, "certificate_", None)
     claimed = certificate is not None and certificate.converged
-    if claimed and not np.all(np.isfinite([certificate.primal, certificate.dual, certificate.gap])):
+    convex = not isinstance(outcome.machine, er.Parametric)  # else there is no bound from below
+    values = [certificate.primal, certificate.dual, certificate.gap][: 3 if convex else 1] if claimed else []
+    if not np.all(np.isfinite(values)):
         yield "false certificate", f"converged with {certificate}"
 
 

@@ -281,11 +281,48 @@ def _network(cls: type, random: Random) -> Drawn:
     return Drawn(parts.network(random))
 
 
+def _polynomial_kernel(cls: type, random: Random) -> Drawn:
+    return Drawn(cls(of(random, 1, 2, 3), of(random, 0.0, 1.0)))
+
+
+def wave(X: Any, theta: Any) -> Any:
+    """A function of a user, for `Parametric`."""
+    return theta[0] * np.tanh(theta[1] * X[:, 0]) + theta[2]
+
+
+def _parametric(cls: type, random: Random) -> Drawn:
+    options = {"C": of(random, 0.1, 1.0, 100.0), "n_init": of(random, 1, 2), "random_state": 0, "max_iter": 50}
+    loss, penalty = of(random, "squared", "logistic"), of(random, "none", "l2")
+    return Drawn(cls(wave, [1.0, 1.0, 0.0], loss, penalty, jacobian="differences", **options))
+
+
+def _plane(w: Any, X: Any) -> Any:
+    return X @ w
+
+
+def plane(columns: int, random: Random) -> Any:
+    """A hypothesis of a user, for `HypothesisSearch`."""
+    return functools.partial(_plane, random.normal(size=columns))
+
+
+def _hypotheses(cls: type, random: Random) -> Drawn:
+    return Drawn(cls(plane, of(random, er.losses.ZeroOne(), "hinge"), n_draws=20, random_state=0))
+
+
+def _subset(cls: type, random: Random) -> Drawn:
+    return Drawn(cls(of(random, None, 1, 2), fit_intercept=chance(random, 0.7)))
+
+
+def _information(cls: type, random: Random) -> Drawn:
+    return Drawn(cls(of(random, None, 1), n_neighbors=of(random, 1, 3), random_state=0))
+
+
 def _plain(cls: type, random: Random) -> Drawn:
     """What has no maker of its own, with the parameters that it needs."""
     from tests.files.cases import built
 
-    return Drawn(built(cls))
+    machine = built(cls)
+    return Drawn(machine.set_params(random_state=0) if "random_state" in machine.get_params() else machine)
 
 
 @functools.cache
@@ -331,10 +368,15 @@ FAMILIES: tuple[tuple[str, Maker], ...] = (
     ("selection.GreedySelection", _greedy),
     ("selection.L1Selection", _l1_selection),
     ("selection.Search", _search),
+    ("selection.BestSubset", _subset),
+    ("selection.HypothesisSearch", _hypotheses),
+    ("selection.InformationSelection", _information),
+    ("Parametric", _parametric),
     ("selection.Balanced", _balanced),
     ("selection.Threshold", _threshold),
     ("tables.TableEncoder", _encoder),
     ("maps.Polynomial", _map),
+    ("maps.PolynomialKernel", _polynomial_kernel),
     ("maps.Periodic", _map),
     ("maps.Nystrom", _map),
     ("maps.RandomFourier", _map),
