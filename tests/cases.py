@@ -30,6 +30,8 @@ def targets(loss, X, random: np.random.Generator):
     f = first / first.std() + 0.5 * random.normal(size=len(first))
     if loss.joint:
         return np.digitize(f, np.quantile(f, [0.33, 0.66])).astype(float)
+    if loss.positive:  # amounts, of which some are zero where the loss allows it
+        return np.exp(0.5 * (f - f.mean())) * ((loss.power == 2) | (random.random(len(f)) < 0.8))
     return 2 * f + 1 if "regression" in loss.tasks else np.where(f > np.median(f), 1.0, -1.0)
 
 

@@ -5,10 +5,12 @@ from empirisk.losses import (
     CrammerSinger,
     EpsilonInsensitive,
     Exponential,
+    Gamma,
     Hinge,
     Huber,
     Logistic,
     Perceptron,
+    Poisson,
     Power,
     Quantile,
     SoftHinge,
@@ -16,6 +18,7 @@ from empirisk.losses import (
     Squared,
     SquaredAbsolute,
     SquaredHinge,
+    Tweedie,
     ZeroOne,
 )
 from empirisk.penalties import L1, L2, ElasticNet, GroupL1, NoPenalty
@@ -51,8 +54,9 @@ RESIDUAL_LOSSES = [
     Quantile(0.85),
     Huber(0.3),
 ]
+DEVIANCES = [Poisson(), Gamma(), Tweedie(), Tweedie(1.2), Tweedie(1.9), Tweedie(1.0), Tweedie(2.0)]
 JOINT_LOSSES = [Softmax(), CrammerSinger()]
-LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + JOINT_LOSSES
+LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + DEVIANCES + JOINT_LOSSES
 
 NORMS = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]
 GROUPS = [GroupL1(), GroupL1(2), GroupL1([0, 1, 0, 2, 2, 0])]

@@ -67,8 +67,20 @@ def slopes(loss, z):
     return left, right
 
 
+def deviance(loss, y, f):
+    """The unit deviance of a Tweedie distribution, as everybody writes it in the mean."""
+    y, mean, p = np.asarray(y, dtype=np.longdouble), np.exp(np.asarray(f, dtype=np.longdouble)), loss.power
+    if p == 1:
+        return 2 * (np.where(y > 0, y * np.log(np.where(y > 0, y, 1) / mean), 0) - y + mean)
+    if p == 2:
+        return 2 * (np.log(mean / y) + y / mean - 1)
+    return 2 * (y ** (2 - p) / ((1 - p) * (2 - p)) - y * mean ** (1 - p) / (1 - p) + mean ** (2 - p) / (2 - p))
+
+
 def on_targets(loss, y, f):
     """loss(y, f) of a loss of one number."""
+    if loss.positive:
+        return deviance(loss, y, f)
     return phi(loss, y * f if loss.tasks == {"classification"} else f - y)
 
 

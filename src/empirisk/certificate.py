@@ -32,6 +32,7 @@ class Status:
     PASSES = "all passes done"
     PARTIAL = "partial fit"
     SEPARABLE = "no minimiser exists (separable classes)"
+    ZEROS = "no minimiser exists (some targets of zero are fitted the better the larger the weights)"
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ class Proof:
         return np.zeros(weights.shape[1:] or 1), None
 
     def _moved(self, terms: Array, lengths: Array | None) -> tuple[float, Array]:
-        """sum_i |u_i| (|f_i| + |y_i|), without the targets where they are labels, and |u|^2 for every output.
+        """sum_i |u_i| (|f_i| + |y_i|), without the targets where no residual is taken, and |u|^2 for every output.
 
         The slope u_i is the largest within the rounding of f_i: beside the least value of a loss, and beside a corner,
         it may be many times that in the middle. Behind a kernel the squares are weighed by |phi(x_i)|^2.
@@ -213,11 +214,11 @@ class Proof:
         # Of rows far from the origin predictions, and the intercept that is stored, lose the digits of the shift.
         shift = problem.design.shift
         far = 0.0 if shift is None else np.abs(shift) @ np.abs(self.point.w)
-        labels = problem.classes or problem.loss.margin_form
+        shifted = problem.loss.residual_form  # else targets are labels, or f is in other units
         summed = terms if problem.classes else terms[0]
 
         def run(rows: slice) -> Array:
-            off = np.abs(f[rows]) + far if labels else np.abs(f[rows]) + far + np.abs(y[rows])
+            off = np.abs(f[rows]) + far + np.abs(y[rows]) if shifted else np.abs(f[rows]) + far
             reach = off + (summed if lengths is None else np.multiply.outer(np.sqrt(lengths[rows]), summed))
             if problem.classes:  # a joint loss rises where the own class falls and all others rise
                 reach[np.arange(len(reach)), y[rows].astype(int)] *= -1

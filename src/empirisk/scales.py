@@ -124,6 +124,26 @@ def to_elastic_net(C: float, ratio: float, n: float) -> tuple[float, float]:
     return to_lasso(C, n), _ratio(ratio, "ratio")
 
 
+def from_glm(alpha: float, n: float) -> float:
+    """C = 1 / (2 n alpha), from scikit-learn's ``PoissonRegressor(alpha)``:  alpha/2 |w|^2 + 1/(2n) sum deviance.
+
+    ``GammaRegressor(alpha)`` and ``TweedieRegressor(power, alpha, link="log")`` have the same scale.
+
+    >>> from_glm(0.1, n=50)
+    0.1
+    """
+    return 1 / (2 * _count(n) * _positive(alpha, "alpha"))
+
+
+def to_glm(C: float, n: float) -> float:
+    """alpha = 1 / (2 n C), for scikit-learn's ``PoissonRegressor(alpha)``:  alpha/2 |w|^2 + 1/(2n) sum deviance.
+
+    >>> to_glm(0.1, n=50)
+    0.1
+    """
+    return 1 / (2 * _count(n) * _positive(C, "C"))
+
+
 def from_sgd(alpha: float, n: float) -> float:
     """C = 1 / (n alpha), from scikit-learn's ``SGDClassifier(alpha)``:  alpha R(w) + 1/n sum loss.
 

@@ -122,6 +122,8 @@ def every_part() -> dict[str, Subject]:
         found[f"losses: {type(loss).__name__}"] = machine(er.Classifier(loss=loss), three_classes)
     for loss in catalog.RESIDUAL_LOSSES:
         found[f"losses: {type(loss).__name__}"] = machine(er.Regressor(loss=loss), lambda X: X[:, 0])
+    for loss in catalog.DEVIANCES:
+        found[f"losses: {type(loss).__name__}"] = machine(er.Regressor(loss=loss), lambda X: np.exp(X[:, 0]))
     for penalty in catalog.NORMS:
         found[f"penalties: {type(penalty).__name__}"] = machine(er.Regressor(penalty=penalty), lambda X: X[:, 0])
     return found

@@ -62,11 +62,10 @@ class Piece:
 
     def _losses(self, f: np.ndarray) -> np.ndarray:
         if not self.classes:
-            z = f - self.y if "regression" in self.loss.tasks else self.y * f
             if self.loss.name() in ("logistic", "soft_hinge"):  # without the overflow of exp
-                z = (self.loss.margin - z) / self.loss.temperature
+                z = (self.loss.margin - self.y * f) / self.loss.temperature
                 return self.loss.temperature * np.logaddexp(Long(0), z)
-            return naive.phi(self.loss, z)
+            return naive.on_targets(self.loss, self.y, f)
         ahead = f - np.take_along_axis(f, self.y.astype(int)[:, None], axis=1)  # of the own class, by the others
         if self.loss.name() == "softmax":
             top = ahead.max(axis=1)

@@ -9,9 +9,9 @@ from sklearn.base import clone
 
 from empirisk import losses, parts, penalties
 from empirisk.errors import EmpiriskError
-from empirisk.losses import EpsilonInsensitive, Huber, Power, Quantile, SoftHinge, SquaredAbsolute
+from empirisk.losses import EpsilonInsensitive, Huber, Power, Quantile, SoftHinge, SquaredAbsolute, Tweedie
 from empirisk.penalties import ElasticNet
-from tests.catalog import JOINT_LOSSES, LOSSES, MARGIN_LOSSES, PENALTIES, RESIDUAL_LOSSES
+from tests.catalog import DEVIANCES, JOINT_LOSSES, LOSSES, MARGIN_LOSSES, PENALTIES, RESIDUAL_LOSSES
 
 PARTS = LOSSES + PENALTIES
 LOSS_NAMES = {
@@ -29,6 +29,9 @@ LOSS_NAMES = {
     "squared_absolute",
     "quantile",
     "huber",
+    "poisson",
+    "gamma",
+    "tweedie",
     "softmax",
     "crammer_singer",
 }
@@ -44,7 +47,7 @@ def public_parts(module, base):
 @pytest.mark.row("E2")
 def test_every_public_loss_is_in_the_catalogue():
     assert public_parts(losses, losses.Loss) == {type(loss) for loss in LOSSES}
-    assert LOSSES == MARGIN_LOSSES + RESIDUAL_LOSSES + JOINT_LOSSES
+    assert LOSSES == MARGIN_LOSSES + RESIDUAL_LOSSES + DEVIANCES + JOINT_LOSSES
 
 
 @pytest.mark.row("E3")
@@ -115,6 +118,7 @@ BAD = [
     (Power, "p", [0.99, -2, np.nan, np.inf, "two", None]),
     (SquaredAbsolute, "weight", [-1e-9, np.nan, np.inf, "heavy", None]),
     (Quantile, "level", [0, 1, 0.0, 1.0, -0.1, 1.1, np.nan, np.inf, "median", None]),
+    (Tweedie, "power", [0, 0.99, 2.01, np.nan, np.inf, "one", None]),
     (Huber, "delta", [0, 0.0, -1.0, np.nan, np.inf, "small", None]),
     (SoftHinge, "temperature", [0, 0.0, -1.0, np.nan, np.inf, "hot", None]),
     (SoftHinge, "margin", [np.nan, np.inf, -np.inf, "wide", None]),

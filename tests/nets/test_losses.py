@@ -22,6 +22,8 @@ def test_losses_are_equal(loss):
         f = np.concatenate([3 * random.normal(size=45), [0.0, 1.0, -1.0, 0.5, 0.5]])
         y = np.where(random.random(50) < 0.5, 1.0, -1.0) if loss.margin_form else random.normal(size=50)
         y[-2:] = 1.0, 0.5  # margins 0.5 and residuals 0 among them
+        if loss.positive:
+            y = np.abs(y) if loss.power == 2 else np.where(random.random(50) < 0.3, 0.0, np.abs(y))
     with jax.enable_x64(True):
         value = loss_function(loss)
         values = np.asarray(value(y, f))

@@ -42,12 +42,13 @@ def test_objective_is_the_optimum_and_the_gap_bounds_it(loss, penalty, shape, ki
         assert penalty == "none"
         assert certificate.primal <= 1e-6 * problem.origin_value
         return
-    assert certificate.converged, certificate
+    assert certificate.converged or (certificate.status == Status.ZEROS and penalty == "none"), certificate
     # What another solver found, valued by the formulas in extended precision, is no better than the gap allows ...
     assert rival >= certificate.primal - certificate.gap - 1e-12 * scale
     assert rival >= certificate.primal - 1e-6 * scale
     # ... and, where that solver is sure of itself, no worse either: both minimise the same thing; below zero is none.
-    assert not optimal or certificate.primal == 0 or rival <= certificate.primal + 1e-5 * scale
+    attained = certificate.status != Status.ZEROS
+    assert not (optimal and attained) or certificate.primal == 0 or rival <= certificate.primal + 1e-5 * scale
 
 
 def general_solution(loss, penalty, C, X, y, weights, intercept, classes) -> tuple[float, bool]:

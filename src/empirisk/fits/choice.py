@@ -314,7 +314,9 @@ def _unit(problems: list[Problem]) -> float:
         if problem.classes or problem.loss.margin_form:
             return 1.0  # margins are about one
         f = problem.constant_predictions
-        deviations += float(problem.weights @ np.abs(problem.y - f))
+        # The logarithms that deviances predict deviate by about one.
+        away = np.abs(problem.y - f) if problem.loss.residual_form else np.ones(len(f))
+        deviations += float(problem.weights @ away)
         slopes += float(problem.weights @ np.abs(problem.loss.derivative(problem.y, f)))
     ratio = deviations / slopes if slopes > 0 else 1.0
     return 10.0 ** np.round(np.log10(ratio)) if 1 / LARGEST < ratio < LARGEST else 1.0

@@ -50,6 +50,7 @@ REMEDIES = {
     Status.INTERRUPTED: "fit again to continue",
     Status.STALLED: "standardise the columns, lower C, or raise tol",
     Status.SEPARABLE: "use a penalty, or SVM(C=inf) for the widest margin",
+    Status.ZEROS: "use a penalty",
     Status.PASSES: "raise max_iter, or use solver='auto'",
 }
 
@@ -389,9 +390,10 @@ def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: S
     _require_weak_duality(problem, certificate)
     cut = watch.status in CUT
     near = bool(certificate.relative_gap <= tol)
-    # Without a penalty, separable classes let some losses fall for ever: no point attains the infimum.
+    # Without a penalty, separable classes or zeros let some losses fall for ever: no point attains the infimum.
     falls = not cut and not problem.loss.attained and problem.penalty.zero
-    objection = watch.objection or (Status.SEPARABLE if falls and separable(problem, point, near) else "")
+    unattained = Status.SEPARABLE if problem.classes or problem.loss.margin_form else Status.ZEROS
+    objection = watch.objection or (unattained if falls and separable(problem, point, near) else "")
     # A perceptron that was stopped may stand at w = 0, where its loss is least and nothing is learned.
     unfinished = cut and not solver.aims_at_tol
     converged = near and not objection and not unfinished

@@ -17,14 +17,23 @@ FEASIBLE = 1e-10
 FAR = 8.0
 
 
+def falling(problem: Problem) -> Array:
+    """Which way the loss of each row falls for ever: +1 or -1, or 0 for neither; of labels the label.
+
+    It does so as f grows if no slope of it is positive, and as f falls if none is negative.
+    """
+    low, high = problem.loss.domain(problem.y)
+    return np.where(high == 0, 1.0, np.where(low == 0, -1.0, 0.0))
+
+
 def margins(problem: Problem, f: Array) -> Array:
-    """y f, or of a joint loss the score of the own class minus each other one.
+    """f the way the loss falls, or of a joint loss the score of the own class minus each other one.
 
     Where it has an intercept of its own, the score of a class without rows falls for ever, which separates nothing: it
     is left out.
     """
     if not problem.classes:
-        return problem.y * f
+        return falling(problem) * f
     own = np.take_along_axis(f, problem.y.astype(int)[:, None], axis=1)
     others = _others(problem)
     return (own - f)[others]
@@ -38,7 +47,9 @@ def _others(problem: Problem) -> NDArray[np.bool_]:
 
 
 def separable(problem: Problem, point: Point, converged: bool) -> bool:
-    """Whether a direction lowers some loss and raises none: the classes are separable, but for ties.
+    """Whether a direction lowers some loss for ever and raises none: the classes are separable, but for ties.
+
+    Losses that do not fall for ever, as the deviance of a positive count, must not change along it.
 
     A point that gives every sample a positive margin shows it. Else a linear programme looks for the direction: where
     the fit did not converge, or has gone far in some direction. Large problems are left. One class alone is separated
@@ -56,34 +67,38 @@ def separable(problem: Problem, point: Point, converged: bool) -> bool:
 
 
 def _direction_exists(problem: Problem) -> bool:
-    """Whether margins along some w and b are all zero or positive, and one is positive."""
+    """Whether margins along some w and b are all zero or positive, and one is positive; f is fixed in other rows."""
     columns = problem.design.dot(np.eye(problem.design.shape[1]))
     sizes = np.abs(columns).max(axis=0)
     columns = columns[:, sizes > 0] / sizes[sizes > 0]
     if problem.intercept:
         columns = np.hstack([columns, np.ones((len(columns), 1))])
-    matrix = _signed(problem, columns)
-    if matrix.shape[1] == 0:
+    matrix, fixed = _signed(problem, columns)
+    if matrix.size == 0:
         return False
     found = linprog(
         -matrix.sum(axis=0),
         A_ub=-matrix,
         b_ub=np.zeros(len(matrix)),
+        A_eq=fixed if len(fixed) else None,
+        b_eq=np.zeros(len(fixed)) if len(fixed) else None,
         bounds=(-1.0, 1.0),
         options={"time_limit": SECONDS, "primal_feasibility_tolerance": FEASIBLE},
     )
     if found.x is None:
         return False
     along = matrix @ found.x
-    return bool(along.min() >= -ROUNDING and along.max() >= GROWTH)
+    still = np.abs(fixed @ found.x).max(initial=0.0) <= ROUNDING
+    return bool(still and along.min() >= -ROUNDING and along.max() >= GROWTH)
 
 
-def _signed(problem: Problem, columns: Array) -> Array:
-    """The matrix whose product with the weights are the margins."""
+def _signed(problem: Problem, columns: Array) -> tuple[Array, Array]:
+    """The matrix whose product with the weights are the margins, and the rows whose losses fall neither way."""
     if not problem.classes:
-        return problem.y[:, None] * columns
+        signs = falling(problem)
+        return (signs[:, None] * columns)[signs != 0], columns[signs == 0]
     labels = problem.y.astype(int)
     onehot = np.eye(problem.classes)
     pairs = np.argwhere(_others(problem))
     differences = [np.kron(columns[row], onehot[labels[row]] - onehot[other]) for row, other in pairs]
-    return np.array(differences, dtype=np.float64)
+    return np.array(differences, dtype=np.float64), np.zeros((0, problem.classes * columns.shape[1]))

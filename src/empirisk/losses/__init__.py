@@ -1,6 +1,7 @@
 """Losses: how bad a prediction is. Each states its value, derivatives, conjugate, prox and link."""
 
 from empirisk.losses.base import Loss, Ramp
+from empirisk.losses.deviance import Gamma, Poisson, Tweedie
 from empirisk.losses.margin import Exponential, Hinge, Logistic, Perceptron, SoftHinge, SquaredHinge, ZeroOne
 from empirisk.losses.multiclass import CrammerSinger, Softmax
 from empirisk.losses.regression import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared, SquaredAbsolute
@@ -11,11 +12,13 @@ __all__ = [
     "CrammerSinger",
     "EpsilonInsensitive",
     "Exponential",
+    "Gamma",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
     "Perceptron",
+    "Poisson",
     "Power",
     "Quantile",
     "Ramp",
@@ -24,6 +27,7 @@ __all__ = [
     "Squared",
     "SquaredAbsolute",
     "SquaredHinge",
+    "Tweedie",
     "ZeroOne",
     "find",
 ]

@@ -83,6 +83,8 @@ class Loss(Part):
     corners: ClassVar[tuple[Ramp, ...]] = ()
     #: (a, e, q) if the conjugate is phi*(v) = a v + e |v| + q v^2 / 2 on its domain, else None.
     dual_quadratic: ClassVar[tuple[float, float, float] | None] = None
+    #: Whether targets must not be negative.
+    positive: ClassVar[bool] = False
     #: Whether `value` is written over the `namespace` of its arguments, so that networks run the same lines.
     portable: ClassVar[bool] = False
     #: Whether the score of a regressor is the share of this loss that it explains (D^2); else of the squares (R^2).
@@ -118,9 +120,32 @@ class Loss(Part):
         """The class probabilities for which the prediction f minimises the expected loss."""
         raise self._unstated("link")
 
+    def check_targets(self, y: Array) -> None:
+        """Raise a sentence where the loss has no meaning for some of the targets."""
+
+    def counted_from(self, y: Array, begin: float) -> tuple[Array, float]:
+        """Targets and a factor with  loss(y, f) = factor loss(targets, f - begin), where there are any but for 0."""
+        return y, 1.0
+
+    def inverse_link(self, f: Array) -> Array:
+        """The prediction of a number that f stands for: f itself, or the mean where f is a function of it."""
+        return f
+
     def best_constant(self, y: Array, weights: Array) -> float | Array:
         """argmin_b  sum_i weights_i loss(y_i, b)."""
         raise self._unstated("best constant")
+
+    def best_shift(self, y: Array, f: Array, weights: Array) -> float:
+        """argmin_v  sum_i weights_i loss(y_i, f_i + v): the best value of a leaf that is added to predictions f."""
+        raise self._unstated("best shift")
+
+    def explained(self, y: Array, f: Array, weights: Array) -> float:
+        """D^2: the share of the loss of the best constant that predictions f do not have; R^2 of the squared loss."""
+        least = float(weights @ self.value(y, np.full(len(y), self.best_constant(y, weights))))
+        left = float(weights @ self.value(y, f))
+        if least > 0:
+            return 1 - left / least
+        return 1.0 if left == 0 else 0.0
 
     @property
     def smooth(self) -> bool:
@@ -218,6 +243,23 @@ class MarginLoss(ScalarLoss):
         """y times the prox of phi at y f."""
         return y * self.phi_prox(y * f, step)
 
+    def best_shift(self, y: Array, f: Array, weights: Array) -> float:
+        """For a loss of ramps only: a weighted quantile of their corners in v.
+
+        Each ramp  height * max(0, slope * z + offset)  of the margin z has its corner at  z = -offset / slope,  where
+        the derivative jumps by height * |slope|. Far to the left the derivative is minus the sum over the ramps that
+        fall there; the minimum is where the jumps have made up for it.
+        """
+        heights = [ramp.height * abs(ramp.slope) for ramp in self.corners]
+        points = np.concatenate([-ramp.offset / ramp.slope * y - f for ramp in self.corners])
+        jumps = np.concatenate([height * weights for height in heights])
+        falls = np.concatenate([ramp.slope * y < 0 for ramp in self.corners])
+        target, order = float(jumps @ falls), np.argsort(points, kind="stable")
+        reached = np.cumsum(jumps[order])
+        slack = 1e-12 * reached[-1]  # sums of weights are rounded: nearly equal is equal
+        ends = np.minimum(np.searchsorted(reached, [target - slack, target + slack]), len(order) - 1)
+        return float(points[order[ends]].mean())
+
     def link(self, f: Array) -> Array:
         """P[y = +1 | f]: the p for which f minimises p phi(f) + (1 - p) phi(-f), 1/2 where every p does."""
         down, up = self.slope(f), self.slope(-f)
@@ -272,6 +314,14 @@ class ResidualLoss(ScalarLoss):
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """y plus the prox of phi at f - y."""
         return y + self.phi_prox(f - y, step)
+
+    def counted_from(self, y: Array, begin: float) -> tuple[Array, float]:
+        """y - begin, and 1."""
+        return y - begin, 1.0
+
+    def best_shift(self, y: Array, f: Array, weights: Array) -> float:
+        """The best constant of the residuals."""
+        return self.best_constant(y - f, weights)
 
 
 def monotone_root(

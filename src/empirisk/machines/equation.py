@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
@@ -26,6 +26,7 @@ from empirisk.contract.inputs import (
     encode_classes,
     generator,
 )
+from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable, listed, warn_unfinished
 from empirisk.fits.fit import Fit, Run, interruptible, unproven
@@ -437,7 +438,7 @@ def _targets_fit(its: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(eq=False, repr=False)
-class Regressor(RegressorMixin, MultiOutputMixin, Equation):
+class Regressor(PredictsNumbers, MultiOutputMixin, Equation):
     """The equation for numbers:  minimise  R(w) + C sum_i c_i loss(y_i, <w, phi(x_i)> + b).
 
     Several targets are fitted column by column, on shared features.
@@ -445,8 +446,10 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
     Parameters
     ----------
     loss : str, Loss, or list of them
-        A regression loss: "squared", "absolute", "quantile", "huber", "epsilon_insensitive", "power",
-        "squared_absolute", or an object of `empirisk.losses`; a list holds one for each of several targets.
+        A regression loss: "squared", "absolute", "quantile", "huber", "poisson", "gamma", "tweedie",
+        "epsilon_insensitive", "power", "squared_absolute", or an object of `empirisk.losses`; a list holds one for each
+        of several targets. Of the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and
+        `predict` gives the mean.
     features, penalty, C, fit_intercept, solver, tol, max_iter, max_time, random_state, rule, Cs, cv, warm_start
         As for `Classifier`.
 
@@ -516,6 +519,8 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
         problems = self._problems(given[0], design, targets, weights)
         if len(given) > 1:
             problems = [replace(problem, loss=loss) for problem, loss in zip(problems, given, strict=True)]
+        for problem in problems:
+            problem.loss.check_targets(problem.y)
         return problems, y
 
     def _coefficients(self, problems: list[Problem], points: list[Point], supported: bool = True) -> dict[str, Any]:
@@ -527,7 +532,8 @@ class Regressor(RegressorMixin, MultiOutputMixin, Equation):
                 found[name] = found[name][0]
         return found
 
-    def predict(self, X: ArrayLike) -> Array:
-        """f(x) for each row."""
+    @single_threaded_blas()
+    def raw_predict(self, X: ArrayLike) -> Array:
+        """f(x) of each row: the prediction itself, or the logarithm of it for deviances such as "poisson"."""
         f = self._scores(X)
         return f[:, 0] if np.ndim(self.intercept_) == 0 else f

@@ -218,30 +218,33 @@ def _augmentations(network: Any) -> tuple[Augmentation, ...]:
 def _units(problems: list[Problem]) -> Units:
     """The unit of every output and what its targets are counted from: about their deviation and mean.
 
-    Both are rounded, so that they depend neither on the order of the rows nor on copies of them. Losses of classes have
-    a unit of their own.
+    Both are rounded, so that they depend neither on the order of the rows nor on copies of them. Losses of classes, and
+    deviances, which count from their best constant, have a unit of their own.
     """
     units, begins = [], []
     for problem in problems:
         unit, begin = 1.0, 0.0
-        if not (problem.loss.margin_form or problem.classes):
+        if problem.loss.residual_form:
             share = problem.scale / problem.scale.sum()
             mean = share @ problem.y if problem.intercept else 0.0
             unit = 2.0 ** np.round(np.log2(np.sqrt(share @ (problem.y - mean) ** 2) or 1.0))
             begin = np.round(mean / unit * PARTS) / PARTS * unit
+        elif problem.loss.positive and problem.intercept:
+            begin = np.round(problem.loss.best_constant(problem.y, problem.scale) * PARTS) / PARTS
         units += [unit] * max(problem.classes, 1)
         begins += [begin] * max(problem.classes, 1)
     return {UNIT: np.array(units, np.float32), FROM: np.array(begins, np.float32)}
 
 
 def _columns(problems: list[Problem], rows: int, begins: NDArray) -> tuple[NDArray, NDArray]:
-    """Targets, less what they are counted from, and scales of all rows, one column per problem; scale zero for none."""
+    """Targets, counted from where the outputs are, and scales of all rows, one column per problem; zero for none."""
     targets, scale = np.zeros((rows, len(problems)), np.float32), np.zeros((rows, len(problems)))
     outputs = columns_of([problem.classes for problem in problems])
     for number, (problem, output) in enumerate(zip(problems, outputs, strict=True)):
         where = slice(None) if problem.rows is None else problem.rows
         begin = 0.0 if problem.classes else float(begins[output])
-        targets[where, number], scale[where, number] = problem.y - begin, problem.scale
+        counted, factor = problem.loss.counted_from(problem.y, begin)
+        targets[where, number], scale[where, number] = counted, factor * problem.scale
     return targets, scale
 
 

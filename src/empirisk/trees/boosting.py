@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +25,7 @@ from empirisk.contract.arguments import (
 from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.importances import Importances
 from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -434,7 +435,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
 
 
 @dataclass(eq=False, repr=False)
-class BoostingRegressor(RegressorMixin, MultiOutputMixin, Boosting):
+class BoostingRegressor(PredictsNumbers, MultiOutputMixin, Boosting):
     """Gradient boosting for numbers:  f(x) = baseline + sum of trees;  see `BoostingClassifier`.
 
     Where y has several columns, every round grows a tree for each; early stopping looks at the sum of their losses.
@@ -442,9 +443,10 @@ class BoostingRegressor(RegressorMixin, MultiOutputMixin, Boosting):
     Parameters
     ----------
     loss : str or Loss
-        "squared", "absolute", "quantile", "huber", "power", "epsilon_insensitive", "squared_absolute", or an object of
-        `empirisk.losses`. Leaves of a loss with corners or straight ends get its best constants: the weighted median
-        of the residuals for the absolute loss.
+        "squared", "absolute", "quantile", "huber", "poisson", "gamma", "tweedie", "power", "epsilon_insensitive",
+        "squared_absolute", or an object of `empirisk.losses`. Leaves of a loss with corners, straight ends or a
+        curvature without bound get its best constants: the weighted median of the residuals for the absolute loss. Of
+        the deviances ("poisson", "gamma", "tweedie") f is the logarithm of the mean, and `predict` gives the mean.
     learning_rate, n_estimators, max_leaves, max_depth, min_samples_leaf, min_gain, l2, subsample, max_features, \
 max_bins, categorical_features, monotone_constraints, early_stopping, validation_fraction, patience, max_time, \
 random_state
@@ -497,11 +499,11 @@ random_state
     def _objective(self, target: Array, weights: Array) -> Objective:
         return numbers_objective(losses.find(self.loss), target, weights)
 
-    def predict(self, X: ArrayLike) -> Array:
-        """f(x) of each row, and of each output where y had several columns."""
+    def raw_predict(self, X: ArrayLike) -> Array:
+        """f(x) of each row, and of each output where y had several columns: the prediction, or the logarithm of it."""
         return like(self._scores(X), self._several)
 
     def staged_predict(self, X: ArrayLike) -> Iterator[Array]:
-        """f(x) after each round."""
+        """The predictions after each round."""
         for scores in self._staged_scores(X):
-            yield like(scores, self._several)
+            yield self._respond(like(scores, self._several))

@@ -24,6 +24,7 @@ class Separable:
     Gradient and curvature are those of the loss. Where the loss has corners, or a curvature without bound (a power of
     the residual) or down to zero (straight ends, as of the Huber loss), the curvature says little about the way to the
     minimum: it is replaced by the weight, and the leaves get the best constants of the loss itself (`renewal`).
+    Deviances keep their curvature, which tells how much a row has to say, but a Newton step may lead much too far up.
     """
 
     def __init__(self, loss: Loss, y: Array, weights: Array):
@@ -34,8 +35,9 @@ class Separable:
         straight = bool(np.isfinite(loss.domain(y[0])).any())
         renews = bool(loss.corners) or (self._residual and (straight or not bounded))
         self.renewal: Renewal | None = self._renew if renews else None
+        self._curved = not renews or (loss.smooth and not straight and not loss.steep)
         #: The curvature of a typical row of weight 1.
-        self.whole = 1.0 if renews or not bounded else float(loss.curvature_bound)
+        self.whole = float(loss.curvature_bound) if bounded and not renews else 1.0
 
     def start(self) -> Array:
         """The best constant of each output."""
@@ -47,7 +49,7 @@ class Separable:
         for k in range(self.n_outputs):
             y = self.targets[k, rows]
             gradient[k] = weights * self.loss.derivative(y, scores[k])
-            curvature[k] = weights * self.loss.curvature(y, scores[k]) if self.renewal is None else weights
+            curvature[k] = weights * self.loss.curvature(y, scores[k]) if self._curved else weights
 
     def value(self, rows: NDArray | slice, scores: Array) -> float:
         """Weighted mean loss of some rows, summed over the outputs."""
@@ -57,10 +59,7 @@ class Separable:
 
     def _renew(self, output: int, rows: NDArray[np.int32], scores: Array) -> float:
         """The constant that, added to the scores of these rows, makes their loss least."""
-        y, f, weights = self.targets[output, rows], scores[rows], self.weights[rows]
-        if self._residual:
-            return float(self.loss.best_constant(y - f, weights))
-        return _best_shift(self.loss, y, f, weights)
+        return self.loss.best_shift(self.targets[output, rows], scores[rows], self.weights[rows])
 
 
 class Canonical:
@@ -134,6 +133,7 @@ def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array
 def numbers_objective(loss: Loss, y: Array, weights: Array) -> Objective:
     """The objective of a regression, of one output or of one for each column of y."""
     _refuse(loss, "regression")
+    loss.check_targets(y)
     return Separable(loss, np.ascontiguousarray(as_columns(y).T), weights)
 
 
@@ -164,21 +164,3 @@ def _refuse(loss: Loss, task: str) -> None:
     nothing = task == "classification" and not loss.joint and float(loss.value(np.ones(1), np.zeros(1))[0]) == 0.0
     if nothing:
         raise Unsuitable(f"loss={loss!r} is already least at f = 0, so boosting would stop there; use 'hinge'.")
-
-
-def _best_shift(loss: Loss, y: Array, f: Array, weights: Array) -> float:
-    """argmin_v  sum_i w_i loss(y_i, f_i + v)  for a margin loss of ramps only: a weighted quantile of its corners in v.
-
-    Each ramp  height * max(0, slope * z + offset)  of the margin z has its corner at  z = -offset / slope,  where the
-    derivative jumps by height * |slope|. Far to the left the derivative is minus the sum over the ramps that fall
-    there; the minimum is where the jumps have made up for it.
-    """
-    heights = [ramp.height * abs(ramp.slope) for ramp in loss.corners]
-    points = np.concatenate([-ramp.offset / ramp.slope * y - f for ramp in loss.corners])
-    jumps = np.concatenate([height * weights for height in heights])
-    falls = np.concatenate([ramp.slope * y < 0 for ramp in loss.corners])
-    target, order = float(jumps @ falls), np.argsort(points, kind="stable")
-    reached = np.cumsum(jumps[order])
-    slack = 1e-12 * reached[-1]  # sums of weights are rounded: nearly equal is equal
-    ends = np.minimum(np.searchsorted(reached, [target - slack, target + slack]), len(order) - 1)
-    return float(points[order[ends]].mean())

@@ -54,7 +54,7 @@ class Envelopes(Rounded):
 
     def __init__(self, problem: Problem, start: Point):
         # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
-        self.level = 0.0 if problem.loss.margin_form or not problem.intercept else float(problem.origin().b)
+        self.level = float(problem.origin().b) if problem.loss.residual_form and problem.intercept else 0.0
         problem = replace(problem, y=problem.y - self.level) if self.level else problem
         super().__init__(problem, start.w, float(start.b) - self.level)
         # The step in which a loss falls to zero at its first slope, in the mean over the rows.
@@ -250,7 +250,7 @@ class Envelopes(Rounded):
 def least_squares(problem: Problem) -> Point | None:
     """The least-squares weights of a regression without penalty: the solution where they fit every row exactly."""
     rows, columns = problem.design.shape
-    if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or problem.loss.margin_form or rows * columns > SMALL:
+    if problem.penalty.l1 > 0 or problem.penalty.l2 > 0 or not problem.loss.residual_form or rows * columns > SMALL:
         return None
     sizes = problem.design.lengths
     sizes = np.where(sizes > 0, sizes, 1.0)

@@ -19,8 +19,8 @@ def corners_of(loss: Loss) -> dict[float, tuple[float, float]]:
 
 
 def spread_of(problem: Problem) -> float:
-    """The size of the numbers z that a loss sees: 1 for margins, the mean deviation of y for residuals."""
-    if problem.classes or problem.loss.margin_form:
+    """The size of the numbers z that a loss sees: the mean deviation of y for residuals, else 1."""
+    if not problem.loss.residual_form:
         return 1.0
     # Targets that are all alike have no size; any positive one will do.
     return float(np.abs(problem.y - problem.origin().b).mean()) + 1e-8

@@ -1,0 +1,64 @@
+"""What regressors of a loss share: predictions by its inverse link, and the score that suits it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from empirisk import losses
+from empirisk.contract.inputs import check_weights
+from empirisk.losses.base import Loss
+
+
+class PredictsNumbers(RegressorMixin):
+    """From f(x) to predictions and scores; a list of losses holds one for each target."""
+
+    loss: Any
+
+    def raw_predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """f(x) of each row: the prediction itself, or the logarithm of it for deviances such as "poisson"."""
+        raise NotImplementedError
+
+    def _losses(self) -> list[Loss]:
+        given = self.loss if isinstance(self.loss, (list, tuple)) else [self.loss]
+        return [losses.find(loss) for loss in given]
+
+    def _respond(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What f stands for, one loss for all columns or one for each."""
+        found = self._losses()
+        if len(found) == 1:
+            return found[0].inverse_link(f)
+        return np.column_stack([loss.inverse_link(column) for loss, column in zip(found, f.T, strict=True)])
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The prediction for each row: f(x), or exp(f(x)), the mean, for deviances such as "poisson"."""
+        return self._respond(self.raw_predict(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R^2; for deviances and quantiles D^2, the share of the loss of the best constant that is explained.
+
+        Parameters
+        ----------
+        X, y : arrays
+            Rows and their targets; the score of several targets is the mean of theirs.
+        sample_weight : array of n, optional
+            Weight of each row.
+        """
+        found = self._losses()
+        if not all(loss.scored for loss in found):
+            return super().score(X, y, sample_weight)
+        f = self.raw_predict(X).reshape(len(np.asarray(y)), -1)
+        targets = np.asarray(y, dtype=np.float64).reshape(f.shape)
+        weights = check_weights(sample_weight, len(f))
+        found = found * f.shape[1] if len(found) == 1 else found
+        columns = zip(found, targets.T, f.T, strict=True)
+        return float(np.mean([loss.explained(target, column, weights) for loss, target, column in columns]))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        given = self.loss if isinstance(self.loss, (list, tuple)) else [self.loss]
+        # A name that is not known is refused by `fit`, not here.
+        known = [losses.NAMES.get(loss) if isinstance(loss, str) else loss for loss in given]
+        tags.target_tags.positive_only = any(getattr(loss, "positive", False) for loss in known)
+        return tags
