@@ -94,6 +94,13 @@ NAMED = [
     er.Ridge(C=0.5, features=er.maps.Polynomial(2)),
     er.Classifier("squared_hinge", penalty="l1", C=0.2),
     er.Regressor("power", penalty="elastic_net", C=0.2),
+    er.Regressor(er.losses.Quantile(0.8), C=0.5),
+    er.Regressor(er.losses.Quantile(0.2), er.kernels.Gaussian(), C=0.5),
+    er.Regressor(er.losses.Huber(0.3), penalty="l1", C=0.5),
+    er.Regressor("huber", er.kernels.Gaussian(), C=0.5),
+    er.Regressor("poisson", er.kernels.Gaussian(), C=0.5),
+    er.Regressor("gamma", er.kernels.Polynomial(2), C=0.5),
+    er.Regressor("tweedie", er.maps.Polynomial(2), penalty="l1", C=0.5),
 ]
 
 
@@ -104,7 +111,10 @@ def test_public_machines_store_the_optimum_of_their_equation(machine, classes):
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 3)) + 5.0
     f = X[:, 0] + 0.5 * random.normal(size=40)
-    y = f if isinstance(machine, er.Regressor) else np.digitize(f, np.quantile(f, np.arange(1, classes) / classes))
+    if isinstance(machine, er.Regressor):
+        y = np.exp(f - 5.0) if losses.find(machine.loss).positive else f
+    else:
+        y = np.digitize(f, np.quantile(f, np.arange(1, classes) / classes))
     weights = random.uniform(0.5, 2.0, 40)
     machine = clone(machine).fit(X, y, weights)
     parts = pieces(machine, X, y, weights)

@@ -24,6 +24,12 @@ class PredictsNumbers(RegressorMixin):
         given = self.loss if isinstance(self.loss, (list, tuple)) else [self.loss]
         return [losses.find(loss) for loss in given]
 
+    @property
+    def scoring_loss(self) -> Loss | None:
+        """The loss that `score` measures by; None where that is R^2."""
+        found = self._losses()
+        return found[0] if len(found) == 1 and found[0].scored else None
+
     def _respond(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
         """What f stands for, one loss for all columns or one for each."""
         found = self._losses()
@@ -45,15 +51,12 @@ class PredictsNumbers(RegressorMixin):
         sample_weight : array of n, optional
             Weight of each row.
         """
-        found = self._losses()
-        if not all(loss.scored for loss in found):
+        loss = self.scoring_loss
+        if loss is None:
             return super().score(X, y, sample_weight)
-        f = self.raw_predict(X).reshape(len(np.asarray(y)), -1)
-        targets = np.asarray(y, dtype=np.float64).reshape(f.shape)
-        weights = check_weights(sample_weight, len(f))
-        found = found * f.shape[1] if len(found) == 1 else found
-        columns = zip(found, targets.T, f.T, strict=True)
-        return float(np.mean([loss.explained(target, column, weights) for loss, target, column in columns]))
+        f = self.raw_predict(X)
+        targets, weights = np.asarray(y, dtype=np.float64).reshape(f.shape), check_weights(sample_weight, len(f))
+        return loss.explained(targets, f, weights)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -169,10 +169,9 @@ def compare(
     splits = data.splits(cv, random_state=random_state, **rules)
     if len(splits) < 2 or min(len(test) for _, test in splits) < 2:
         raise EmpiriskError(f"cv={cv!r} cannot compare machines; use folds or random splits of two test rows or more.")
-    compared = metric.name if metric.named else {metric.name: metric.scorer}
     shared: dict[str, Any] = {"sample_weight": sample_weight, "confidence": confidence, "random_state": random_state}
     results = {
-        name: evaluate(machine, X, y, cv=splits, groups=groups, scoring=compared, **shared)
+        name: evaluate(machine, X, y, cv=splits, groups=groups, scoring=metric, **shared)
         for name, machine in machines.items()
     }
     scores = {name: metric.sign * result.score.folds for name, result in results.items()}

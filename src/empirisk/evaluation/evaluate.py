@@ -151,7 +151,9 @@ def evaluate(
         Train on earlier rows and test on later ones: by this array, or True where the rows are in order.
     scoring : name, scorer, list or dict
         Names of scikit-learn's scorers, and "rmse", "mse", "mae", "log_loss", "brier", "error_rate",
-        "false_positive_rate". The first is the score. By default what suits the task.
+        "false_positive_rate", "poisson_deviance", "gamma_deviance"; a regression loss such as
+        ``er.losses.Quantile(0.9)`` is its mean. The first is the score. By default what suits the task; for deviances
+        and quantiles "d2", the share of the loss that is explained, and the mean loss.
     sample_weight : array
         Weights of the rows, in fits and in scores.
     confidence : float

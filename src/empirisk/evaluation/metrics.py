@@ -1,6 +1,6 @@
 """Scores by name: scikit-learn's scorers, and short names for errors."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sklearn import metrics
 from sklearn.metrics import get_scorer, make_scorer
 
+from empirisk.contract.regression import PredictsNumbers
 from empirisk.errors import EmpiriskError
+from empirisk.losses.base import Loss
 
 #: Errors, where less is better, under names of their own; scikit-learn scores them with a minus sign.
 ERRORS = {
@@ -19,11 +21,13 @@ ERRORS = {
     "mape": "neg_mean_absolute_percentage_error",
     "log_loss": "neg_log_loss",
     "brier": "neg_brier_score",
+    "poisson_deviance": "neg_mean_poisson_deviance",
+    "gamma_deviance": "neg_mean_gamma_deviance",
 }
 #: All names of ours for which less is better.
 LESS = {*ERRORS, "error_rate", "false_positive_rate"}
 RATES = {"accuracy", "error_rate"}
-BIASED = {"r2", "average_precision", "average_precision_macro"}
+BIASED = {"r2", "d2", "average_precision", "average_precision_macro"}
 #: Scores of one class against the other: the second of two is the positive one, whatever its label.
 POSITIVE = ("precision", "recall", "f1", "jaccard")
 OF_TWO = (*POSITIVE, "average_precision", "false_positive_rate", "roc_auc")
@@ -72,7 +76,7 @@ class Metric:
         """What it cannot be below or above."""
         if self.name in UNIT:
             return 0.0, 1.0
-        return (0.0, np.inf) if self.sign < 0 else (-np.inf, 1.0 if self.name == "r2" else np.inf)
+        return (0.0, np.inf) if self.sign < 0 else (-np.inf, 1.0 if self.name in ("r2", "d2") else np.inf)
 
 
 def mean_average_precision(truth: NDArray, scores: NDArray, *, classes: NDArray, sample_weight=None) -> float:
@@ -96,7 +100,7 @@ def find_metrics(scoring: Any, classes: NDArray | None, machine: Any) -> list[Me
         scoring = _usual(classes, machine)
     if isinstance(scoring, dict):
         return [_metric(value, classes, str(name)) for name, value in scoring.items()]
-    if isinstance(scoring, (str, Metric)) or callable(scoring):
+    if isinstance(scoring, (str, Metric, Loss)) or callable(scoring):
         scoring = [scoring]
     if not isinstance(scoring, Iterable):
         raise EmpiriskError(f"scoring={scoring!r} must be a name, a scorer, or a list or dictionary of them.")
@@ -106,9 +110,38 @@ def find_metrics(scoring: Any, classes: NDArray | None, machine: Any) -> list[Me
     return found
 
 
-def _usual(classes: NDArray | None, machine: Any) -> list[str]:
+def _loss_of(machine: Any) -> Loss | None:
+    """The one loss of a regressor of ours that is scored by it, also at the end of a pipeline or inside a search."""
+    while not isinstance(machine, PredictsNumbers):
+        machine = machine.steps[-1][1] if getattr(machine, "steps", None) else getattr(machine, "estimator", None)
+        if machine is None:
+            return None
+    return machine.scoring_loss
+
+
+def _mean_loss(loss: Loss) -> Metric:
+    """The weighted mean of a loss of numbers, such as a deviance or the pinball loss."""
+
+    def mean(truth: NDArray, said: NDArray, sample_weight=None) -> float:
+        return float(np.average(loss.value(truth, loss.forward_link(said)), axis=0, weights=sample_weight).mean())
+
+    return Metric(f"mean_{loss.name()}", make_scorer(mean, greater_is_better=False), -1.0)
+
+
+def _explained(loss: Loss) -> Metric:
+    """D^2, the share of the loss of the best constant that is explained."""
+
+    def share(truth: NDArray, said: NDArray, sample_weight=None) -> float:
+        weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return loss.explained(truth, loss.forward_link(said), weights)
+
+    return Metric("d2", make_scorer(share))
+
+
+def _usual(classes: NDArray | None, machine: Any) -> Sequence[str | Metric]:
     if classes is None:
-        return ["r2", "rmse", "mae"]
+        loss = _loss_of(machine)
+        return ["r2", "rmse", "mae"] if loss is None else [_explained(loss), _mean_loss(loss), "mae"]
     if len(classes) > 2:
         return ["accuracy", "balanced_accuracy", "f1_macro"]
     graded = any(hasattr(machine, method) for method in GRADED)
@@ -118,6 +151,10 @@ def _usual(classes: NDArray | None, machine: Any) -> list[str]:
 def _metric(value: Any, classes: NDArray | None, name: str | None = None) -> Metric:
     if isinstance(value, Metric):
         return value
+    if isinstance(value, Loss):
+        if classes is not None or "regression" not in value.tasks:
+            raise EmpiriskError(f"scoring={value!r} scores numbers by losses of numbers alone; use a name.")
+        return _mean_loss(value)
     if callable(value):
         return Metric(name or getattr(value, "__name__", str(value)), value, named=False)
     if not isinstance(value, str):

@@ -131,6 +131,10 @@ class Loss(Part):
         """The prediction of a number that f stands for: f itself, or the mean where f is a function of it."""
         return f
 
+    def forward_link(self, prediction: Array) -> Array:
+        """The f that stands for a prediction of a number."""
+        return prediction
+
     def best_constant(self, y: Array, weights: Array) -> float | Array:
         """argmin_b  sum_i weights_i loss(y_i, b)."""
         raise self._unstated("best constant")
@@ -140,7 +144,12 @@ class Loss(Part):
         raise self._unstated("best shift")
 
     def explained(self, y: Array, f: Array, weights: Array) -> float:
-        """D^2: the share of the loss of the best constant that predictions f do not have; R^2 of the squared loss."""
+        """D^2: the share of the loss of the best constant that predictions f do not have; R^2 of the squared loss.
+
+        Of several columns of targets the mean.
+        """
+        if y.ndim == 2:
+            return float(np.mean([self.explained(*columns, weights) for columns in zip(y.T, f.T, strict=True)]))
         least = float(weights @ self.value(y, np.full(len(y), self.best_constant(y, weights))))
         left = float(weights @ self.value(y, f))
         if least > 0:

@@ -189,6 +189,10 @@ class Tweedie(ScalarLoss):
         with np.errstate(over="ignore"):
             return np.exp(f)
 
+    def forward_link(self, prediction: Array) -> Array:
+        """ln of the mean; of a mean that is not positive very low, but finite."""
+        return np.log(np.maximum(prediction, TINY))
+
     def best_constant(self, y: Array, weights: Array) -> float:
         """ln of the weighted mean, whatever the power; very low, but finite, where all targets are zero."""
         self._rates()

@@ -16,8 +16,18 @@ from empirisk.evaluation.scored import sorted_classes
 from empirisk.losses.base import Loss
 from empirisk.plots import style
 
-LABELS = {"margin": "margin  t = y f(x)", "residual": "residual  e = f(x) - y"}
-TASKS = {"margin": "classification", "residual": "regression"}
+LABELS = {
+    "margin": "margin  t = y f(x)",
+    "residual": "residual  e = f(x) - y",
+    "logarithm": "logarithm of the predicted mean  f(x),  for y = 1",
+}
+#: The losses that can be drawn against each, and the target that they are drawn for.
+SUITED = {
+    "margin": lambda loss: "classification" in loss.tasks,
+    "residual": lambda loss: loss.residual_form,
+    "logarithm": lambda loss: loss.positive,
+}
+TARGETS = {"margin": 1.0, "residual": 0.0, "logarithm": 1.0}
 CLASSICAL = ("zero_one", "perceptron", "hinge", "squared_hinge", "logistic", "exponential")
 
 
@@ -28,14 +38,15 @@ def losses(
     reach: float = 3.0,
     axes: Axes | None = None,
 ) -> Figure:
-    """Draw losses as functions of the margin t = y f(x), or of the residual e = f(x) - y.
+    """Draw losses as functions of the margin t = y f(x), of the residual e = f(x) - y, or of f(x) for y = 1.
 
     Parameters
     ----------
     which : name or Loss, or several
         The losses to compare.
-    against : {"auto", "margin", "residual"}
-        What to draw them against; "auto" takes the margin if every loss is one for classes.
+    against : {"auto", "margin", "residual", "logarithm"}
+        What to draw them against; "auto" takes the margin if every loss is one for classes, and the logarithm of the
+        predicted mean for deviances.
     reach : float
         The curves run from -reach to reach.
     axes : matplotlib Axes, optional
@@ -57,12 +68,12 @@ def losses(
     if not 0 < reach < np.inf:
         raise EmpiriskError(f"reach={reach!r} must be a positive number.")
     found = [(name, parts.find(name)) for name in asked]
-    against = _axis(found, style.checked_choice("against", against, ("auto", *TASKS)))
+    against = _axis(found, style.checked_choice("against", against, ("auto", *SUITED)))
     z = np.linspace(-reach, reach, 1201)  # closer than pixels, and zero among them
     axes = style.canvas(axes)
     highest = 0.0
     for number, (name, loss) in enumerate(found):
-        values = loss.value(np.full_like(z, against == "margin"), z)
+        values = loss.value(np.full_like(z, TARGETS[against]), z)
         highest = max(highest, float(values[np.isfinite(values)].max()))
         label = name if isinstance(name, str) else style.plain(repr(name), style.ACROSS)
         axes.plot(z, _broken(values), label=label, **style.look(number))
@@ -76,12 +87,12 @@ def _axis(found: list[tuple[Any, Loss]], against: str) -> str:
     for name, loss in found:
         if loss.joint:
             raise EmpiriskError(f"loss={name!r} is a function of several scores; draw a loss of one number instead.")
-    suitable = [axis for axis, task in TASKS.items() if all(task in loss.tasks for _, loss in found)]
+    suitable = [axis for axis, suits in SUITED.items() if all(suits(loss) for _, loss in found)]
     if suitable and against in ("auto", *suitable):
         return suitable[0] if against == "auto" else against
     if against == "auto":
-        raise EmpiriskError("which mixes losses for classes and for numbers; draw them in two figures.")
-    strange = next(name for name, loss in found if TASKS[against] not in loss.tasks)
+        raise EmpiriskError("which mixes losses for classes, for numbers and for means; draw them in several figures.")
+    strange = next(name for name, loss in found if not SUITED[against](loss))
     raise EmpiriskError(f"loss={strange!r} is not a function of the {against}; leave it out or change against.")
 
 

@@ -32,7 +32,7 @@ class Separable:
         self.n_outputs, self.logistic = len(y), False
         self._residual = "regression" in loss.tasks
         bounded = bool(np.isfinite(loss.curvature_bound))
-        straight = bool(np.isfinite(loss.domain(y[0])).any())
+        straight = bool(np.isfinite(loss.domain(y[0])).all())
         renews = bool(loss.corners) or (self._residual and (straight or not bounded))
         self.renewal: Renewal | None = self._renew if renews else None
         self._curved = not renews or (loss.smooth and not straight and not loss.steep)
