@@ -13,6 +13,7 @@ from empirisk.losses import (
     Poisson,
     Power,
     Quantile,
+    SoftCrammerSinger,
     SoftHinge,
     Softmax,
     Squared,
@@ -55,7 +56,8 @@ RESIDUAL_LOSSES = [
     Huber(0.3),
 ]
 DEVIANCES = [Poisson(), Gamma(), Tweedie(), Tweedie(1.2), Tweedie(1.9), Tweedie(1.0), Tweedie(2.0)]
-JOINT_LOSSES = [Softmax(), CrammerSinger()]
+SOFT = [SoftCrammerSinger(), SoftCrammerSinger(0.5, 0.3), SoftCrammerSinger(0.0, 2.0)]
+JOINT_LOSSES = [Softmax(), CrammerSinger(), *SOFT]
 LOSSES = MARGIN_LOSSES + RESIDUAL_LOSSES + DEVIANCES + JOINT_LOSSES
 
 NORMS = [NoPenalty(), L2(), L1(), ElasticNet(), ElasticNet(0.0), ElasticNet(0.9), ElasticNet(1.0)]

@@ -96,6 +96,9 @@ def joint_value(loss, y: int, row) -> float:
     """A joint loss of one sample."""
     if loss.name() == "softmax":
         return float(np.log(sum(np.exp(score - row[y]) for score in row)))
+    if loss.name() == "soft_crammer_singer":
+        ahead = [(loss.margin * (j != y) + score - row[y]) / loss.temperature for j, score in enumerate(row)]
+        return float(loss.temperature * np.log(sum(np.exp(ahead))))
     return float(max((j != y) + score - row[y] for j, score in enumerate(row)))
 
 

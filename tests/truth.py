@@ -74,6 +74,9 @@ def _joint_terms(loss, y, F):
     own = cp.sum(cp.multiply(onehot, F), axis=1)
     if loss.name() == "softmax":
         return cp.log_sum_exp(F, axis=1) - own
+    if loss.name() == "soft_crammer_singer":
+        scaled = (F + loss.margin * (1 - onehot)) / loss.temperature
+        return loss.temperature * cp.log_sum_exp(scaled, axis=1) - own
     return cp.max(F + (1 - onehot), axis=1) - own
 
 

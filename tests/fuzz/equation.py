@@ -70,7 +70,11 @@ class Piece:
         if self.loss.name() == "softmax":
             top = ahead.max(axis=1)
             return np.log(np.exp(ahead - top[:, None]).sum(axis=1)) + top
-        return (ahead + (np.arange(self.classes) != self.y[:, None])).max(axis=1)
+        others = np.arange(self.classes) != self.y[:, None]
+        if self.loss.name() == "soft_crammer_singer":
+            ahead = (ahead + self.loss.margin * others) / self.loss.temperature
+            return self.loss.temperature * np.logaddexp.reduce(ahead, axis=1)
+        return (ahead + others).max(axis=1)
 
     def magnitude(self, value: float) -> float:
         """What gaps are measured by: the value, or a millionth of what the best constant costs."""

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from empirisk.errors import Unsuitable
-from empirisk.losses import CrammerSinger, Hinge, Logistic, Softmax, find
+from empirisk.losses import CrammerSinger, Hinge, Logistic, SoftCrammerSinger, Softmax, find
 from tests import naive
 from tests.catalog import JOINT_LOSSES, LOSSES
 
@@ -156,7 +156,10 @@ def test_prox_against_a_conic_solver(loss, step):
     y, F = rows(seed=3, count=4)
     for code, row, x in zip(y, F, loss.prox(y, F, step), strict=True):
         z, cost = cp.Variable(CLASSES), 1.0 * (np.arange(CLASSES) != code)
-        top = cp.log_sum_exp(z) if loss.name() == "softmax" else cp.max(z + cost)
+        soft = getattr(loss, "temperature", 1.0)
+        top = cp.max(z + cost)
+        if loss.name() != "crammer_singer":
+            top = soft * cp.log_sum_exp((z + getattr(loss, "margin", 0.0) * cost) / soft)
         objective = top - z[int(code)] + cp.sum_squares(z - row) / (2 * step)
         cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
         theirs, ours = (naive.joint_value(loss, code, v) + np.sum((v - row) ** 2) / (2 * step) for v in (z.value, x))
@@ -244,9 +247,12 @@ def test_small_softmax_losses_are_exact():
     np.testing.assert_allclose(Softmax().derivative(y, F)[:, 1], -expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("two", [Logistic(), Hinge()], ids=repr)
-def test_two_classes_are_the_margin_loss(two):
-    joint = find(two.joint_form)
+SOFT = [loss for loss in JOINT_LOSSES if loss.name() == "soft_crammer_singer"]
+TWO = [(two, find(two.joint_form)) for two in (Logistic(), Hinge())] + [(loss.two_class_form, loss) for loss in SOFT]
+
+
+@pytest.mark.parametrize(("two", "joint"), TWO, ids=repr)
+def test_two_classes_are_the_margin_loss(two, joint):
     f = np.linspace(-5, 5, 41)
     for code, y in enumerate([-1.0, 1.0]):
         scores = np.column_stack([np.zeros_like(f), f])
@@ -266,6 +272,71 @@ def test_softmax_link_minimises_the_expected_loss():
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-15)
     slope = sum(p[:, [k]] * Softmax().derivative(np.full(2, k), F) for k in range(3))
     np.testing.assert_allclose(slope, 0, atol=1e-15)
+
+
+# --- between softmax and Crammer-Singer -----------------------------------------------------------------------------
+
+
+@pytest.mark.row("E12")
+def test_without_margin_the_soft_loss_is_the_softmax():
+    y, F = rows()
+    soft = SoftCrammerSinger(margin=0.0, temperature=1.0)
+    for use in ("value", "derivative", "curvature"):
+        np.testing.assert_allclose(getattr(soft, use)(y, F), getattr(Softmax(), use)(y, F), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(soft.link(F), Softmax().link(F), rtol=1e-13)
+    np.testing.assert_allclose(soft.prox(y, F, 2.0), Softmax().prox(y, F, 2.0), atol=1e-13)
+    u = simplex_points(y)
+    np.testing.assert_allclose(soft.conjugate(y, u), Softmax().conjugate(y, u), atol=1e-15)
+    weights = np.random.default_rng(0).random(len(y))
+    np.testing.assert_allclose(soft.best_constant(y, weights), Softmax().best_constant(y, weights), atol=1e-12)
+
+
+@pytest.mark.row("E12")
+def test_a_low_temperature_is_the_crammer_singer_loss():
+    y, F = rows()
+    for temperature in (1e-2, 1e-6, 1e-300):
+        soft = SoftCrammerSinger(temperature=temperature)
+        bound = temperature * np.log(CLASSES) + 1e-14
+        assert np.all(np.abs(soft.value(y, F) - CrammerSinger().value(y, F)) <= bound)
+    near = SoftCrammerSinger(temperature=1e-7).prox(y, F, 1.5)
+    np.testing.assert_allclose(near, CrammerSinger().prox(y, F, 1.5), atol=1e-5)
+
+
+@pytest.mark.row("E12")
+@pytest.mark.parametrize("loss", SOFT, ids=repr)
+def test_soft_link_minimises_the_expected_loss(loss):
+    F = np.concatenate([rows()[1], [[800.0, -800.0, 0.0, 0.0], [5.0, 3.0, 0.0, -40.0]]])
+    p = loss.link(F)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-14)
+    slope = sum(p[:, [k]] * loss.derivative(np.full(len(F), k), F) for k in range(CLASSES))
+    np.testing.assert_allclose(slope, 0, atol=1e-13)
+    assert np.all(np.take_along_axis(p, F.argmax(axis=1)[:, None], axis=1)[:, 0] >= p.max(axis=1) - 1e-15)
+
+
+@pytest.mark.row("E12")
+@pytest.mark.parametrize("loss", [*SOFT, SoftCrammerSinger(temperature=1e-3), SoftCrammerSinger(3.0, 0.2)], ids=repr)
+@pytest.mark.parametrize("shares", [[1, 1, 1, 1], [3, 1, 1, 1], [2, 3, 5, 1], [1, 9, 1, 1], [0, 1, 0, 0], [1, 1, 0, 0]])
+def test_soft_best_constant_gives_the_class_frequencies(loss, shares):
+    y, weights = np.arange(CLASSES), np.array(shares, dtype=float)
+    b = loss.best_constant(y, weights)
+    assert b.sum() == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(loss.link(b[None])[0], weights / weights.sum(), atol=1e-9)
+    slope = weights @ loss.derivative(y, np.tile(b, (CLASSES, 1)))
+    np.testing.assert_allclose(slope, 0, atol=1e-9 * weights.sum())
+
+
+@pytest.mark.row("E12")
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("loss", SOFT, ids=repr)
+def test_soft_prox_over_extreme_inputs(loss, scale):
+    """The optimality condition  x + step derivative(x) = F."""
+    y, F = rows(seed=4, count=40, scale=scale)
+    for step in np.logspace(-6, 6, 13):
+        x = loss.prox(y, F, step)
+        residual = x - F + step * loss.derivative(y, x)
+        hessian = np.eye(CLASSES) + step * loss.curvature(y, x)
+        move = np.linalg.solve(hessian, residual[:, :, None])[:, :, 0]
+        assert np.abs(move).max() <= 1e-12 * (1 + np.abs(x).max()), step
 
 
 def test_what_joint_losses_do_not_state():

@@ -17,7 +17,7 @@ from tests.catalog import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES
 pytestmark = pytest.mark.row("E2")
 SCALAR = MARGIN_LOSSES + RESIDUAL_LOSSES
 CONVEX = [loss for loss in SCALAR if loss.convex]
-PROBABILISTIC_NAMES = {"logistic", "soft_hinge", "exponential", "softmax"}
+PROBABILISTIC_NAMES = {"logistic", "soft_hinge", "exponential", "softmax", "soft_crammer_singer"}
 
 
 def samples(loss, seed, count=23):

@@ -34,6 +34,7 @@ LOSS_NAMES = {
     "tweedie",
     "softmax",
     "crammer_singer",
+    "soft_crammer_singer",
 }
 PENALTY_NAMES = {"none", "l2", "l1", "elastic_net", "group_l1"}
 

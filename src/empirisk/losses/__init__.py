@@ -3,7 +3,7 @@
 from empirisk.losses.base import Loss, Ramp
 from empirisk.losses.deviance import Gamma, Poisson, Tweedie
 from empirisk.losses.margin import Exponential, Hinge, Logistic, Perceptron, SoftHinge, SquaredHinge, ZeroOne
-from empirisk.losses.multiclass import CrammerSinger, Softmax
+from empirisk.losses.multiclass import CrammerSinger, SoftCrammerSinger, Softmax
 from empirisk.losses.regression import Absolute, EpsilonInsensitive, Huber, Power, Quantile, Squared, SquaredAbsolute
 from empirisk.parts import by_name, resolve
 
@@ -22,6 +22,7 @@ __all__ = [
     "Power",
     "Quantile",
     "Ramp",
+    "SoftCrammerSinger",
     "SoftHinge",
     "Softmax",
     "Squared",

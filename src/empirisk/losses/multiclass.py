@@ -1,20 +1,34 @@
 """Joint multiclass losses of all K scores of a sample at once."""
 
 import numpy as np
-from scipy.special import softmax, wrightomega, xlogy
+from scipy.optimize import brentq
+from scipy.special import log_expit, log_softmax, logsumexp, softmax, wrightomega, xlogy
 
-from empirisk.losses.base import Array, Loss, monotone_root
+from empirisk import state
+from empirisk.losses.base import POSITIVE, Array, Loss, monotone_root
+from empirisk.losses.margin import SoftHinge
 
 
 class JointLoss(Loss):
     """A loss(y, F) of a class number y in 0..K-1 and a row F of K scores.
 
-    Both joint losses are a maximum over the simplex: loss = max_p <p, F + cost> + entropy - F_y. Their dual
-    variable is u = p - onehot(y) with p in the simplex; `simplex_point` recovers p.
+    Joint losses are a maximum over the simplex: loss = max_p <p, F + cost> + temperature entropy - F_y. Their dual
+    variable is u = p - onehot(y) with p in the simplex; `simplex_point` recovers p, and the curvature of a smooth one
+    is (diag(p) - p p') / `softness`.
     """
 
     tasks = frozenset({"classification"})
     joint = True
+
+    @property
+    def softness(self) -> float:
+        """The temperature: what the curvature is divided by."""
+        return 1.0
+
+    @property
+    def two_class_form(self) -> Loss:
+        """The loss of the margin that this is for two classes."""
+        raise self._unstated("form for two classes")
 
     @staticmethod
     def onehot(y: Array, classes: int) -> Array:
@@ -185,3 +199,126 @@ class CrammerSinger(JointLoss):
         totals = np.bincount(y.astype(int), weights=weights)
         b = np.where(totals > 0.5 * totals.sum(), 1.0, 0.0)
         return b - b.mean()
+
+
+class SoftCrammerSinger(JointLoss):
+    """temperature * log sum_j exp((margin 1[j != y] + F_j - F_y) / temperature).
+
+    The softmax with margin 0 and temperature 1, and the Crammer-Singer loss as the temperature falls to 0; with two
+    classes it is the soft hinge of F_y minus the other score.
+
+    Parameters
+    ----------
+    margin : float, default 1.0
+        By how much the own score is to lead, zero or positive.
+    temperature : float, default 1.0
+        How soft the maximum is, positive.
+
+    >>> SoftCrammerSinger(temperature=0.1).value(np.array([0]), np.array([[3.0, 0.0], [0.5, 0.0]])[:1]).round(4)
+    array([0.])
+    """
+
+    _state = state.State(margin=state.number(0), temperature=state.number(0))
+
+    probabilistic = True
+    attained = False
+
+    def __init__(self, margin: float = 1.0, temperature: float = 1.0):
+        self.margin = margin
+        self.temperature = temperature
+
+    @property
+    def softness(self) -> float:
+        """The temperature: what the curvature is divided by."""
+        what = "a positive number; use the crammer_singer loss for the limit 0"
+        return self._number("temperature", what, POSITIVE)
+
+    def _lead(self) -> float:
+        return self._number("margin", "a number, zero or positive; 1 is that of crammer_singer", 0)
+
+    @property
+    def curvature_bound(self) -> float:
+        """That of the softmax over the temperature."""
+        return 0.5 / self.softness
+
+    @property
+    def two_class_form(self) -> SoftHinge:
+        """The soft hinge."""
+        return SoftHinge(self._lead(), self.softness)
+
+    def _cost(self, y: Array, classes: int) -> Array:
+        """margin 1[j != y]."""
+        return self._lead() * (1.0 - self.onehot(y, classes))
+
+    def _scaled(self, y: Array, f: Array) -> Array:
+        """(F_j - F_y + cost_j) / temperature, kept finite where a tiny temperature overflows."""
+        largest = np.finfo(float).max
+        with np.errstate(over="ignore"):
+            return np.clip((f - self.own(y, f) + self._cost(y, f.shape[1])) / self.softness, -largest, largest)
+
+    def value(self, y: Array, f: Array) -> Array:
+        """temperature times the softmax loss of the scaled scores."""
+        return self.softness * Softmax().value(y, self._scaled(y, f))
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """That of the softmax loss of the scaled scores."""
+        return Softmax().derivative(y, self._scaled(y, f))
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """(diag(p) - p p') / temperature of each row, n x K x K."""
+        return Softmax().curvature(y, self._scaled(y, f)) / self.softness
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """temperature sum_j p_j ln p_j - <p, cost> on the simplex."""
+        entropy = Softmax().conjugate(y, u)
+        return self.softness * entropy - (self.simplex_point(y, u) * self._cost(y, u.shape[1])).sum(axis=1)
+
+    def prox(self, y: Array, f: Array, step: Array | float) -> Array:
+        """That of the softmax loss with step / temperature, in scaled scores."""
+        own, cost = self.own(y, f), self._cost(y, f.shape[1])
+        near = Softmax().prox(y, self._scaled(y, f), np.asarray(step) / self.softness)
+        return own + self.softness * near - cost
+
+    def link(self, f: Array) -> Array:
+        """p_k in proportion to  q_k (q_k exp(-margin / temperature) + 1 - q_k),  q = softmax(F / temperature)."""
+        with np.errstate(over="ignore"):
+            log_q = log_softmax((f - f.max(axis=1, keepdims=True)) / self.softness, axis=1)
+        return softmax(log_q + np.logaddexp(log_q - self._lead() / self.softness, _log_of_others(log_q)), axis=1)
+
+    def best_constant(self, y: Array, weights: Array) -> Array:
+        """The scores whose `link` are the class frequencies, centred; very low, but finite, for a class without weight.
+
+        By `link` the frequency h_k = c q_k (1 - (1 - r) q_k) with r = exp(-margin / temperature). Given q of the most
+        frequent class, c follows, and all other q as the smaller roots: one number is left, at which they sum to 1. It
+        is searched for as the log-odds of q, and all is computed in logarithms, since r may be smaller than any number.
+        """
+        totals = np.bincount(y.astype(int), weights=weights)
+        log_h = np.log(np.maximum(totals / totals.sum(), np.finfo(float).tiny))
+        top = int(log_h.argmax())
+        log_r = -self._lead() / self.softness
+        others = np.delete(log_h, top) - log_h[top]
+
+        def log_others(odds: float) -> Array:
+            """ln q of the other classes."""
+            log_q = log_expit(odds)
+            log_ratio = log_q + np.logaddexp(log_r + log_q, log_expit(-odds)) + others
+            inner = np.maximum(1 + 4 * np.expm1(log_r) * np.exp(log_ratio), 0.0)
+            return np.log(2) + log_ratio - np.log1p(np.sqrt(inner))
+
+        def excess(odds: float) -> float:
+            return float(logsumexp(log_others(odds)) - log_expit(-odds))
+
+        low, high = -np.log(len(log_h)) - 1e-9, 1.0
+        while excess(high) < 0:
+            high *= 2
+        odds = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-15)) if excess(low) < 0 else low
+        b = self.softness * np.insert(log_others(odds), top, log_expit(odds))
+        return b - b.mean()
+
+
+def _log_of_others(log_q: Array) -> Array:
+    """ln of the sum over all other classes, without subtracting."""
+    below = np.logaddexp.accumulate(log_q, axis=1)
+    above = np.logaddexp.accumulate(log_q[:, ::-1], axis=1)[:, ::-1]
+    nothing = np.full((len(log_q), 1), -np.inf)
+    return np.logaddexp(np.hstack([nothing, below[:, :-1]]), np.hstack([above[:, 1:], nothing]))

@@ -44,6 +44,14 @@ def _softmax(y: Any, f: Any) -> Any:
     return jax.nn.logsumexp(f, axis=1) - _own(y, f)
 
 
+def _soft_crammer_singer(loss: Any) -> Function:
+    def value(y: Any, f: Any) -> Any:
+        cost = loss.margin * (1 - jax.nn.one_hot(y.astype(int), f.shape[1], dtype=f.dtype))
+        return loss.temperature * _softmax(y, (f + cost) / loss.temperature)
+
+    return value
+
+
 def _crammer_singer(y: Any, f: Any) -> Any:
     behind = f - _own(y, f)[:, None] + 1 - jax.nn.one_hot(y.astype(int), f.shape[1], dtype=f.dtype)
     # The first of equal maxima, as in the original: a maximum alone would share the slope out among them.
@@ -74,6 +82,7 @@ LOSSES: dict[type[Loss], Callable[[Any], Function]] = {
     losses.Power: lambda loss: _residual(lambda e: _size(e) ** loss.p),
     losses.SquaredAbsolute: lambda loss: _residual(lambda e: e**2 + loss.weight * _size(e)),
     losses.Softmax: lambda loss: _softmax,
+    losses.SoftCrammerSinger: _soft_crammer_singer,
     losses.CrammerSinger: lambda loss: _crammer_singer,
 }
 

@@ -109,7 +109,8 @@ class SmoothScores(Scores):
         """The equations with the curvature of the loss."""
         problem = self._problem
         shares = self.u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
-        return joint_equations(problem.design, Coupling(np.maximum(shares, 0.0)), stiffness, problem.intercept)
+        coupling = Coupling(np.maximum(shares, 0.0) / problem.loss.softness)
+        return joint_equations(problem.design, coupling, stiffness, problem.intercept)
 
     def offset(self) -> None:
         """No offset: there is no complementarity."""

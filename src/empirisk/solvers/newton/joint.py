@@ -39,7 +39,7 @@ class Classes(Course):
         problem = self.problem
         u = problem.slopes(place.f)
         shares = u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
-        coupling = Coupling(np.maximum(shares, 0.0))
+        coupling = Coupling(np.maximum(shares, 0.0) / problem.loss.softness)
         step = self._direction(place, u, coupling)
         # The decrement falls like the square of the gap that the next place will have.
         near = 0.5 * step.decrement <= 0.1 * np.sqrt(self.watch.tol) * problem.magnitude(place.value)
