@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 
 from empirisk import losses
 from empirisk.contract.inputs import check_weights
+from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Loss
 
 
@@ -32,9 +33,11 @@ class PredictsNumbers(RegressorMixin):
 
     def _respond(self, f: NDArray[np.float64]) -> NDArray[np.float64]:
         """What f stands for, one loss for all columns or one for each."""
-        found = self._losses()
+        found, targets = self._losses(), 1 if f.ndim == 1 else f.shape[1]
         if len(found) == 1:
             return found[0].inverse_link(f)
+        if len(found) != targets:
+            raise EmpiriskError(f"loss holds {len(found)} losses, but {targets} targets were learned; give one each.")
         return np.column_stack([loss.inverse_link(column) for loss, column in zip(found, f.T, strict=True)])
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -74,6 +74,10 @@ class Loss(Part):
     joint: ClassVar[bool] = False
     #: The joint multiclass loss (a name) of which this is the two-class case, if any.
     joint_form: ClassVar[str | None] = None
+    #: What the curvature of a smooth joint loss is divided by.
+    softness: ClassVar[float] = 1.0
+    #: The loss of the margin that a joint loss is for two classes.
+    two_class_form: ClassVar["Loss | None"] = None
     #: Whether `link` may be reported as class probabilities: the minimiser of the expected loss determines them, and
     #: they stay inside (0, 1) up to rounding.
     probabilistic: ClassVar[bool] = False

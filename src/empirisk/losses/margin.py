@@ -227,7 +227,9 @@ class SoftHinge(MarginLoss):
 
     def link(self, f: Array) -> Array:
         """sigmoid(ln(-phi'(-f)) - ln(-phi'(f))): in logarithms, since both slopes may underflow."""
-        return expit(log_expit(self._pressure(-f)) - log_expit(self._pressure(f)))
+        p = expit(log_expit(self._pressure(-f)) - log_expit(self._pressure(f)))
+        # Well inside a margin p differs from 1/2 by less than rounding, but not for f = 0 alone.
+        return np.where((p == 0.5) & (f != 0), np.nextafter(0.5, np.sign(f)), p)
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """The root of  sinh(b / temperature - r) = e^(margin / temperature) sinh(r)  with r half the log odds."""

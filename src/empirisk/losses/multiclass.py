@@ -20,16 +20,6 @@ class JointLoss(Loss):
     tasks = frozenset({"classification"})
     joint = True
 
-    @property
-    def softness(self) -> float:
-        """The temperature: what the curvature is divided by."""
-        return 1.0
-
-    @property
-    def two_class_form(self) -> Loss:
-        """The loss of the margin that this is for two classes."""
-        raise self._unstated("form for two classes")
-
     @staticmethod
     def onehot(y: Array, classes: int) -> Array:
         """The n x K indicator matrix of the classes."""
@@ -283,7 +273,13 @@ class SoftCrammerSinger(JointLoss):
         """p_k in proportion to  q_k (q_k exp(-margin / temperature) + 1 - q_k),  q = softmax(F / temperature)."""
         with np.errstate(over="ignore"):
             log_q = log_softmax((f - f.max(axis=1, keepdims=True)) / self.softness, axis=1)
-        return softmax(log_q + np.logaddexp(log_q - self._lead() / self.softness, _log_of_others(log_q)), axis=1)
+        p = softmax(log_q + np.logaddexp(log_q - self._lead() / self.softness, _log_of_others(log_q)), axis=1)
+        # Well inside the margin the largest differ by less than rounding: that of the highest score is next above.
+        first = f.argmax(axis=1)[:, None]
+        lead = np.take_along_axis(p, first, axis=1)
+        np.put_along_axis(p, first, 0.0, axis=1)
+        np.put_along_axis(p, first, np.maximum(lead, np.nextafter(p.max(axis=1, keepdims=True), 2.0)), axis=1)
+        return p
 
     def best_constant(self, y: Array, weights: Array) -> Array:
         """The scores whose `link` are the class frequencies, centred; very low, but finite, for a class without weight.

@@ -179,8 +179,9 @@ class Classifier(ClassifierMixin, Equation):
     ----------
     loss : str or Loss
         A classification loss: "hinge", "squared_hinge", "logistic", "soft_hinge", "exponential", "squared",
-        "perceptron", "softmax", "crammer_singer", or an object of `empirisk.losses`. "perceptron" is least at w = 0,
-        where a fit ends with a warning: `Perceptron` is the machine that learns with it.
+        "perceptron", "softmax", "crammer_singer", "soft_crammer_singer", or an object of `empirisk.losses`.
+        "perceptron" is least at w = 0, where a fit ends with a warning: `Perceptron` is the machine that learns with
+        it.
     features : None, transformer, Kernel, str or callable
         The feature map phi; fitted inside. None is the identity; a kernel, its name, a function k(x, z) or
         "precomputed" (X is then a Gram matrix) makes this a kernel machine.

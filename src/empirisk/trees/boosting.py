@@ -297,8 +297,9 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     Parameters
     ----------
     loss : str or Loss
-        "logistic" (with more classes: softmax), "exponential", "soft_hinge", "squared_hinge", "squared", "hinge", or
-        an object of `empirisk.losses`. Leaves of a loss with corners (the hinge) get its best constants.
+        "logistic" (with more classes: softmax), "exponential", "soft_hinge", "soft_crammer_singer", "squared_hinge",
+        "squared", "hinge", or an object of `empirisk.losses`. Leaves of a loss with corners (the hinge) get its best
+        constants.
     learning_rate : float
         Share of each step that is taken.
     n_estimators : int

@@ -116,7 +116,43 @@ class Canonical:
         return float(weights @ each / weights.sum())
 
 
-Objective = Separable | Canonical
+class Joint:
+    """A smooth joint loss of class numbers, one output for each class: the diagonal of its curvature.
+
+    As for `Canonical` it is multiplied by K / (K - 1). Where a score is far behind the others the curvature vanishes,
+    while the slope does not: it counts as no less than the slope over twice the loss of equal scores, so that no leaf
+    moves by more than that in a Newton step.
+    """
+
+    renewal: Renewal | None = None
+    logistic = False
+
+    def __init__(self, loss: Loss, codes: NDArray, n_classes: int, weights: Array):
+        self.loss, self.codes, self.weights, self.n_outputs = loss, codes, weights, n_classes
+        self.targets = codes[None, :]  # the same for every output
+        self._reach = 2 * float(loss.value(np.zeros(1), np.zeros((1, n_classes)))[0])
+        self._factor = n_classes / (n_classes - 1) / loss.softness
+        self.whole = 0.25 * self._factor
+
+    def start(self) -> Array:
+        """The best constants."""
+        return np.asarray(self.loss.best_constant(self.codes, self.weights))
+
+    def derivatives(self, rows: slice, scores: Array, gradient: Array, curvature: Array) -> None:
+        """Write gradient and curvature of a block of rows; all arrays are (n_outputs, block)."""
+        gradient[:] = self.loss.derivative(self.codes[rows], np.ascontiguousarray(scores.T)).T
+        sizes = np.abs(gradient)  # p, and 1 - p of the own class
+        curvature[:] = np.maximum(self._factor * sizes * (1 - sizes), sizes / self._reach)
+        gradient *= self.weights[rows]
+        curvature *= self.weights[rows]
+
+    def value(self, rows: NDArray | slice, scores: Array) -> float:
+        """Weighted mean loss of some rows."""
+        weights = self.weights[rows]
+        return float(weights @ self.loss.value(self.codes[rows], scores.T) / weights.sum())
+
+
+Objective = Separable | Canonical | Joint
 
 
 def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array) -> Objective:
@@ -124,8 +160,14 @@ def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array
     _refuse(loss, "classification")
     if n_classes == 1 or _is_canonical(loss):
         return Canonical(codes, n_classes, weights)  # of one class alone every loss thinks the same
-    if loss.joint:
-        raise Unsuitable(f"loss={loss!r} has no curvature that boosting could use; use 'softmax' or 'squared_hinge'.")
+    if loss.joint and not loss.smooth:
+        raise Unsuitable(
+            f"loss={loss!r} has no curvature that boosting could use; use 'soft_crammer_singer', 'softmax' or "
+            "'squared_hinge'."
+        )
+    if loss.joint and n_classes > 2:
+        return Joint(loss, codes, n_classes, weights)
+    loss = _for_two(loss)
     hot = codes == 1 if n_classes == 2 else codes == np.arange(n_classes)[:, None]
     return Separable(loss, np.where(np.atleast_2d(hot), 1.0, -1.0), weights)
 
@@ -137,17 +179,22 @@ def numbers_objective(loss: Loss, y: Array, weights: Array) -> Objective:
     return Separable(loss, np.ascontiguousarray(as_columns(y).T), weights)
 
 
+def _for_two(loss: Loss) -> Loss:
+    """The loss of one output that a joint one is for two classes; others are it themselves."""
+    return loss.two_class_form or loss
+
+
 def probabilities(loss: Loss, scores: Array, n_classes: int) -> Array:
     """Class probabilities of scores (n_rows, n_outputs), where the loss implies them."""
     if n_classes == 1:
         return np.ones((len(scores), 1))
     canonical = _is_canonical(loss)
     if scores.shape[1] == 1:
-        link = expit if canonical else loss.link
+        link = expit if canonical else _for_two(loss).link
         return np.column_stack([link(-scores[:, 0]), link(scores[:, 0])])
     if canonical:
         return softmax(scores, axis=1)
-    p = loss.link(scores)
+    p = loss.link(scores)  # of a joint loss they sum to 1
     return p / p.sum(axis=1, keepdims=True)
 
 
