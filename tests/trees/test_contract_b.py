@@ -33,7 +33,6 @@ FORESTS = MACHINES[:2]
         "er.BoostingClassifier(n_estimators=20, early_stopping=True, subsample=0.8)",
         "er.BoostingRegressor(n_estimators=20)",
         "er.BoostingRegressor('absolute', n_estimators=20)",
-        "er.BoostingRegressor('poisson', n_estimators=20)",
     ],
 )
 def test_the_contract_holds(machine):
