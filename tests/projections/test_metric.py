@@ -18,6 +18,7 @@ from tests.trees.test_contract_a import check_contract
 
 METRICS = [
     pytest.param(er.ContrastiveMetric(), marks=pytest.mark.row("N2")),
+    pytest.param(er.ContrastiveMetric(loss="two_margins"), marks=pytest.mark.row("N2")),
     pytest.param(er.LargeMarginMetric(), marks=pytest.mark.row("N3")),
     pytest.param(er.LargeMarginMetric(form="pairs"), marks=pytest.mark.row("N3")),
 ]
@@ -264,6 +265,7 @@ def test_a_model_file_holds_a_metric(metric, data, tmp_path):
     "machine",
     [
         pytest.param("er.ContrastiveMetric()", marks=pytest.mark.row("N2")),
+        pytest.param("er.ContrastiveMetric(loss='two_margins', convex=True)", marks=pytest.mark.row("N2")),
         pytest.param("er.LargeMarginMetric()", marks=pytest.mark.row("N3")),
         pytest.param("er.LargeMarginMetric(form='pairs')", marks=pytest.mark.row("N3")),
     ],
@@ -284,6 +286,11 @@ def test_wrong_arguments_are_named(data):
         (er.ContrastiveMetric(alpha=-1), "alpha=-1 must be"),
         (er.ContrastiveMetric(strength=-1), "strength=-1 must be"),
         (er.ContrastiveMetric(bins=1), "bins=1 must be"),
+        (er.ContrastiveMetric(loss="three"), "loss='three' is not known"),
+        (er.ContrastiveMetric(convex=True), "belong to loss='two_margins'"),
+        (er.ContrastiveMetric(similar_margin=1.0), "belong to loss='two_margins'"),
+        (er.ContrastiveMetric(loss="two_margins", similar_margin=-1.0), "similar_margin=-1.0"),
+        (er.ContrastiveMetric(loss="two_margins", convex=True, n_components=9), "n_components=9 is more than X allows"),
     ]:
         with pytest.raises(EmpiriskError, match=match):
             metric.fit(X, y)

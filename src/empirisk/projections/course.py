@@ -51,6 +51,10 @@ class Course:
         self._values.append(float(value))
         self._seconds.append(time.perf_counter() - self._clock.start)
 
+    def left(self) -> float | None:
+        """The seconds that are left; None for any number of them."""
+        return self._clock.left()
+
     def stops(self) -> bool:
         """Whether the time is up or Ctrl-C was pressed."""
         if self._clock():

@@ -39,6 +39,16 @@ TINY = 1e-6
 Push = Callable[[Array], tuple[Array, Array]]
 
 
+def as_it_is(squares: Array) -> tuple[Array, Array]:
+    """s."""
+    return squares, np.ones_like(squares)
+
+
+def hinge_beyond(margin: float) -> Push:
+    """max(0, s - margin): what like rows cost that may be so far apart."""
+    return lambda squares: (np.maximum(squares - margin, 0.0), (squares > margin).astype(np.float64))
+
+
 def hinge_of_squares(margin: float) -> Push:
     """max(0, margin - s)."""
     return lambda squares: (np.maximum(margin - squares, 0.0), -(squares < margin).astype(np.float64))
@@ -57,22 +67,24 @@ def square_of_hinge(margin: float) -> Push:
 
 @dataclass(frozen=True)
 class ListedPairs:
-    """sum over listed pairs of  pull_ij |z_i - z_j|^2 + push_ij push(|z_i - z_j|^2)."""
+    """sum over listed pairs of  pull_ij pull(|z_i - z_j|^2) + push_ij push(|z_i - z_j|^2)."""
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
     pulls: Array
     pushes: Array
     push: Push
+    pull: Push = as_it_is
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         squares = np.sum((Z[self.first] - Z[self.second]) ** 2, axis=1)
         costs, slopes = self.push(squares)
-        weights = self.pulls + self.pushes * slopes
+        held, tension = self.pull(squares)
+        weights = self.pulls * tension + self.pushes * slopes
         ties = sparse.csr_matrix((weights, (self.first, self.second)), shape=(len(Z), len(Z)))
         ties = ties + ties.T
         levels = np.asarray(ties.sum(axis=1))
-        return float(self.pulls @ squares + self.pushes @ costs), 2 * (levels * Z - ties @ Z)
+        return float(self.pulls @ held + self.pushes @ costs), 2 * (levels * Z - ties @ Z)
 
 
 @dataclass(frozen=True)
