@@ -25,7 +25,8 @@ def xor():
 
 def test_activations():
     figure = er.plots.activations()
-    assert legend(figure.axes[0]) == ["linear", "relu", "sigmoid", "tanh", "sign"]
+    names = ["linear", "relu", "sigmoid", "tanh", "leaky_relu", "gelu", "softplus", "sign"]
+    assert legend(figure.axes[0]) == names
     x, y = figure.axes[0].lines[1].get_data()
     np.testing.assert_allclose(y, np.maximum(x, 0))
     assert_readable(figure)
