@@ -196,7 +196,7 @@ class Proof:
         """
         design, weights = self.problem.design, np.abs(self.point.w)
         if design.implicit:
-            squared = design.squared_rows()
+            squared = design.term_rows
             return KERNEL_UNITS * np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
         if self.problem.penalty.zero or design.shape[0] * design.shape[1] <= CANCELLING:
             return np.atleast_1d(design.term_sizes(self.point.w)), None

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+import empirisk as er
 from empirisk.errors import EmpiriskError
-from empirisk.kernels import Centred, Gaussian, Linear, Spectrum, centre
+from empirisk.kernels import Centred, Gaussian, Linear, Polynomial, Spectrum, centre
 from tests.kernel_catalog import VECTOR_KERNELS, points, words
 
 pytestmark = pytest.mark.row("K4")
@@ -33,6 +34,20 @@ def test_new_items_are_moved_by_the_mean_of_the_data():
     np.testing.assert_allclose(centred.diagonal(Z), ((Z - mean) ** 2).sum(axis=1), rtol=1e-10)
     gram = Gaussian(0.5)(X)
     np.testing.assert_allclose(centre(Gaussian(0.5)(Z, X), gram), Centred(Gaussian(0.5)).fit(X)(Z, X), atol=1e-14)
+
+
+def test_a_gap_holds_for_the_kernel_without_the_rounding_of_its_mean():
+    """Rows far from zero: the values cancel, and what is left of them has few digits."""
+    random = np.random.default_rng(0)
+    X, y = 1000.0 + random.normal(size=(13, 1)), 10.0 * random.normal(size=13)
+    kernel = Centred(Polynomial())
+    machine = er.Ridge(C=1e-4, features=kernel, fit_intercept=False, tol=1e-5).fit(X, y)
+    phi = np.concatenate([2**0.5 * (X - 1000), (X - 1000) * (X + 1000)], axis=1)  # (1 + x z)^2, moved by a constant
+    phi = phi - phi.mean(axis=0)
+    K = phi @ phi.T
+    loss = np.linalg.solve(np.eye(13) + 2e-4 * K, y) * 2e-4
+    best = 0.5 * loss @ K @ loss + 1e-4 * np.sum((y - K @ loss) ** 2)
+    assert abs(machine.certificate_.primal - best) <= machine.certificate_.gap
 
 
 def test_any_kernel_is_centred_in_chunks():

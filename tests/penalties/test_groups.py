@@ -160,6 +160,20 @@ def test_solvers_that_cannot_are_named_before_any_work():
     X, y = data()
     for name in ("coordinate_descent", "newton", "interior_point", "dual_ascent", "sgd", "gradient_descent"):
         with pytest.raises(Unsuitable, match=rf"solver='{name}' cannot .*: it needs a .*takes 'proximal' here"):
-            er.Regressor("squared", penalty=GroupL1(), solver=name).fit(X, y)
+            er.Regressor("squared", penalty=GroupL1(2), solver=name).fit(X, y)
     with pytest.raises(Unsuitable, match="needs the weights themselves, which a kernel does not give"):
         er.Regressor("squared", er.kernels.Gaussian(), penalty=GroupL1()).fit(X, y)
+
+
+def test_groups_of_one_column_have_the_solvers_of_l1():
+    """A proximal method takes thousands of steps where columns are alike and C is large."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20, 5)) + 100.0
+    y = X @ [1.0, -1.0, 0.0, 0.0, 2.0] + random.normal(size=20)
+    for loss in ("absolute", "squared", "power"):
+        penalties = ("l1", GroupL1(list("abcde")))
+        one, other = (er.Regressor(loss, penalty=penalty, C=100.0).fit(X, y) for penalty in penalties)
+        assert other.certificate_.converged
+        assert other.solver_ == one.solver_ != "proximal"
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert isinstance(GroupL1().simplest((3, 2)), GroupL1)  # the weights of a column for two classes are a group

@@ -105,6 +105,10 @@ class Kernel(Part):
         """k(a_i, a_i) of prepared items."""
         raise NotImplementedError
 
+    def term_norms(self, A: Any) -> NDArray:
+        """The size of the terms that k(a_i, a_i) sums: a difference rounds like what it is taken of."""
+        return self.norms(A)
+
     def pack(self, A: Any) -> Any:
         """The same items in a form that saves work where they take part in many blocks; it may hold copies."""
         return A

@@ -320,6 +320,10 @@ class Centred(Changed):
         values = self.child("kernel").norms(items)
         return (values - 2 * means).astype(values.dtype)
 
+    def term_norms(self, A):
+        items, means = A
+        return self.child("kernel").term_norms(items) + 2 * np.abs(means)
+
 
 def centre(K: ArrayLike, train: ArrayLike | None = None) -> NDArray:
     """H K H for a Gram matrix, with H = I - 1 1'/n; or the same for a block of new items.

@@ -124,6 +124,11 @@ class Design:
         """|a_i|^2 for every row i."""
         raise NotImplementedError
 
+    @property
+    def term_rows(self) -> Array:
+        """The size of the terms that |a_i|^2 sums; more than |a_i|^2 behind a kernel that is a difference."""
+        return self.squared_rows()
+
     def columns(self, chosen: NDArray[np.intp] | slice) -> Array:
         """The chosen columns as a dense float64 array in Fortran order."""
         raise NotImplementedError

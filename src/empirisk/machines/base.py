@@ -68,6 +68,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         Problems that use the same rows share one design, so that solvers can share factorisations.
         """
         penalty = penalties.find(self.penalty)
+        if not (design.implicit or self._learns_features()):
+            penalty = penalty.simplest((design.shape[1], classes) if classes else (design.shape[1],))
         C = 1.0
         if choice.is_given(self.C):
             C = check_C(self.C, hard=loss.hard_form is not None)

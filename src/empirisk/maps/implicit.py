@@ -187,6 +187,13 @@ class GramDesign(Design):
         return np.asarray(self.kernel.norms(self.items), dtype=np.float64)
 
     @lazy
+    def term_rows(self) -> Array:
+        """The size of the terms that k(x_i, x_i) sums, of which a value of the kernel has the rounding."""
+        if self._places is not None:
+            return self.root.term_rows[self._places]
+        return np.asarray(self.kernel.term_norms(self.items), dtype=np.float64)
+
+    @lazy
     def single(self) -> "GramDesign":
         """The same samples in float32, for solvers that need many entries and few digits."""
         if self._places is not None:

@@ -83,6 +83,10 @@ class Penalty(Part):
         """The number of the block of each of so many weights, all of whose steps must be alike; None: each its own."""
         return None if self.separable else np.zeros(count, dtype=np.intp)
 
+    def simplest(self, width: tuple[int, ...]) -> "Penalty":
+        """The penalty that has the same values for weights of that shape and lets the most solvers in."""
+        return self
+
     def terms(self, w: Array, v: Array) -> float:
         """The size of the terms that may cancel in `value` of w and `conjugate` of v; 0 where all have one sign."""
         return 0.0

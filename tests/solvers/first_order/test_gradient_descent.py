@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import empirisk as er
 from empirisk import losses, penalties
 from empirisk.certificate import Status, verify
 from empirisk.errors import EmpiriskError
@@ -203,3 +204,12 @@ def test_parameters_without_meaning_are_named(parameters, message):
     problem, _ = make("logistic", "l2", 1.0)
     with pytest.raises(EmpiriskError, match=message):
         solve(problem, GradientDescent(**parameters))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_exact_steps_where_rounding_leaves_no_descent():
+    """Columns so small beside the targets that the slope along the gradient is the rounding of the intercept."""
+    X, y = 1e-30 * np.random.default_rng(0).normal(size=(20, 2)), np.zeros(20)
+    y[3] = 1e45
+    machine = er.LeastSquares(solver=GradientDescent("exact")).fit(X, y, sample_weight=np.arange(20) % 3 + 1)
+    assert np.isfinite(machine.predict(X)).all()

@@ -171,7 +171,9 @@ class Line:
         return t > 0
 
     def lowest(self, first: float) -> float:
-        """The root of the derivative: bracketed, then found."""
+        """The root of the derivative: bracketed, then found; 0 where rounding leaves no direction of descent."""
+        if not self.slope(0.0) < 0:
+            return 0.0
         high = first
         while self.slope(high) < 0 and np.isfinite(high):
             high *= 2
