@@ -328,7 +328,8 @@ def ask(model: Any, table: Any, finite: bool) -> str:
             found = getattr(model, name)(table) if hasattr(model, name) else None
         except (EmpiriskError, NotFittedError):
             continue  # a table of numbers has no probabilities, one of classes no intervals
-        found = found[0] if name == "predict_interval" and found is not None else found
+        # Bounds, and probabilities of several labels, are lists of arrays.
+        found = found[0] if (name == "predict_interval" and found is not None) or isinstance(found, list) else found
         if found is not None and np.shape(found)[0] != rows:
             return f"{name} has {np.shape(found)[0]} answers for {rows} rows"
         if finite and np.asarray(found).dtype.kind == "f" and not np.all(np.isfinite(found)):

@@ -57,6 +57,11 @@ def machine(estimator: Any, y: Callable[[np.ndarray], np.ndarray] | None = None,
     return build
 
 
+def in_the_midst(estimator: Any, y: Callable[[np.ndarray], Any], **first: Any) -> Subject:
+    """After two calls of `partial_fit`."""
+    return lambda: (estimator.partial_fit(rows(24), y(rows(24)), **first).partial_fit(rows(24), y(rows(24))), rows(5))
+
+
 def strings(kernel: Any) -> Subject:
     return lambda: (er.SVM(features=kernel).fit(TEXTS, [0, 1, 0, 1] * 4), TEXTS[:3])
 
@@ -220,6 +225,18 @@ def subjects() -> dict[str, Subject]:
         "neighbours by a metric": machine(er.KNNClassifier(features=er.LargeMarginMetric(max_iter=2))),
         "several losses": machine(er.Regressor(loss=["squared", "absolute"]), lambda X: X[:, :2]),
         "several labels": machine(er.LogisticRegression(), lambda X: (X[:, :2] > 0).astype(int)),
+        "tree of labels": machine(er.TreeClassifier(max_depth=2), lambda X: (X[:, :2] > 0).astype(int)),
+        "forest of labels": machine(
+            er.ForestClassifier(2, max_depth=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
+        ),
+        "forest of targets": machine(er.ForestRegressor(2, max_depth=2, random_state=0), lambda X: X[:, :2]),
+        "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaves=3), lambda X: X[:, :2]),
+        "bag of targets": machine(er.BaggingRegressor(n_estimators=2, random_state=0), lambda X: X[:, :2]),
+        "neighbours with labels": machine(er.KNNClassifier(3), lambda X: (X[:, :2] > 0).astype(int)),
+        "numbers in the midst": in_the_midst(er.Ridge(), lambda X: X[:, 0]),
+        "classes in the midst": in_the_midst(er.SVM(), three_classes, classes=["a", "b", "c"]),
+        "clusters in the midst": in_the_midst(er.KMeans(2, random_state=0), lambda X: None),
+        "mixture in the midst": in_the_midst(er.GaussianMixture(2, random_state=0), lambda X: None),
         "groups": machine(er.Regressor(penalty=er.penalties.GroupL1([0, 0, 1]), C=10.0), lambda X: X[:, 0]),
         "early stopping": machine(er.LogisticRegression(solver=er.solvers.EarlyStopping(er.solvers.Newton()))),
         "powers": machine(make_pipeline(BoxCox(), er.Ridge()), lambda X: X[:, 0], np.exp(rows(24))),

@@ -90,8 +90,8 @@ def test_nothing_is_followed_to_a_file_that_holds_together(tmp_path):
 
 
 NOTHING = {
-    "KMeans": ("clusters", ("n_clusters", "cluster_centers_", "labels_")),
-    "kernel k-means": ("clusters", ("n_clusters", "dual_coef_", "squares_of_means_", "labels_")),
+    "KMeans": ("clusters", ("n_clusters", "cluster_centers_", "labels_", "counts_")),
+    "kernel k-means": ("clusters", ("n_clusters", "dual_coef_", "squares_of_means_", "labels_", "counts_")),
     "GaussianMixture": ("components", ("weights_", "means_", "covariances_")),
     "KNNClassifier": ("kept", ("positions_", "weights_", "rows_", "codes_")),
     "sparse neighbours": ("kept", ("positions_", "weights_", "rows_", "targets_")),

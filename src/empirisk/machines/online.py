@@ -22,7 +22,7 @@ MEMORY = state.record(
     solver=state.text(),
     shift=state.maybe(state.array("f8", "mapped")),
     buffers=state.array("f8", None, "outputs", None),
-    numbers=state.array("f8", "problems", None),
+    numbers=state.array("f8", "problems", None, low=0),
 )
 
 

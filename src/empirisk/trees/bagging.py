@@ -411,8 +411,9 @@ class BaggingRegressor(RegressorMixin, Bagging):
 
     _state = state.State(
         _several=state.optional(state.flag()),  # files of version 0.2 have none
+        estimators_=state.several(state.part(has="predict", outputs="outputs"), "members"),
         oob_prediction_=state.either(
-            state.array("f8", None, finite=False), state.array("f8", None, None, finite=False)
+            state.array("f8", None, finite=False), state.array("f8", None, "outputs", finite=False)
         ),
     )
 
