@@ -91,6 +91,13 @@ def table() -> tuple[Any, Any]:
     return model, frame.head(5)
 
 
+def several_values() -> tuple[Any, Any]:
+    frame = pl.DataFrame({"x": ["a;b", "b", "a;b;c", "c", ""] * 8, "y": ["yes", "no", "yes", "no", "no"] * 8})
+    target, schema = er.tables.Target.of(frame, "y"), er.tables.understand(frame, without=["y"])
+    pipeline = make_pipeline(er.tables.TableEncoder(schema), er.NearestCentroid())
+    return er.tables.TableModel(schema, pipeline.fit(frame, target.values(frame)), target), frame.drop("y").head(5)
+
+
 def learned(name: str, target: str, *machines: str) -> Subject:
     """What `learn` writes: with residuals for intervals, a profile of the rows, calibrated probabilities."""
 
@@ -213,6 +220,7 @@ def subjects() -> dict[str, Subject]:
         ),
         "target encoder": machine(make_pipeline(TargetEncoder(), er.Ridge()), lambda X: X[:, 0], rows(24).round(0)),
         "table": table,
+        "several values in a cell": several_values,
         "learned classes": learned("iris", "species", "tree", "centroid"),
         "learned numbers": learned("diabetes", "progress", "tree", "ridge"),
         "Hierarchical": machine(er.Hierarchical(n_clusters=2), lambda X: None),

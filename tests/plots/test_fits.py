@@ -223,7 +223,7 @@ def test_wrong_arguments_are_named(data):
     for call, match in [
         (lambda: er.plots.losses(["hinge", "hing"]), "loss='hing' is not known; did you mean 'hinge'"),
         (lambda: er.plots.losses("softmax"), "is a function of several scores"),
-        (lambda: er.plots.losses(["hinge", "absolute"]), "mixes losses for classes and for numbers"),
+        (lambda: er.plots.losses(["hinge", "absolute"]), "mixes losses for classes, for numbers and for means"),
         (lambda: er.plots.losses("hinge", against="residual"), "'hinge' is not a function of the residual"),
         (lambda: er.plots.losses("hinge", against="x"), "against='x' is not known"),
         (lambda: er.plots.losses([]), "which holds no loss"),

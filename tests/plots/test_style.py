@@ -56,7 +56,7 @@ VIEWS = {
 }
 TWO = {"residuals", "history"}
 #: Pages of many pictures, and what is no picture; tests of their own are beside.
-PAGES = {"activations", "feature_maps", "filters", "hidden_units", "images", "tangent", "tickets", "training", "widths"}
+PAGES = {"activations", "additive", "feature_maps", "filters", "hidden_units", "images", "tangent", "tickets", "training", "widths"}
 OTHERS = {"animate", "to_svg", "tree"} | PAGES
 
 

@@ -15,8 +15,8 @@ from empirisk.fits.fit import Limits, Run
 from empirisk.problem import Point
 from tests import catalog
 from tests.cases import KINDS, SHAPES, make
-from tests.fuzz import rivals
-from tests.fuzz.equation import Piece, dense, pieces
+from tests.fuzz import data, rivals
+from tests.fuzz.equation import Piece, pieces
 from tests.truth import minimiser
 
 CONVEX = [loss for loss in catalog.LOSSES if loss.convex]
@@ -55,7 +55,7 @@ def general_solution(loss, penalty, C, X, y, weights, intercept, classes) -> tup
     """The objective at the point of a general convex solver, and whether that solver calls it optimal."""
     found = minimiser(loss, penalty, C, X, y, weights, intercept, classes)
     piece = Piece(
-        losses.find(loss), penalties.find(penalty), C, dense(X), y, weights, intercept, classes, False, found.point
+        losses.find(loss), penalties.find(penalty), C, data.plain(X), y, weights, intercept, classes, False, found.point
     )
     return piece.value(found.point), found.optimal
 
