@@ -81,6 +81,17 @@ EQUATION = (*FEATURES, {"solver": "sgd", "max_iter": 3}, {"C": "cv", "cv": 2}, {
 CLASSIFIER = (*EQUATION, {"penalty": "l1"}, {"multiclass": "one_vs_one"}, {"class_weight": "balanced"})
 TREE = (*PLAIN, {"max_depth": 1}, {"categorical_features": [0]})
 ENSEMBLE = (*TREE, {"n_estimators": 2}, {"max_features": 2})
+
+
+def sloped(X, theta):
+    """A function of a user that takes rows of any width."""
+    return theta[0] + theta[1] * np.asarray(X)[:, 0]
+
+
+def drawn(columns, random):
+    return random.normal(size=2)
+
+
 LINEAR, CURVED = er.LogisticRegression(), er.LogisticRegression(features=GAUSSIAN)
 #: Every public estimator, with forms of its parameters: what one form learns another may not.
 FORMS = {
@@ -139,6 +150,9 @@ FORMS = {
     ),
     er.maps.RandomFourier(rank=4, random_state=0): (*PLAIN, {"kernel": GAUSSIAN}),
     er.maps.Polynomial(): (*PLAIN, {"degree": 1}),
+    er.maps.PolynomialKernel(): (*PLAIN, {"degree": 1}),
+    er.Parametric(sloped, [0.0, 0.0]): (*PLAIN, {"loss": "absolute"}, {"start": [1.0, 1.0]}),
+    er.selection.HypothesisSearch(er.Parametric(sloped, drawn), n_draws=5, random_state=0): (*PLAIN, {"n_draws": 3}),
     er.maps.Periodic(): (*PLAIN, {"harmonics": 1}),
 }
 #: Tables have a schema, which says what their columns are; networks and sums of kernels are kernels or maps in a slot.
