@@ -53,12 +53,15 @@ Essence = Callable[[Any, float, float], tuple[Any, float]]
 ESSENCES: dict[type, Essence] = {
     er.Hierarchical: lambda its, squares, weight: (its.linkage_[:, 2].sum(), weight * np.sqrt(squares)),
     er.KMeans: lambda its, squares, weight: (its.inertia_, weight * squares),
-    er.PCA: lambda its, squares, weight: (its.explained_variance_, squares),
+    # Rows that stand twice have as many directions more, without variance, where all are asked for.
+    er.PCA: lambda its, squares, weight: ([*its.explained_variance_, *NO_VARIANCE][: len(NO_VARIANCE)], squares),
     er.GaussianMixture: lambda its, squares, weight: (its.history_["log_likelihood"][0], _lost_in_floor(its)),
     er.Dictionary: lambda its, squares, weight: (its.history_["objective"][0], weight * squares),
     er.ContrastiveMetric: lambda its, squares, weight: (its.history_["objective"][0], squares),
     er.LargeMarginMetric: lambda its, squares, weight: (its.history_["objective"][0], weight * weight * squares),
 }
+#: Components of the rows that are fuzzed, those of the maps of them included.
+NO_VARIANCE = np.zeros(512)
 #: Rounding of sums of squares, with digits to spare.
 DIGITS = 1e-13
 #: What the random machines draw depends on the order and the number of the rows.

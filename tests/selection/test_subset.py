@@ -227,6 +227,7 @@ X, Y = draw(0)
         (lambda: InformationSelection(10).fit(X, Y), "n_features_to_select=10 exceeds"),
         (lambda: InformationSelection(n_neighbors=0).fit(X, Y), "n_neighbors=0"),
         (lambda: InformationSelection().fit(X, Y, np.full(40, 0.5)), "whole numbers"),
+        (lambda: InformationSelection().fit(X, Y, np.full(40, 10**6)), "sample_weight stands for 4e.07 rows"),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(ask, message):

@@ -20,7 +20,8 @@ from empirisk.selection.columns import Columns
 from empirisk.trees.resample import Groups
 from empirisk.validation import validate_data
 
-MOST_ROWS = 10_000_000  # rows that whole weights may stand for
+#: Rows that whole weights may stand for in any table, and for each row of a long one: neighbours of more take minutes.
+MOST_ROWS, MOST_COPIES = 100_000, 10
 
 
 @dataclass(eq=False, repr=False)
@@ -126,10 +127,16 @@ class InformationSelection(Columns, BaseEstimator):
 
 def _rows(table: Any, target: NDArray, weights: Array) -> NDArray[np.intp]:
     """The rows, each as often as its weight says, in an order that they alone decide: the noise goes along with it."""
-    if (weights != np.rint(weights)).any() or weights.sum() > MOST_ROWS:
+    if (weights != np.rint(weights)).any():
         raise EmpiriskError(
             "sample_weight must hold whole numbers, how often each row counts: mutual information is estimated from "
             "neighbours, which know no other weights; leave it out, or use L1Selection."
+        )
+    most = max(MOST_ROWS, MOST_COPIES * len(weights))
+    if weights.sum() > most:
+        raise EmpiriskError(
+            f"sample_weight stands for {weights.sum():.3g} rows, and neighbours among more than {most} take too long; "
+            "divide the weights, leave them out, or use L1Selection."
         )
     groups = Groups.of(table, target, weights)
     return np.repeat(groups.first, np.bincount(groups.member, weights).astype(np.intp))
