@@ -131,7 +131,9 @@ def _target(random: Random, X: Any, machine: Any) -> tuple[Any, str]:
     if not machines.learns_numbers(machine):
         return data.labels(random, X)
     y, targets = data.numbers(random, X)
-    if targets == "two" and not get_tags(machine).target_tags.multi_output and random.random() > data.TOO_FAR:
+    if getattr(machine.get_params().get("loss"), "positive", False) and random.random() > data.TOO_FAR:
+        y, targets = np.abs(y), f"{targets}, without signs"
+    if y.ndim == 2 and not get_tags(machine).target_tags.multi_output and random.random() > data.TOO_FAR:
         return y[:, 0], "plain"
     return y, targets
 
