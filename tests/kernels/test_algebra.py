@@ -332,3 +332,9 @@ def test_columns_are_chosen_from_frames_whose_names_are_numbers():
     kernel = Gaussian(1.0).on([0, 2])
     np.testing.assert_array_equal(kernel(pd.DataFrame(X)), kernel(X))
     np.testing.assert_array_equal(kernel(pd.DataFrame(X, columns=[2, 1, 0])), kernel(X))
+
+
+def test_a_cosine_whose_norms_overflow_is_refused():
+    X = np.float32(1e8) * np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    with pytest.raises(EmpiriskError, match=r"k\(x, x\) overflows in Anova.*; divide X by its size"):
+        Anova(Polynomial(), 3).normalised()(X)

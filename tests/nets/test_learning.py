@@ -554,3 +554,20 @@ def test_a_machine_with_a_network_is_saved_and_loaded(tmp_path):
     er.save(machine, tmp_path / "net.model")
     loaded = er.load(tmp_path / "net.model")
     np.testing.assert_array_equal(loaded.decision_function(X), machine.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("what", "of_X", "of_y", "of_weights"),
+    [("X", 1e40, 1.0, 1.0), ("y", 1.0, 1e40, 1.0), ("y", 1.0, 1e-45, 1.0), (r"C \* sample_weight", 1.0, 1.0, 1e40)],
+)
+def test_numbers_beyond_single_precision_are_refused(what, of_X, of_y, of_weights):
+    X, y = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8.0) + 1.0
+    machine = er.Ridge(features=er.Network([3], epochs=1, n_init=1))
+    with pytest.raises(er.errors.EmpiriskError, match=rf"{what} holds .* divide them by their size first"):
+        machine.fit(of_X * X, of_y * y, sample_weight=np.full(8, of_weights))
+
+
+def test_autoencoders_refuse_rows_beyond_single_precision():
+    X = 1e40 * np.random.default_rng(0).normal(size=(8, 3))
+    with pytest.raises(er.errors.EmpiriskError, match=r"X holds numbers as large as .*; beyond 1e\+30"):
+        er.PCA(2, er.Network([3], epochs=1)).fit(X)

@@ -196,7 +196,15 @@ class Cosine(Kernel):
     def prepare(self, X):
         self.check()
         items = self.plain_items(X)
-        return Parts(items, self.plain_norms(items).astype(np.float64)) if self.normalise else items
+        return Parts(items, self._squares(items)) if self.normalise else items
+
+    def _squares(self, items: Any) -> NDArray:
+        """k(x, x) of the plain kernel, by which values are divided; raises where it overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self.plain_norms(items).astype(np.float64)
+        if not np.isfinite(squares).all():
+            raise EmpiriskError(f"k(x, x) overflows in {self!r}; divide X by its size, or give it in double precision.")
+        return squares
 
     def between(self, A, B=None, out=None):
         if not self.normalise:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from empirisk import penalties
 from empirisk.certificate import verify
 from empirisk.contract.arguments import check_count, check_number
+from empirisk.contract.inputs import check_size
 from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
 from empirisk.linalg.design import design_of
 from empirisk.machines.online import Steps
@@ -35,6 +36,8 @@ EPOCHS, LEAST_STEPS = 20, 2000
 TRIES, TRIED = 10, 0.1
 #: Parts of the unit of the targets to which their mean is rounded.
 PARTS = 64
+#: The largest number of rows, targets and weights: networks are trained in single precision, which ends at 3e38.
+LARGEST = 1e30
 #: The share of the time that is left to the head.
 FOR_THE_HEAD = 0.15
 REMEDIES = {
@@ -47,6 +50,10 @@ REMEDIES = {
 def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tuple[list[Problem], list[Any]]:
     """Train the network on the problems, then solve their heads on phi_W(X); see `Network.learn_with`."""
     objective = _objective(network, problems)
+    check_size("X", rows, LARGEST)
+    for problem in problems:
+        check_size("y", problem.y, LARGEST)
+        check_size("C * sample_weight", problem.scale, LARGEST)
     units = _units(problems)
     data = canonical(network.shaped(rows), *_columns(problems, len(rows), units[FROM]))
     learned = network.frozen_names() != set(network.weights_)
@@ -135,6 +142,7 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     network.layers_ = [*network.layers_, Dense(codes, "linear")]
     network._n_features_out = codes
     network.weights_ = network.first_weights(0)
+    check_size("X", rows, LARGEST)
     objective = Rebuilding(network.plan(), _decay(network), bool(network.tied), _augmentations(network))
     data = canonical(network.shaped(rows), np.zeros((len(rows), 1), np.float32), weights[:, None])
     data, held_out = _split(network, data)
