@@ -96,3 +96,11 @@ def test_tables_are_validated_in_one_place():
     direct = re.compile(r"^from sklearn\.utils(\.validation)? import .*\b(validate_data|check_array)\b", re.MULTILINE)
     found = [path.name for path in package.rglob("*.py") if direct.search(path.read_text())]
     assert not found, f"import it from empirisk.validation in {found}"
+
+
+def test_transformers_of_others_do_not_compute_in_half_precision():
+    X = np.random.default_rng(0).normal(loc=100.0, size=(20, 3)).astype(np.float16)
+    y = X[:, 0].astype(float)
+    half, double = (er.Ridge(features=StandardScaler()).fit(rows, y) for rows in (X, X.astype(float)))
+    np.testing.assert_array_equal(half.coef_, double.coef_)
+    np.testing.assert_array_equal(half.predict(X), double.predict(X.astype(float)))

@@ -21,13 +21,16 @@ def check_array(array: Any, **rules: Any) -> Any:
 def readable(X: Any, name: str = "X") -> Any:
     """The table, NaN where it is masked: NumPy would take the numbers behind a mask, and scikit-learn does.
 
-    A data frame in which two columns have one name is refused.
+    Numbers in half precision become doubles: transformers of others would compute in half precision. A data frame
+    in which two columns have one name is refused.
 
     >>> readable(np.ma.array([[1, 2]], mask=[[True, False]]))
     array([[nan,  2.]])
     """
     if np.ma.is_masked(X):
-        return X.astype(np.result_type(X.dtype, np.float16)).filled(np.nan)
+        X = X.astype(np.result_type(X.dtype, np.float16)).filled(np.nan)
+    if getattr(X, "dtype", None) == np.float16:
+        return np.asarray(X, dtype=np.float64)
     columns: Any = getattr(X, "columns", None)
     if not getattr(columns, "is_unique", True):  # of pandas: others do not make such frames
         twins = columns[columns.duplicated()].unique().tolist()

@@ -12,6 +12,7 @@ from scipy import sparse
 import empirisk as er
 from empirisk import losses, penalties
 from empirisk.kernels.base import Kernel
+from empirisk.validation import readable
 from tests import naive
 from tests.fuzz import data
 
@@ -106,7 +107,7 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
         rows = X.astype(float) if sparse.issparse(X) else np.asarray(X, dtype=float)
         phi, w = np.asarray(features(rows)), _dual(machine, len(weights))
     else:
-        phi = data.plain(X if features is None else features.transform(X)).astype(float)
+        phi = data.plain(X if features is None else features.transform(readable(X))).astype(float)
         w = np.atleast_2d(machine.coef_)
     b = np.atleast_1d(machine.intercept_)
     if isinstance(machine, er.Classifier):
