@@ -66,7 +66,7 @@ class Piece:
             if self.loss.name() in ("logistic", "soft_hinge"):  # without the overflow of exp
                 z = (self.loss.margin - self.y * f) / self.loss.temperature
                 return self.loss.temperature * np.logaddexp(Long(0), z)
-            return naive.on_targets(self.loss, self.y, f)
+            return self._deviances(f) if self.loss.positive else naive.on_targets(self.loss, self.y, f)
         ahead = f - np.take_along_axis(f, self.y.astype(int)[:, None], axis=1)  # of the own class, by the others
         if self.loss.name() == "softmax":
             top = ahead.max(axis=1)
@@ -76,6 +76,14 @@ class Piece:
             ahead = (ahead + self.loss.margin * others) / self.loss.temperature
             return self.loss.temperature * np.logaddexp.reduce(ahead, axis=1)
         return (ahead + others).max(axis=1)
+
+    def _deviances(self, f: np.ndarray) -> np.ndarray:
+        """2 y^a ((exp(a e) - 1) / a + (exp(-c e) - 1) / c) of e = f - log y: in the mean, large y would cancel."""
+        a, c = Long(2 - self.loss.power), Long(self.loss.power - 1)
+        y = np.where(self.y > 0, self.y, 1).astype(Long)
+        e = f - np.log(y)
+        up, down = (np.expm1(a * e) / a if a else e), (np.expm1(-c * e) / c if c else -e)
+        return 2 * np.where(self.y > 0, y**a * (up + down), np.exp(a * f) / a if a else np.inf)
 
     def magnitude(self, value: float) -> float:
         """What gaps are measured by: the value, or a millionth of what the best constant costs."""

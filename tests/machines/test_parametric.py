@@ -259,3 +259,12 @@ def test_bad_input_is_refused_with_a_sentence(changed, sentence):
     with pytest.raises(EmpiriskError, match=sentence):
         machine.set_params(**changed).fit(X, y)
     assert machine.params_ is before
+
+
+def test_several_classes_that_do_not_converge_are_one_warning():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 2)), np.arange(60) % 6
+    machine = er.Parametric(lambda X, theta: X @ theta, [1.0, 1.0], "logistic", max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="did not reach tol") as caught:
+        machine.fit(X, y)
+    assert len(caught) == 1

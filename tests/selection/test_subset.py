@@ -226,6 +226,7 @@ X, Y = draw(0)
         (lambda: BestSubset(max_time=-1).fit(X, Y), "max_time=-1"),
         (lambda: InformationSelection(10).fit(X, Y), "n_features_to_select=10 exceeds"),
         (lambda: InformationSelection(n_neighbors=0).fit(X, Y), "n_neighbors=0"),
+        (lambda: BestSubset().fit(1e160 * X, Y), "X holds numbers as large as"),
         (lambda: InformationSelection().fit(X, Y, np.full(40, 0.5)), "whole numbers"),
         (lambda: InformationSelection().fit(X, Y, np.full(40, 10**6)), "sample_weight stands for 4e.07 rows"),
     ],

@@ -212,8 +212,8 @@ def descend(
     )
 
 
-def warn_unless_minimal(found: Minimum, name: str) -> None:
-    """Say where a descent ended before its minimum, and what to do."""
+def warn_unless_minimal(found: Minimum, name: str) -> bool:
+    """Say where a descent ended before its minimum, and what to do; whether there was something to say."""
     if found.value < -UNBOUNDED:
         warn_unfinished(f"{name} was stopped at a value of {found.value:.2g}: f seems to have no lower bound.")
     elif found.stopped in REMEDIES:
@@ -221,6 +221,7 @@ def warn_unless_minimal(found: Minimum, name: str) -> None:
             f"{name} did not reach tol: {found.stopped} after {found.iterations} iterations of {found.method}, at a "
             f"value of {found.value:.6g}; {REMEDIES[found.stopped]}."
         )
+    return found.value < -UNBOUNDED or found.stopped in REMEDIES
 
 
 def _start(start: ArrayLike) -> Array:
