@@ -1,6 +1,6 @@
 """The end of a training on few rows: L-BFGS on the whole objective, in double precision."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -101,8 +101,9 @@ class Finish:
         self._masks = {name: np.asarray(mask, np.float64) for name, mask in masks.items()}
         self._scale = max(float(data.scale.sum()), np.finfo(float).tiny)
         padded = data.padded(_filled(len(data.x)))
-        self._data = tuple(np.asarray(array, np.float64) for array in padded.arrays)
-        self._state = {name: np.asarray(value, np.float64) for name, value in state.items()}
+        with on_device(), jax.enable_x64(True):  # handed over once, not with every evaluation
+            self._data = jax.device_put(tuple(np.asarray(array, np.float64) for array in padded.arrays))
+            self._state = jax.device_put(_doubles(state))
         self._evaluations = int(min(BUDGET / max(objective.products * len(data.x), 1), MOST))
 
     @property
@@ -118,7 +119,8 @@ class Finish:
     def at(self, weights: dict[str, NDArray]) -> End:
         """The objective and its gradient at some weights, none of them put in by a closed form."""
         with on_device(), jax.enable_x64(True):
-            worth, slopes, _ = self._evaluate(weights, self._moving(weights, False), False)
+            moving = {name: weights[name] for name in self._moving(weights, False)}
+            worth, slopes, _ = self._evaluate(_doubles(moving), self._held(weights, moving), False)
         corners = {name: factor for name, factor in self._objective.l1(weights).items() if name in slopes}
         for name, factor in corners.items():  # of all subgradients at a corner the smallest
             corner, slope = weights[name] == 0, slopes[name]
@@ -160,7 +162,7 @@ class Finish:
         def at(place: NDArray) -> tuple[float, NDArray]:
             nonlocal count
             count += 1
-            worth, slopes, everything = self._evaluate(weights | flat.weights(place), flat.names, project)
+            worth, slopes, everything = self._evaluate(flat.weights(place), held, project)
             if worth < best[0]:
                 best[:] = worth, everything
             value, slope = flat.split(place, worth, slopes)
@@ -171,6 +173,7 @@ class Finish:
                 raise StopIteration  # the best so far is the result
 
         with on_device(), jax.enable_x64(True):
+            held = self._held(weights, flat.names)
             most = max(self._evaluations, LEAST)
             options = {"maxiter": most, "maxfun": most, "maxcor": MEMORY, "ftol": gain, "gtol": FLAT}
             minimize(at, flat.start, jac=True, method="L-BFGS-B", bounds=flat.bounds, options=options, callback=ask)
@@ -180,13 +183,20 @@ class Finish:
         held = self._frozen | (self._objective.projects if project else frozenset())
         return sorted(name for name in weights if name not in held)
 
-    def _evaluate(self, weights: dict[str, NDArray], names: list[str], project: bool) -> Any:
-        doubles = {name: np.asarray(value, np.float64) for name, value in weights.items()}
-        moving, fixed = ({n: v for n, v in doubles.items() if (n in names) == moves} for moves in (True, False))
-        found = _value_and_slopes(self._objective, project, moving, fixed, self._state, self._data)
-        worth, slopes, everything = jax.device_get(found)
+    def _held(self, weights: dict[str, NDArray], moving: Collection[str]) -> Weights:
+        """The weights that do not move, on the device."""
+        return jax.device_put(_doubles({name: value for name, value in weights.items() if name not in moving}))
+
+    def _evaluate(self, moving: dict[str, NDArray], held: Weights, project: bool) -> tuple[float, Any, Weights]:
+        """The objective, its gradient in the weights that move, and all weights, which stay on the device."""
+        worth, slopes, everything = _value_and_slopes(self._objective, project, moving, held, self._state, self._data)
+        slopes = {name: np.asarray(slope) for name, slope in slopes.items()}
         masked = {name: mask * slopes[name] for name, mask in self._masks.items() if name in slopes}
         return float(worth), slopes | masked, everything
+
+
+def _doubles(arrays: Mapping[str, Any]) -> dict[str, NDArray]:
+    return {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 
 
 class _Flat:
