@@ -1,5 +1,6 @@
 # make learn   the whole job on a bundled table: installs into .venv, writes a model and a report
-# make test    check and test everything, from a bare machine with Python 3.11 or newer
+# make test    check and test, from a bare machine with Python 3.11 or newer
+# make test-all   what takes long by nature: fuzzer, hostile files, whole contests, clocks, loops with checked indices
 # make check   style, types and the direction of imports
 # make bounds  every compiled loop once with its indices checked
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
@@ -17,14 +18,19 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test check bounds fuzz browser format bench clean
+.PHONY: learn test test-all check bounds fuzz browser format bench clean
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
 	@echo "Look at $(TABLE).report.html, and try: $(BIN)/empirisk serve $(TABLE).model"
 
-test: check browser bounds
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+test: check browser
+	$(PYTEST) -m "not long" $(ARGS)
+
+test-all: $(INSTALLED) browser bounds
+	$(PYTEST) -m long $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -14,6 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 #: Seconds that a limit of one second may take on the slowest machine; without it each of these fits goes on.
 PATIENCE = 100.0
 RANDOM = np.random.default_rng(0)

@@ -13,6 +13,9 @@ import pytest
 import empirisk
 from empirisk import places
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 LEARN = ["-m", "empirisk", "learn", "iris", "--target", "species", "--machines", "tree,logistic", "--time", "60s"]
 FIT = """
 import warnings

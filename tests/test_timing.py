@@ -5,6 +5,9 @@ import pytest
 from benchmarks import problems
 from benchmarks.timing import Comparison, Timing, compare
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 
 def timings(**objectives):
     return {name: Timing(first=1.0, seconds=[1.0], objective=value) for name, value in objectives.items()}

@@ -414,7 +414,7 @@ def forget(learner: Any) -> None:
     # What a subclass has noted for itself is no attribute that ours states, and stays.
     stated = state_of(type(learner)) or State()
     for name in (COMMON | stated).rules:
-        if name.endswith("_"):
+        if name.endswith("_") or (name.startswith("_") and name in stated.rules):
             vars(learner).pop(name, None)
 
 

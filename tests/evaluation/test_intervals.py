@@ -14,6 +14,9 @@ from empirisk.evaluation.intervals import Part, Trial, corrected_t, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import make_splits
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 CLASSES = np.arange(2)
 
 

@@ -16,6 +16,9 @@ from empirisk.files.encode import Encoder
 from tests.files.cases import answers, assert_same, built, fitted, holding, public_estimators, rows, target
 from tests.files.subjects import small, subjects
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 THIN = np.where(np.abs(rows(24)) > 0.5, rows(24), 0.0)
 ROWS = {
     "dense": rows(24),

@@ -15,6 +15,9 @@ from tests.files import cases
 from tests.files.cases import rows
 from tests.files.tampering import forge_tree, refuses
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 SECONDS = 5.0  # of the processor that any file may take, on a slow machine under load
 LARGE = 3 * 10**6  # bytes of a file
 MERSENNE = 2**61 - 1  # whole numbers that differ by it have one hash

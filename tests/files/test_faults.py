@@ -16,6 +16,9 @@ from empirisk.errors import EmpiriskError, NotWritten
 from empirisk.league.learn import Listener
 from empirisk.runs.journal import Journal, alone
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 MACHINES = ["centroid", "tree"]
 #: Runs the command with a limit on the size of files, which is what a full disk looks like to a program.
 LIMITED = """

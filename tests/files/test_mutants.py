@@ -13,6 +13,9 @@ from tests.files.cases import public_classes
 from tests.files.mutants import FINDS, File, changed_arrays, emptied, hollow, lengths, mutations, run
 from tests.files.subjects import subjects
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 EACH, PARTS = 200, 10
 #: Parts of the equation, of networks and of solvers: other classes hold them, and so do the files of subjects.
 #: Base classes, and how folds were made: with solvers, what no prediction reads.

@@ -1,9 +1,13 @@
 """A run of `learn` that was killed and started again writes the model of an undisturbed run, to the byte."""
 
 import numpy as np
+import pytest
 
 import empirisk as er
 from tests.files.kills import FOLD, READ, Case, Moment, killed, tables, whole
+
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
 
 
 def test_killed_and_resumed_is_the_same_to_the_byte(tmp_path):

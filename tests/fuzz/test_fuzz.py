@@ -5,6 +5,9 @@ import pytest
 
 from tests.fuzz import cases, checks, machines, parts
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 #: Of the equation above all, and of every public class.
 BATCHES, EACH = 15, 10
 #: Machines drawn of every class, and of what stands in their slots: enough to see every part.

@@ -9,6 +9,9 @@ from empirisk.league.ahead import Ahead
 from empirisk.league.contestants import Size
 from empirisk.league.learn import Listener
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = (X[:, 0] > 0).astype(int)
 SIZE = Size.of(X, Y, 2, 0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 import empirisk as er
 from empirisk.league import contestants
@@ -45,6 +46,7 @@ def test_many_classes_and_words_get_fewer_settings():
     assert not size().large
 
 
+@pytest.mark.long
 def test_a_network_plays_where_rows_are_many():
     X = np.random.default_rng(0).normal(size=(5800, 4))
     frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "d": X[:, 3], "y": 1e4 * X[:, 0] * X[:, 1]})

@@ -10,6 +10,9 @@ import empirisk as er
 from empirisk.league import contestants
 from tests.service.serving import Client, serving
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 
 def table(rows=90):
     """Numbers with gaps, words, truth values and a date; a class and a number to predict."""

@@ -15,6 +15,9 @@ from empirisk.league import Listener, contestants
 from empirisk.league.contest import was_cut
 from empirisk.league.contestants import Contestant
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 FOLDS = 5
 
 

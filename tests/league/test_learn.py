@@ -266,6 +266,7 @@ print("score", found.test.scores[0].value, [s.mean for s in found.standings], fl
 """
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_goes_on_to_the_same_result(tmp_path):
     command = [sys.executable, "-c", SCRIPT]
     whole = subprocess.run([*command, tmp_path / "a", "0"], capture_output=True, text=True, check=True).stdout

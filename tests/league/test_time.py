@@ -20,6 +20,9 @@ from empirisk.league.split import Wishes, plan
 from empirisk.linalg import threads
 from empirisk.linalg.threads import in_threads
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 
 def table(rows=200):
     random = np.random.default_rng(0)

@@ -96,6 +96,7 @@ def test_boosting_takes_no_step_into_the_void():
 # --- networks -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @every
 @pytest.mark.parametrize("level", [0.0, 8.0])
 def test_a_network_learns_what_a_line_cannot(loss, level):

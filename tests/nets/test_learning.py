@@ -117,6 +117,7 @@ def test_a_linear_layer_reaches_the_best_rank_one_fit():
     assert total == pytest.approx(best, rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.row("W1")
 @pytest.mark.row("W2")
 def test_xor_is_learned_from_every_seed():

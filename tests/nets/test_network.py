@@ -101,6 +101,7 @@ def test_a_new_head_on_a_network_with_batch_normalisation():
         er.Network(layers, weights={"1.mean": [0.0, 0.0]}).fit(X)
 
 
+@pytest.mark.long
 @pytest.mark.row("W3")
 def test_the_large_preset_and_all_layers_together_learn(tmp_path):
     X, y = stripes(64)

@@ -14,6 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 import empirisk as er
 from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpack
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 
 class Slow(ClassifierMixin, BaseEstimator):
     """Predicts by one column; takes its time where the environment says so."""

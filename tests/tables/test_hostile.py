@@ -16,6 +16,9 @@ from empirisk.tables import read
 from tests.tables import hostile
 from tests.tables.test_sources import FRAME, TEXT, WORKBOOK
 
+#: Run by `make test-all`.
+pytestmark = pytest.mark.long
+
 #: Tables that are odd and yet tables.
 READ = {
     "changed at 0.1.arrow",

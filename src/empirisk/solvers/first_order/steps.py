@@ -8,6 +8,8 @@ import numpy as np
 STEPS = ("auto", "backtracking", "exact", "fixed", "decreasing", "decreasing_root", "bold_driver")
 #: Steps that need no decrease, and so do not stall at corners.
 AT_CORNERS = ("auto", "fixed", "decreasing", "decreasing_root")
+#: Steps without a lower objective after which a descent only orbits at rounding; a few hundred may still flatten it.
+MOST_LEVEL = 1000
 #: No longer step is tried, so that halving it makes it shorter.
 LONGEST = float(np.finfo(float).max)
 
@@ -90,6 +92,7 @@ class Backtracking:
 
     t: float
     shrink: float
+    level: int = 0  # steps since the objective was last lower in any digit
 
     def move(self, line: Line, k: int) -> bool:
         """Try one size above the last, then smaller ones."""
@@ -98,8 +101,10 @@ class Backtracking:
             self.t *= self.shrink
             if not line.moves(self.t):
                 return False
+        before = line.value
         line.go(self.t)
-        return True
+        self.level = 0 if line.value < before else self.level + 1
+        return self.level < MOST_LEVEL
 
 
 @dataclass
