@@ -107,12 +107,59 @@ def minimiser(loss, penalty, C, X, y, weights, intercept, classes=0) -> Found:
     return Found((w, b), status == cp.OPTIMAL)
 
 
+def constrained_optimum(loss, penalty, radius, X, y, weights, intercept, classes=0) -> float:
+    """The smallest sum of losses subject to R(w) <= radius, to eight digits, or seven where the solver has no more."""
+    w, _, true, terms = _parts(loss, X, y, intercept, classes)
+    size = _penalty(penalties.find(penalty), true, w.shape)
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(weights, terms))), [size <= radius])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        try:
+            return float(problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9))
+        except cp.SolverError:
+            return float(problem.solve(solver=cp.SCS, eps=1e-9, max_iters=100_000))
+
+
+def _penalty(penalty, w, shape):
+    """R(w), of groups of columns too."""
+    if penalty.name() == "group_l1":
+        groups, columns = penalty.blocks(shape[0]), int(np.prod(shape[1:]))
+        rows = cp.reshape(w, (shape[0], columns), order="F")
+        return cp.sum(
+            [
+                np.sqrt(columns * np.sum(groups == g)) * cp.norm(cp.vec(rows[groups == g], order="F"))
+                for g in np.unique(groups)
+            ]
+        )
+    return penalty.l1 * cp.sum(cp.abs(w)) + 0.5 * penalty.l2 * cp.sum_squares(w)
+
+
 def _solved(loss, penalty, C, X, y, weights, intercept, classes):
-    loss, penalty = losses.find(loss), penalties.find(penalty)
+    w, b, true, terms = _parts(loss, X, y, intercept, classes)
+    value = _penalty(penalties.find(penalty), true, w.shape)
+    problem = cp.Problem(cp.Minimize(value + C * cp.sum(cp.multiply(weights, terms))))
+    best = _best_value(problem)
+    if w.value is None:
+        return best, None, None, problem.status
+    constant = b.value if intercept else np.zeros(classes or ())
+    found = np.reshape(true.value, w.shape)  # without columns CVXPY loses the classes
+    centre, sizes = _scales(X, intercept)
+    return best, found, constant - (centre / sizes) @ w.value, problem.status
+
+
+def _scales(X, intercept):
+    """The centre and the sizes of the columns."""
     X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
-    # Columns of size one help the solver; the penalty sees the true weights.
     sizes = np.maximum(np.sqrt((X**2).mean(axis=0)), 1e-300)
-    centre = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
+    return X.mean(axis=0) if intercept else np.zeros(X.shape[1]), sizes
+
+
+def _parts(loss, X, y, intercept, classes):
+    """The variables w, in units of the columns, and b; the true weights; and the losses of the rows."""
+    loss = losses.find(loss)
+    # Columns of size one help the solver; the penalty sees the true weights.
+    centre, sizes = _scales(X, intercept)
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
     w = cp.Variable((X.shape[1], classes) if classes else X.shape[1])
     b = cp.Variable(classes if classes else ()) if intercept else 0.0
     scaled = (X - centre) / sizes
@@ -126,11 +173,4 @@ def _solved(loss, penalty, C, X, y, weights, intercept, classes):
         terms = _residual_terms(loss, f - y)
     else:
         terms = _margin_terms(loss, cp.multiply(y, f))
-    value = penalty.l1 * cp.sum(cp.abs(true)) + 0.5 * penalty.l2 * cp.sum_squares(true)
-    problem = cp.Problem(cp.Minimize(value + C * cp.sum(cp.multiply(weights, terms))))
-    best = _best_value(problem)
-    if w.value is None:
-        return best, None, None, problem.status
-    constant = b.value if intercept else np.zeros(classes or ())
-    found = np.reshape(true.value, w.shape)  # without columns CVXPY loses the classes
-    return best, found, constant - (centre / sizes) @ w.value, problem.status
+    return w, b, true, terms

@@ -21,6 +21,7 @@ from empirisk.evaluation.compare import compare as compare
 from empirisk.evaluation.evaluate import evaluate as evaluate
 from empirisk.files.models import load as load
 from empirisk.files.models import save as save
+from empirisk.fits.constraint import Constraint as Constraint
 from empirisk.fits.fit import solve as solve
 from empirisk.fits.minimise import minimise as minimise
 from empirisk.league.learn import learn as learn

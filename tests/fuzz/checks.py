@@ -285,7 +285,7 @@ def _is_certified(case: Case, outcome: Outcome) -> Iterator[Finding]:
 def _other_solvers_points(case: Case) -> list[equation.Point]:
     """What a solver of ours that was not asked for makes of the same problems; nothing where it refuses them."""
     random = np.random.default_rng([19, case.seed])
-    if isinstance(case.machine.C, str) or random.random() > OTHER_SOLVER:
+    if isinstance(case.machine.C, (str, er.Constraint)) or random.random() > OTHER_SOLVER:
         return []
     machine = clone(case.machine).set_params(solver=str(random.choice(SOLVERS)), max_time=0.2)
     other = Outcome(machine, case.X, case.y, case.weights)

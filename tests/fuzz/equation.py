@@ -104,6 +104,8 @@ def pieces(machine: Any, X: Any, y: Any, sample_weight: Any) -> list[Piece] | No
     features = getattr(machine, "features_", None)
     if isinstance(features, er.maps.SeveralKernels) or not np.isfinite(machine.C_):
         return None
+    if isinstance(machine.C, er.Constraint):  # it minimises the losses alone
+        return None
     gram = isinstance(features, Kernel)
     if gram and features.takes != "vectors":
         return None

@@ -52,6 +52,8 @@ def of(random: Random, *options: Any) -> Any:
 
 def C(random: Random, loo: bool) -> Any:
     if chance(random, 0.08):
+        if chance(random, 0.25):
+            return er.Constraint(float(10.0 ** random.integers(-3, 4)))
         return "loo" if loo and chance(random, 0.5) else "cv"
     return float(10.0 ** random.choice([-12, -4, -1, 0, 1, 2, 4, 8], p=[0.03, 0.12, 0.15, 0.25, 0.15, 0.15, 0.1, 0.05]))
 

@@ -82,7 +82,7 @@ def evidence(machine: Any) -> tuple[dict[str, Any], Certificate | None]:
     certificate = None
     for prefix, part in _parts(machine):
         found = getattr(part, "chosen_", None) or getattr(part, "best_params_", None)
-        if found is None and isinstance(getattr(part, "C", None), str):
+        if found is None and not is_given(getattr(part, "C", None)):
             found = {"C": part.C_}
         chosen |= {prefix + name: value for name, value in (found or {}).items()}
         certificate = getattr(part, "certificate_", certificate)

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from empirisk import state
 from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
+from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, Run, interruptible
 from empirisk.fits.leave_one_out import decompose
 from empirisk.linalg.design import design_of
@@ -74,14 +75,17 @@ class Choice:
 
 
 def is_given(C: Any) -> bool:
-    """Whether C is a number rather than a way to choose one."""
-    return not isinstance(C, str)
+    """Whether C is a number rather than a way to find one."""
+    return not isinstance(C, (str, Constraint))
 
 
 def check_way(C: Any, rule: Any) -> None:
-    """Raise a sentence if C is text but no way to choose it."""
+    """Raise a sentence for text that is no way to choose C, and for a constraint that has no meaning."""
+    if isinstance(C, Constraint):
+        C.limit  # noqa: B018 - it says what is wrong with the radius
+        return
     if C not in WAYS:
-        raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv'.")
+        raise EmpiriskError(f"C={C!r} must be a positive number, 'loo' or 'cv', or an er.Constraint.")
     check_rule(rule)
 
 

@@ -20,6 +20,8 @@ from empirisk.contract.inputs import check_C
 from empirisk.contract.starts import starts
 from empirisk.errors import Unsuitable, warn_unfinished
 from empirisk.fits import choice
+from empirisk.fits.constrained import constrained
+from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
 from empirisk.fits.passes import hard_margins, merged
 from empirisk.fits.unlearned import Unlearned, reason_of_zeros
@@ -75,6 +77,8 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             C = check_C(self.C, hard=loss.hard_form is not None)
         else:
             choice.check_way(self.C, self.rule)
+        if isinstance(self.C, Constraint) and hasattr(self.features, "learn_with"):
+            raise Unsuitable(f"C={self.C!r} needs features that stay as they are, and {self.features!r} learns.")
         if self._learns_features() and (np.isinf(C) or self.C == "loo"):
             raise Unsuitable(
                 f"C={self.C!r} needs features that stay as they are, and a network learns; use C='cv', or a large C."
@@ -142,21 +146,31 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             run = Run(
                 self.solver, self._limits(), reporter.progress, interrupted, learning=reporter.learning, begin=begin
             )
-            if not choice.is_given(self.C):
+            if isinstance(self.C, str):
                 self.choice_ = choice.choose_C(self, X, problems, y, run)
                 C = self.choice_.chosen
                 problems = [problem.with_C(C) for problem in problems]
             if reporter.progress is None:  # callbacks are shown the rows as they are
                 problems = merged(problems)
-            problems, points = hard_margins(problems, run)
-            if last is not None and points is None and not self._learns_features():
-                points = starts(problems, last)
-            problems, fits = run.learn(problems, getattr(self, "features_", None), points)
+            if isinstance(self.C, Constraint):
+                problems, fits, C = constrained(problems, self.C, run)
+            else:
+                problems, fits = self._minimised(problems, run, last)
         self._keep(problems, fits, C)
         reporter.end()
-        scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False)
+        scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False) and choice.is_given(self.C)
         warn_unless_converged(self.certificate_, type(self).__name__, scaled)
-        self._tell_of_zeros(reason_of_zeros(problems, fits))
+        if not isinstance(self.C, Constraint):  # whose radius says how large the weights may be
+            self._tell_of_zeros(reason_of_zeros(problems, fits))
+
+    def _minimised(
+        self, problems: list[Problem], run: Run, last: Mapping[str, Any] | None
+    ) -> tuple[list[Problem], list[Fit]]:
+        """The problems as they are in the end, and their fits, begun where the ``last`` ones ended."""
+        problems, points = hard_margins(problems, run)
+        if last is not None and points is None and not self._learns_features():
+            points = starts(problems, last)
+        return run.learn(problems, getattr(self, "features_", None), points)
 
     def _tell_of_zeros(self, found: Unlearned | None) -> None:
         """Have the certificate say why nothing was learned; a warning does so too where no C would change that."""
@@ -173,7 +187,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         self.n_iter_, self.solver_ = self.certificate_.iterations, self.certificate_.solver
         # A map that learns, or the choice of C, may have been cut where the head, solved after them, was not.
         cut = getattr(getattr(self, "features_", None), "cut", None)
-        hurried = not choice.is_given(self.C) and self.choice_.cut
+        hurried = isinstance(self.C, str) and self.choice_.cut
         self.stopped_ = cut or (Status.TIME if hurried else self.certificate_.status)
         self.__dict__.update(self._coefficients(problems, [fit.point for fit in fits]))
 

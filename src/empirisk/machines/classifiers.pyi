@@ -4,13 +4,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from empirisk.fits.constraint import Constraint
 from empirisk.machines.equation import Classifier
 from empirisk.penalties.base import Penalty
 
 class SVM(Classifier):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         penalty: str | Penalty = ...,
@@ -31,7 +32,7 @@ class SVM(Classifier):
 class LogisticRegression(Classifier):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         penalty: str | Penalty = ...,
@@ -52,7 +53,7 @@ class LogisticRegression(Classifier):
 class LeastSquaresClassifier(Classifier):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         penalty: Any = ...,

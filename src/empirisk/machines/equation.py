@@ -29,6 +29,7 @@ from empirisk.contract.inputs import (
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable, listed, warn_unfinished
+from empirisk.fits.constraint import Constraint
 from empirisk.fits.fit import Fit, Run, interruptible, unproven
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
@@ -70,7 +71,7 @@ class Equation(Machine):
     loss: Any
     features: Any = None
     penalty: str | Penalty = "l2"
-    C: float | str = 1.0
+    C: float | str | Constraint = 1.0
     _: KW_ONLY
     fit_intercept: bool = True
     solver: Any = "auto"
@@ -187,9 +188,10 @@ class Classifier(ClassifierMixin, Equation):
         "precomputed" (X is then a Gram matrix) makes this a kernel machine.
     penalty : str or Penalty
         "l2", "l1", "elastic_net", "none", or an object of `empirisk.penalties`.
-    C : float, "loo" or "cv"
+    C : float, "loo", "cv" or Constraint
         The scale of the sum of losses. ``inf`` is the hard margin (hinge losses). "cv" chooses it by
-        cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss).
+        cross-validation along a warm-started path, "loo" by exact leave-one-out (squared loss). `Constraint` (radius)
+        is the constraint form: the sum of losses is minimised subject to R(w) <= radius.
     multiclass : {"auto", "one_vs_rest", "one_vs_one", "error_correcting", "joint"} or matrix
         How more than two classes are handled; "auto" is joint for probabilistic losses, else one-vs-rest. A matrix of
         -1, 0 and +1 is an output code of your own: a row for each machine, a column for each class in the order of

@@ -4,6 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from empirisk.fits.constraint import Constraint
 from empirisk.machines.equation import Regressor
 from empirisk.penalties.base import Penalty
 
@@ -24,7 +25,7 @@ class LeastSquares(Regressor):
 class Ridge(Regressor):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         fit_intercept: bool = ...,
@@ -42,7 +43,7 @@ class Ridge(Regressor):
 class Lasso(Regressor):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         fit_intercept: bool = ...,
@@ -60,7 +61,7 @@ class Lasso(Regressor):
 class ElasticNet(Regressor):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         fit_intercept: bool = ...,
@@ -81,7 +82,7 @@ class ElasticNet(Regressor):
 class LeastAbsolute(Regressor):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         penalty: Any = ...,
@@ -100,7 +101,7 @@ class LeastAbsolute(Regressor):
 class SVR(Regressor):
     def __init__(
         self,
-        C: float | str = ...,
+        C: float | str | Constraint = ...,
         *,
         features: Any = ...,
         penalty: str | Penalty = ...,
