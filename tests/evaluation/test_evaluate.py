@@ -271,7 +271,7 @@ def test_bad_arguments_are_refused_in_a_sentence(options, sentence):
 @pytest.mark.row("V2")
 def test_rows_of_one_moment_are_not_earlier_than_each_other():
     days = np.repeat(np.arange(15), 6)
-    dates = np.datetime64("2024-01-01") + days
+    dates = np.datetime64("2024-01-01") + days.astype("timedelta64[D]")
     for options in ({"cv": 4}, {"cv": "holdout", "test_size": 0.4}):
         for fold in er.evaluate(er.Ridge(), X, F, time=dates, **options).folds:
             assert days[fold.train].max() < days[fold.test].min()
