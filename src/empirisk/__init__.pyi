@@ -37,6 +37,7 @@ from empirisk.machines.neighbors.machines import KNNRegressor as KNNRegressor
 from empirisk.machines.oneclass import OneClassSVM as OneClassSVM
 from empirisk.machines.parametric import Parametric as Parametric
 from empirisk.machines.perceptron import Perceptron as Perceptron
+from empirisk.machines.quantiles import QuantileRegressor as QuantileRegressor
 from empirisk.machines.regressors import SVR as SVR
 from empirisk.machines.regressors import ElasticNet as ElasticNet
 from empirisk.machines.regressors import Lasso as Lasso

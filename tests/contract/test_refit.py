@@ -126,6 +126,7 @@ FORMS = {
     er.BaggingRegressor(n_estimators=3, random_state=0): ({"bootstrap": False}, {"oob_importances": True}),
     er.VoteClassifier([LINEAR, er.KNNClassifier()]): (*PLAIN, {"vote": "soft"}, {"estimators": [CURVED, LINEAR]}),
     er.VoteRegressor([er.Ridge(), er.TreeRegressor()]): (*PLAIN, {"weights": [1, 2]}),
+    er.QuantileRegressor(): (*PLAIN, {"levels": [0.3, 0.6]}, {"estimator": er.BoostingRegressor(n_estimators=2)}),
     er.KMeans(2, random_state=0): (*FEATURES, {"batch_size": 5}, {"n_clusters": 3}),
     er.Hierarchical("average"): (*FEATURES, {"n_clusters": 3}, {"distance_limit": 1.0}),
     er.GaussianMixture(2, random_state=0): (*PLAIN, {"covariance_type": "diagonal"}, {"n_components": 1}),

@@ -100,6 +100,7 @@ NOTHING = {
     "sparse neighbours": ("kept", ("positions_", "weights_", "rows_", "targets_")),
     "BaggingClassifier": ("members", ("estimators_", "features_")),
     "VoteRegressor": ("members", ("estimators_", "weights_")),
+    "QuantileRegressor": ("members", ("estimators_", "levels_")),
     "several kernels": ("kernels", ("kernels_", "beta_")),
     "centred": ("kept", ("items_",)),
 }

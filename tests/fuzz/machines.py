@@ -188,6 +188,11 @@ def _vote(cls: type, random: Random) -> Drawn:
     return Drawn(cls([er.TreeRegressor(max_depth=2), er.Ridge()], weights=weights))
 
 
+def _quantiles(cls: type, random: Random) -> Drawn:
+    machine = of(random, None, er.Regressor(penalty="l1", C=0.3), er.BoostingRegressor(n_estimators=5))
+    return Drawn(cls(machine, levels=of(random, [0.5], [0.1, 0.9], (0.2, 0.5, 0.7))))
+
+
 def _kmeans(cls: type, random: Random) -> Drawn:
     init = of(random, "k-means++", "random", "box", "splitting", "assignment")
     batch = 5 if chance(random, 0.2) else None
@@ -359,6 +364,7 @@ FAMILIES: tuple[tuple[str, Maker], ...] = (
     ("AdaBoostClassifier", _adaboost),
     ("VoteClassifier", _vote),
     ("VoteRegressor", _vote),
+    ("QuantileRegressor", _quantiles),
     ("KMeans", _kmeans),
     ("Hierarchical", _hierarchical),
     ("GaussianMixture", _mixture),
