@@ -68,13 +68,14 @@ def slopes(loss, z):
 
 
 def deviance(loss, y, f):
-    """The unit deviance of a Tweedie distribution, as everybody writes it in the mean."""
-    y, mean, p = np.asarray(y, dtype=np.longdouble), np.exp(np.asarray(f, dtype=np.longdouble)), loss.power
-    if p == 1:
-        return 2 * (np.where(y > 0, y * np.log(np.where(y > 0, y, 1) / mean), 0) - y + mean)
-    if p == 2:
-        return 2 * (np.log(mean / y) + y / mean - 1)
-    return 2 * (y ** (2 - p) / ((1 - p) * (2 - p)) - y * mean ** (1 - p) / (1 - p) + mean ** (2 - p) / (2 - p))
+    """The unit deviance of a Tweedie distribution, by the logarithm e of mean over y: without its powers of 1e8."""
+    y, f = np.asarray(y, dtype=np.longdouble), np.asarray(f, dtype=np.longdouble)
+    a, c = np.longdouble(2 - loss.power), np.longdouble(loss.power - 1)
+    some = np.where(y > 0, y, 1)
+    e = f - np.log(some)
+    rise = np.expm1(a * e) / a if a else e
+    fall = np.expm1(-c * e) / c if c else -e
+    return np.where(y > 0, 2 * some**a * (rise + fall), 2 * np.exp(a * f) / a if a else np.inf)
 
 
 def on_targets(loss, y, f):

@@ -25,12 +25,23 @@ def pairs(loss, places=AROUND):
     return y, e + np.log(np.where(y > 0, y, 1.0))
 
 
+def as_everybody_writes_it(loss, y, f):
+    """The unit deviance in the mean, which next to its minimum, even in extended precision, loses its digits."""
+    y, mean, p = np.asarray(y, dtype=np.longdouble), np.exp(np.asarray(f, dtype=np.longdouble)), loss.power
+    if p == 1:
+        return 2 * (np.where(y > 0, y * np.log(np.where(y > 0, y, 1) / mean), 0) - y + mean)
+    if p == 2:
+        return 2 * (np.log(mean / y) + y / mean - 1)
+    return 2 * (y ** (2 - p) / ((1 - p) * (2 - p)) - y * mean ** (1 - p) / (1 - p) + mean ** (2 - p) / (2 - p))
+
+
 @every
 def test_value_is_the_formula(loss):
     y, f = pairs(loss)
-    expected = naive.deviance(loss, y, f).astype(float)
-    # next to the minimum, even in extended precision, the formula has lost its digits to powers of 100 and more
     size = np.where(y > 0, y, 1.0) ** (2 - loss.power)
+    # at the minimum the squared rounding of f is left
+    np.testing.assert_allclose(loss.value(y, f) / size, naive.deviance(loss, y, f) / size, rtol=1e-12, atol=1e-28)
+    expected = as_everybody_writes_it(loss, y, f).astype(float)
     np.testing.assert_allclose(loss.value(y, f) / size, expected / size, rtol=1e-12, atol=1e-14)
     assert np.all(loss.value(y[y > 0], np.log(y[y > 0])) == 0)
 
@@ -226,6 +237,19 @@ def test_zeros_that_are_fitted_ever_better_have_no_minimiser():
     assert er.Regressor("poisson").fit(X, y).certificate_.converged
     attained = er.Regressor("poisson", penalty="none").fit(X, [1.0, 3.0, 0.0, 1.0])
     assert attained.certificate_.converged
+
+
+def test_means_beyond_all_numbers_are_the_largest():
+    loss = Gamma()
+    assert np.isfinite(loss.inverse_link(np.array([1e4]))).all()
+    np.testing.assert_allclose(loss.forward_link(loss.inverse_link(np.array([-700.0, 0.0, 700.0]))), [-700, 0, 700])
+
+
+def test_exact_steps_of_gradient_descent_end_however_wide_their_bracket_is():
+    y = np.array([0.16818872, 0.00859554, 0.08941338, 0.0578647, 0.02198978, 0.03983621, 0.03246662, 0.16596318])
+    machine = er.Regressor("gamma", penalty="none", C=0.1, solver=er.solvers.GradientDescent(step="exact"), tol=1e-3)
+    machine.fit(np.zeros((8, 12)), y, np.full(8, 1e-6))
+    np.testing.assert_allclose(machine.predict(np.zeros((1, 12))), y.mean(), rtol=1e-3)
 
 
 def test_targets_that_are_all_zero():

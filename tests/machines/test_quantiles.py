@@ -48,7 +48,9 @@ def test_each_level_is_the_machine_of_its_loss():
     alone = [er.Regressor(Quantile(level), C=5.0).fit(X, y, weights).predict(X) for level in LEVELS]
     np.testing.assert_array_equal(several.predict_quantiles(X), np.sort(np.column_stack(alone), axis=1))
     np.testing.assert_array_equal(several.predict(X), several.predict_quantiles(X)[:, 2])
-    assert all(machine.certificate_.converged for machine in several.estimators_)
+    assert several.certificate_.converged
+    assert several.certificate_.primal == pytest.approx(sum(one.certificate_.primal for one in several.estimators_))
+    assert not hasattr(er.QuantileRegressor(er.BoostingRegressor(n_estimators=2)).fit(X, y), "certificate_")
 
 
 def test_order_takes_nothing_from_the_loss():

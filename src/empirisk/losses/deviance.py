@@ -8,6 +8,8 @@ from empirisk.errors import EmpiriskError
 from empirisk.losses.base import Array, ScalarLoss, is_rounding, monotone_root, namespace
 
 TINY = np.finfo(float).tiny
+#: The largest f whose exponential is a number.
+LARGEST = np.log(np.finfo(float).max)
 
 
 def _growth(rate: float, e: Array) -> Array:
@@ -185,9 +187,8 @@ class Tweedie(ScalarLoss):
         return y * np.exp(-begin), float(np.exp(self._rates()[0] * begin))
 
     def inverse_link(self, f: Array) -> Array:
-        """exp(f), the mean."""
-        with np.errstate(over="ignore"):
-            return np.exp(f)
+        """exp(f), the mean; the largest number where it overflows."""
+        return np.exp(np.minimum(f, LARGEST))
 
     def forward_link(self, prediction: Array) -> Array:
         """ln of the mean; of a mean that is not positive very low, but finite."""

@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
+from empirisk.certificate import Certificate, combine
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.members import check_table, check_target, member_tags
 from empirisk.contract.transaction import all_or_nothing
@@ -43,6 +44,8 @@ class QuantileRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         The fitted machine of each level.
     levels_ : array
         The levels.
+    certificate_ : Certificate
+        Of all levels together, where their machines have one.
 
     Examples
     --------
@@ -93,6 +96,11 @@ class QuantileRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"levels={self.levels!r} must be increasing numbers between 0 and 1, such as [0.1, 0.5, 0.9]."
             )
         return levels
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The certificates of all levels as one, where their machines have them: values and gaps add up."""
+        return combine([machine.certificate_ for machine in self.estimators_])
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
