@@ -77,3 +77,11 @@ def test_data_without_anything_to_learn_are_no_reason_to_warn(what, rows, y, wei
         with warnings.catch_warnings(action="error"):
             machine.fit(rows, y, weights)
         assert "w = 0" not in machine.certificate_.reason
+
+
+def test_a_rounding_below_zero_behind_a_kernel_is_no_length():
+    kernel = er.kernels.Anova(er.kernels.Polynomial(2), order=3) + er.kernels.Gaussian(0.8)
+    y = np.minimum(np.arange(13) % 3, 1)
+    y[0] = 2
+    machine = er.LogisticRegression(C=0.1, features=kernel, multiclass="one_vs_one")
+    assert np.isfinite(machine.fit(np.zeros((13, 5)), y).decision_function(np.zeros((2, 5)))).all()

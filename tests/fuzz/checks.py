@@ -235,8 +235,9 @@ def _essence(case: Case, outcome: Outcome) -> tuple[np.ndarray, float]:
         if isinstance(outcome.machine, kind):
             value, unit = essence(outcome.machine, _squares(case), outcome.weight)
             return np.atleast_1d(value), DIGITS * unit
-    lost = _lost_in_floor(outcome.machine) if isinstance(outcome.machine, er.GaussianDensity) else 0.0
-    return _answers(outcome.machine, case.X), DIGITS * lost
+    answers = _answers(outcome.machine, case.X)
+    density = isinstance(outcome.machine, er.GaussianDensity)
+    return answers, DIGITS * _lost_in_floor(outcome.machine) * np.abs(answers).max() if density else 0.0
 
 
 def _squares(case: Case) -> float:

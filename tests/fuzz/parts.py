@@ -84,7 +84,9 @@ def _first_column(X: Any) -> Any:
 
 
 def _dot(x: Any, z: Any) -> Any:
-    return (x * z).sum()  # of arrays and of sparse rows
+    """<x, z> of rows in any format: a function of a user gets them as they come."""
+    first, second = (np.ravel(row.toarray() if hasattr(row, "toarray") else row) for row in (x, z))
+    return float(first @ second)
 
 
 def kernel(random: Random) -> Any:

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
@@ -142,3 +143,19 @@ def test_bad_input_is_refused_with_a_sentence(data, changed, sentence):
     X, y = data
     with pytest.raises(EmpiriskError, match=sentence):
         er.selection.HypothesisSearch(**{"draw": circle} | changed).fit(X, y)
+
+
+def test_weight_two_is_the_row_twice_also_where_hypotheses_err_alike():
+    random = np.random.default_rng(0)
+    X, y, times = random.normal(size=(30, 2)), np.arange(30) % 2, random.integers(1, 4, 30)
+    rows = np.repeat(np.arange(30), times)
+
+    def line(columns, random):
+        w = random.normal(size=columns)
+        return lambda X: X @ w
+
+    machine = er.selection.HypothesisSearch(line, n_draws=300, random_state=0)
+    weighted = clone(machine).fit(X, y, sample_weight=times)
+    repeated = clone(machine).fit(X[rows], y[rows])
+    np.testing.assert_array_equal(weighted.history_["risk"], repeated.history_["risk"])
+    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))

@@ -155,3 +155,13 @@ def test_weights_that_count_millions_of_rows_make_no_millions_of_rows(how):
     if how == "upsample":
         with er.config(memory="100MB"), pytest.raises(er.errors.TooLarge, match="rows drawn with jitter"):
             machine.set_params(jitter=0.1).fit(X, y, sample_weight=np.full(30, 10**6))
+
+
+def test_noise_of_sparse_tables_does_not_depend_on_what_is_stored():
+    X, y = (np.random.default_rng(0).random((12, 4)) < 0.5).astype(float), np.arange(12) % 4 == 0
+    rows, columns = np.indices(X.shape).reshape(2, -1)
+    order = np.random.default_rng(1).permutation(X.size)
+    stored = sparse.coo_matrix((X.ravel()[order], (rows[order], columns[order])), shape=X.shape)
+    machine = Balanced(er.LogisticRegression(), jitter=0.1, random_state=0)
+    found = clone(machine).fit(stored, y).predict_proba(X)
+    np.testing.assert_allclose(found, clone(machine).fit(sparse.csr_matrix(X), y).predict_proba(X), rtol=1e-6)

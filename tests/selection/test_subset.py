@@ -227,6 +227,8 @@ X, Y = draw(0)
         (lambda: InformationSelection(10).fit(X, Y), "n_features_to_select=10 exceeds"),
         (lambda: InformationSelection(n_neighbors=0).fit(X, Y), "n_neighbors=0"),
         (lambda: BestSubset().fit(1e160 * X, Y), "X holds numbers as large as"),
+        (lambda: BestSubset().fit(X, np.full(40, "a")), "no number"),
+        (lambda: InformationSelection().fit(X, np.array(["a", None] * 20, dtype=object)), "y mixes labels of"),
         (lambda: InformationSelection().fit(X, Y, np.full(40, 0.5)), "whole numbers"),
         (lambda: InformationSelection().fit(X, Y, np.full(40, 10**6)), "sample_weight stands for 4e.07 rows"),
     ],

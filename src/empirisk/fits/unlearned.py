@@ -54,7 +54,8 @@ def _is_learnable(problem: Problem) -> bool:
     design = problem.design
     # What is left of constant columns by a shift is measured by what they were.
     longest = np.hypot(np.sqrt(design.squared_rows().max()), 0.0 if design.shift is None else norm(design.shift))
-    return float(np.sqrt(np.sum(design.squared_norms(design.tdot(pulls))))) > ROUNDING * longest * np.abs(pulls).sum()
+    squares = float(np.sum(design.squared_norms(design.tdot(pulls))))  # behind a kernel a rounding below zero, maybe
+    return np.sqrt(max(squares, 0.0)) > ROUNDING * longest * np.abs(pulls).sum()
 
 
 def _is_free(problem: Problem) -> bool:

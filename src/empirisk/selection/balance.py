@@ -197,6 +197,9 @@ def _shaken(table: Any, members: list[_Class], drawn: list[NDArray], jitter: flo
     """The drawn rows of the classes with noise on every column; in a sparse table on what is not zero."""
     sparse, parts = issparse(table), []
     numbers: Any = table.astype(np.float64) if sparse else np.asarray(table, dtype=np.float64)
+    if sparse:  # whatever is stored, and in which order
+        numbers.eliminate_zeros()
+        numbers.sort_indices()
     with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity, which the machine will refuse
         for one, chosen in zip(members, drawn, strict=True):
             rows, share = numbers[one.first], one.groups.share

@@ -113,7 +113,7 @@ class HypothesisSearch(TaskByLoss):
         rows, labels = validate_data(self, X, y, dtype=FLOATS, y_numeric=numeric)
         weights = check_weights(sample_weight, len(rows))
         target = as_numbers(labels) if numeric else self._encoded(loss, labels, weights)
-        risks = self._search(rows, loss, target, weights / weights.sum())
+        risks = self._search(rows, loss, target, weights)
         self.history_ = {"risk": risks, "objective": np.minimum.accumulate(risks)}
         self.n_iter_, self.risk_ = len(risks), float(risks.min())
         counted = not numeric and not loss.convex and sample_weight is None
@@ -130,16 +130,18 @@ class HypothesisSearch(TaskByLoss):
         several = len(self.classes_) > 2 or loss.joint
         return np.where(codes < 0, 0, codes).astype(np.float64) if several else np.where(codes == 1, 1.0, -1.0)
 
-    def _search(self, X: Array, loss: Loss, y: Array, shares: Array) -> Array:
+    def _search(self, X: Array, loss: Loss, y: Array, weights: Array) -> Array:
         """The risk of each hypothesis, until one has none; the best is kept."""
         draw, random = _sampler(self.draw), generator(self.random_state)
         risks: list[float] = []
+        total = float(weights.sum())
         self.stopped_ = Status.PASSES
         with interruptible() as interrupted:
             clock = Clock(self.max_time, interrupted)
             for _ in range(int(self.n_draws)):
                 hypothesis = draw(X.shape[1], random)
-                risk = float(shares @ self._losses(loss, y, self._numbers(hypothesis, X)))
+                # Divided last: of weights that count rows, equal risks are equal to the last bit.
+                risk = float(weights @ self._losses(loss, y, self._numbers(hypothesis, X))) / total
                 if not risks or risk < min(risks):
                     self.hypothesis_ = hypothesis
                 risks.append(risk if risk == risk else np.inf)

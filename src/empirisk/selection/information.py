@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from empirisk import state
 from empirisk.contract.arguments import check_count
-from empirisk.contract.inputs import Array, check_weights
+from empirisk.contract.inputs import Array, check_weights, sorted_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.selection.columns import Columns
@@ -95,7 +95,10 @@ class InformationSelection(Columns, BaseEstimator):
         size = max(1, table.shape[1] // 2) if self.n_features_to_select is None else self.n_features_to_select
         if size > table.shape[1]:
             raise EmpiriskError(f"n_features_to_select={size} exceeds the {table.shape[1]} columns of X.")
-        rows = _rows(table, target, check_weights(sample_weight, table.shape[0]))
+        weights = check_weights(sample_weight, table.shape[0])
+        if target.dtype == object:
+            sorted_classes(target, weights)  # labels that have no order are named
+        rows = _rows(table, target, weights)
         classes = type_of_target(target) in ("binary", "multiclass")
         measure = mutual_info_classif if classes else mutual_info_regression
         options = {"discrete_features": self.discrete_features, "n_neighbors": min(self.n_neighbors, len(rows) - 1)}

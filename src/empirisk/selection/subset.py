@@ -13,7 +13,7 @@ from empirisk import state
 from empirisk.certificate import Certificate, Status
 from empirisk.contract.arguments import check_count, check_time
 from empirisk.contract.clock import Clock, warn_if_unfinished
-from empirisk.contract.inputs import Array, check_size, check_weights
+from empirisk.contract.inputs import Array, as_numbers, check_size, check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.fit import interruptible
@@ -322,7 +322,7 @@ class BestSubset(Columns, BaseEstimator):
             raise EmpiriskError(f"tol={self.tol!r} must be a share from 0 to below 1.")
         table, target = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         check_size("X", table)
-        check_size("y", target)
+        check_size("y", as_numbers(target))
         weights = check_weights(sample_weight, len(table))
         size = max(1, table.shape[1] // 2) if self.n_features_to_select is None else self.n_features_to_select
         if size > table.shape[1]:
