@@ -44,8 +44,9 @@ CLOSE = 1e-6
 ROUGH = 1e-3
 #: How often another solver's point is a rival: it costs a fit.
 OTHER_SOLVER = 0.3
-#: Other people's transformers know no weights, and landmarks are drawn from the rows as they stand.
-LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler)
+#: Other people's transformers know no weights, landmarks are drawn from the rows as they stand, and of several metrics
+#: that are as good rounding finds one.
+LEARNS_FROM_ROWS = (er.maps.Nystrom, StandardScaler, er.ContrastiveMetric, er.LargeMarginMetric)
 #: What does not depend on the numbers of clusters, the signs of directions, or the way through equal values; and what
 #: its rounding is measured by: squares of distances, weight. The ways of mixtures, dictionaries and metrics are not
 #: those of convex problems: rounding may send them elsewhere, so what is compared is where they begin.
@@ -70,6 +71,8 @@ DRAWN = (er.ForestClassifier, er.ForestRegressor, er.BaggingClassifier, er.Baggi
 NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("members see rows drawn by their places", lambda its: isinstance(its, DRAWN)),
     ("a weight is zero or not by the rounding of its solver", lambda its: isinstance(its, er.selection.L1Selection)),
+    ("noise is drawn for what is stored", lambda its: _has(its, "jitter", 0.0)),
+    ("equal distances differ by the rounding of waves", lambda its: isinstance(its, er.Hierarchical) and _waves(its)),
     ("landmarks are drawn from the rows as they stand", lambda its: isinstance(its, er.maps.Nystrom)),
     ("rows are held out by their places", lambda its: _has(its, "early_stopping")),
     ("every tree sees rows drawn by their places", lambda its: _has(its, "subsample", 1.0)),
@@ -82,6 +85,11 @@ NO_FUNCTION_OF_ROWS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 )
 #: Machines that judge by folds of the rows, and the parameters for which others do.
 FOLDED = (er.selection.GreedySelection, er.selection.Search, er.selection.Threshold)
+
+
+def _waves(machine: Any) -> bool:
+    """Whether features are trigonometric functions of the columns."""
+    return isinstance(machine.get_params().get("features"), (er.maps.RandomFourier, er.maps.Periodic))
 
 
 def _lost_in_floor(machine: Any) -> float:
@@ -121,9 +129,14 @@ class Outcome:
         return self.fitted and (limit is None or self.seconds < UNHURRIED * limit)
 
     @property
+    def proof(self) -> Any:
+        """The certificate of the machine, or of the one that it is around."""
+        inner = getattr(self.machine, "estimator_", None)
+        return getattr(self.machine, "certificate_", getattr(inner, "certificate_", None))
+
+    @property
     def exact(self) -> bool:
-        certificate = getattr(self.machine, "certificate_", None)
-        return self.settled and (certificate is None or certificate.converged)
+        return self.settled and (self.proof is None or self.proof.converged)
 
 
 def fit(case: Case, **changes: Any) -> Outcome:
@@ -233,18 +246,20 @@ def _essence(case: Case, outcome: Outcome) -> tuple[np.ndarray, float]:
     """What equal data must agree in, and the size of its rounding."""
     for kind, essence in ESSENCES.items():
         if isinstance(outcome.machine, kind):
-            value, unit = essence(outcome.machine, _squares(case), outcome.weight)
+            value, unit = essence(outcome.machine, _squares(case, outcome.machine), outcome.weight)
             return np.atleast_1d(value), DIGITS * unit
     answers = _answers(outcome.machine, case.X)
     density = isinstance(outcome.machine, er.GaussianDensity)
     return answers, DIGITS * _lost_in_floor(outcome.machine) * np.abs(answers).max() if density else 0.0
 
 
-def _squares(case: Case) -> float:
+def _squares(case: Case, machine: Any) -> float:
     """The largest square of a row: around the mean, but where only products are known, behind a kernel or sparse."""
-    features, X = case.machine.get_params().get("features"), data.plain(case.X).astype(float)
+    features = case.machine.get_params().get("features")
     if isinstance(features, Kernel):
-        return float(np.max(features.diagonal(X)))
+        return float(np.max(features.diagonal(data.plain(case.X).astype(float))))
+    mapped = case.X if features is None or case.seed < EVERY else machine.features_.transform(case.X)
+    X = data.plain(mapped).astype(float)
     lost = len(X) * np.finfo(float).eps * np.abs(X).max(axis=0)  # of a mean, even where all rows are equal
     X = X if sparse.issparse(case.X) else X - X.mean(axis=0)
     return max(float(np.max(np.sum(X * X, axis=1))), float(lost @ lost) / DIGITS)
@@ -305,9 +320,11 @@ def _objective_is_that_of(
         return
     if not (outcome.exact and other.exact) or case.machine.get_params().get("C") in ("cv", "loo"):
         return
-    first, second = getattr(outcome.machine, "certificate_", None), getattr(other.machine, "certificate_", None)
+    first, second = outcome.proof, other.proof
     if first is not None and second is not None:
         allowed = first.gap + second.gap + CLOSE * max(abs(first.primal), abs(second.primal))
+        if isinstance(outcome.machine, er.selection.BestSubset):  # its sums of squares are known to so many digits
+            allowed += DIGITS * outcome.weight * float(np.max(np.square(np.asarray(case.y, dtype=float))))
         if not abs(first.primal - second.primal) <= allowed:
             yield word, f"primal {first.primal:.10g} and {second.primal:.10g}"
     elif not isinstance(outcome.machine, DRAWN):
@@ -398,8 +415,7 @@ def _format_does_not_matter(case: Case, outcome: Outcome) -> Iterator[Finding]:
     refused = not other.fitted and _is_sentence(other.error) and ("parse" in words or "csr" in words) and not was_thin
     # Single precision is kept for dense rows alone where a map goes through trigonometric functions.
     # Trigonometric functions of large numbers know no digit of what their rounding moves by a period.
-    periodic = isinstance(case.machine.get_params().get("features"), (er.maps.RandomFourier, er.maps.Periodic))
-    if not (_learns_from_rows(case) or refused or periodic) and X.dtype != np.float32:
+    if not (_learns_from_rows(case) or refused or _waves(case.machine)) and X.dtype != np.float32:
         yield from _objective_is_that_of(replace(case, X=thin), outcome, other, "format", _decided(case, outcome))
 
 

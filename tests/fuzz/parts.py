@@ -79,7 +79,7 @@ def penalty(random: Random) -> Any:
 
 
 def _first_column(X: Any) -> Any:
-    first = X[:, [0]]
+    first = X.tocsr()[:, [0]] if hasattr(X, "tocsr") else X[:, [0]]
     return np.ravel(first.toarray() if hasattr(first, "toarray") else first) + 0.1
 
 
