@@ -219,6 +219,7 @@ def subjects() -> dict[str, Subject]:
             lambda X: X[:, 0],
         ),
         "target encoder": machine(make_pipeline(TargetEncoder(), er.Ridge()), lambda X: X[:, 0], rows(24).round(0)),
+        "constraint": machine(er.Ridge(C=er.Constraint(0.5)), lambda X: X[:, 0]),
         "table": table,
         "several values in a cell": several_values,
         "learned classes": learned("iris", "species", "tree", "centroid"),
