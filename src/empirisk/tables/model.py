@@ -159,7 +159,7 @@ class TableModel:
 
 
 #: How a fit is done, and not what is fitted.
-SOLVING = ("solver", "tol", "max_iter", "max_time", "random_state", "n_jobs")
+SOLVING = ("solver", "tol", "max_iter", "max_time", "random_state", "n_jobs", "warm_start")
 PLUMBING = {*SOLVING, "cv", "ensemble", "loss", "categorical_features"}
 #: What a fit chose itself, by the parameter that asked for it.
 CHOSEN = {"C": "C_", "k": "k_", "ccp_alpha": "ccp_alpha_"}
