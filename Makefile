@@ -4,6 +4,7 @@
 # make check   style, types and the direction of imports
 # make bounds  every compiled loop once with its indices checked
 # make fuzz    fit nasty small problems for ten minutes and print what did not hold (MINUTES=60 for an hour)
+# make stubs   write the stubs that type checkers read, after a public name or a composed machine has changed
 # make bench   time Empirisk against its rivals (FAMILY=linear for one family)
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 TABLE ?= breast_cancer
 MINUTES ?= 10
 
-.PHONY: learn test test-all check bounds fuzz browser format bench clean
+.PHONY: learn test test-all check style types bounds fuzz browser format stubs bench clean
 
 learn: $(LEARNS)
 	$(BIN)/empirisk learn $(TABLE) --force
@@ -26,17 +27,25 @@ learn: $(LEARNS)
 
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-test: check browser
-	$(PYTEST) -m "not long" $(ARGS)
+# Types and imports are checked while the tests run, because each check alone keeps one core busy; printed at the end.
+TYPES := $(BIN)/pyright && $(BIN)/lint-imports
+
+test: style browser
+	@{ $(TYPES); } >.venv/types.log 2>&1 & types=$$!; \
+	$(PYTEST) -m "not long" $(ARGS); tested=$$?; \
+	wait $$types; typed=$$?; cat .venv/types.log; exit $$((tested | typed))
 
 test-all: $(INSTALLED) browser bounds
 	$(PYTEST) -m long $(ARGS)
 
-check: $(INSTALLED)
+check: style types
+
+style: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
-	$(BIN)/lint-imports
+
+types: $(INSTALLED)
+	$(TYPES)
 
 bounds: $(INSTALLED)
 	$(ONE_THREAD) $(BIN)/python -m tests.bounds
@@ -56,6 +65,9 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+stubs: $(INSTALLED)
+	$(BIN)/python -m tools.stubs
+
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks $(FAMILY)
 
@@ -64,8 +76,10 @@ $(BIN)/python:
 		|| { echo "Empirisk needs Python 3.11 or newer; name it with: make PYTHON=python3.12 test"; exit 1; }
 	$(PYTHON) -m venv .venv
 
+# pip writes bytecode on one core, of the tests of packages too: all cores write it faster, without those.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests/' .venv/lib || true
 	@touch $@
 
 $(LEARNS): pyproject.toml constraints.txt | $(BIN)/python

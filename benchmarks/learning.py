@@ -31,7 +31,8 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 import empirisk as er
 from benchmarks.problems import DATA, sparse_labels
-from empirisk.league.split import Wishes, plan
+from empirisk.league.request import Request
+from empirisk.league.split import plan
 
 ROWS = 10_000  # of the larger tables, drawn at random: more would take the rivals hours
 LEAVES = {"num_leaves": [7, 31], "learning_rate": [0.05, 0.1], "n_estimators": [100, 400]}
@@ -183,7 +184,7 @@ def play(name: str, side: str) -> Result:
     target, make = TABLES[name]
     assert make is not None
     table = make()
-    found = plan(table, Wishes(target))
+    found = plan(Request(table, target))
     importlib.import_module(SIDES[side][0])
     watch = _Watch()
     winner, said = SIDES[side][1](table, found)
@@ -281,7 +282,7 @@ def run_table(name: str) -> None:
     ours = Result(losses, *watch.read(), learned.classes is None, learned.winner)
     print(f"  {name}: {_shown(ours)}", flush=True)
     rivals = {}
-    for rival, result in _rivals(plan(table, Wishes(target))):
+    for rival, result in _rivals(plan(Request(table, target))):
         rivals[rival] = result
         print(f"    {rival} {_shown(result)}, {_verdict(ours, result)}", flush=True)
     best = min(rivals, key=lambda rival: rivals[rival].losses.mean())

@@ -16,10 +16,10 @@ from sklearn.neural_network import MLPClassifier
 
 import empirisk as er
 from benchmarks.timing import OURS, compare
-from empirisk.nets.objective import Objective
-from empirisk.nets.optimisers import Rule
-from empirisk.nets.plan import Plan
-from empirisk.nets.training import Course, Data, Training
+from empirisk.nets.objective import NetworkObjective
+from empirisk.nets.optimisers import OptimiserRule
+from empirisk.nets.plan import NetworkPlan
+from empirisk.nets.training import NetworkTraining, TrainingData, TrainingSchedule
 
 ROWS, BATCH = 20_000, 128  # an epoch of some seconds, in batches of the usual size
 DENSE = [er.nets.Dense(256), er.nets.Dense(128)]
@@ -42,16 +42,16 @@ def run() -> None:
 
 def ours(layers: list[Any], X: np.ndarray, y: np.ndarray) -> Callable[[], None]:
     """One epoch per call; the first compiles."""
-    plan = Plan(layers, X.shape[1:], "relu", False, 0.0)
-    objective = Objective(plan, [(er.losses.Softmax(), 10)], er.penalties.L2(), 1.0, True)
-    data = Data(X, y[:, None].astype(np.float32), np.ones((len(y), 1), np.float32))
+    plan = NetworkPlan(layers, X.shape[1:], "relu", False, 0.0)
+    objective = NetworkObjective(plan, [(er.losses.Softmax(), 10)], er.penalties.L2(), 1.0, True)
+    data = TrainingData(X, y[:, None].astype(np.float32), np.ones((len(y), 1), np.float32))
     steps = ROWS // BATCH
-    course = Course(BATCH, steps, np.full(steps, 1e-3, np.float32), steps, 1, 0)
+    course = TrainingSchedule(BATCH, steps, np.full(steps, 1e-3, np.float32), steps, 1, 0)
     random = np.random.default_rng(0)
     weights = plan.weights("auto", random) | objective.head(random)
 
-    def epoch(course: Course = course) -> None:
-        Training(objective, Rule("adam"), course, data, weights, {}).run()
+    def epoch(course: TrainingSchedule = course) -> None:
+        NetworkTraining(objective, OptimiserRule("adam"), course, data, weights, {}).run()
 
     begin = perf_counter()
     epoch(replace(course, steps=1))

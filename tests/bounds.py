@@ -22,11 +22,12 @@ from scipy import sparse
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.explain.shapley import node_weights, shapley_values
 from empirisk.linalg import design as designs
-from empirisk.trees.shapley import node_weights, shapley_values
 
-#: Rooms whose loops are not Numba's.
+#: Rooms whose loops are not Numba's, and what only stands in for its internals.
 OTHERS = ("empirisk.nets", "empirisk.scale", "empirisk.__main__")
+OTHERS += ("empirisk.linalg.numba_public", "empirisk.trees.binned.no_atomics")
 
 Fits = Iterator[tuple[str, Callable[[], object]]]
 

@@ -7,33 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-PHI = {
-    "zero_one": lambda loss, t: 1.0 * (t <= 0),
-    "perceptron": lambda loss, t: np.maximum(0, -t),
-    "hinge": lambda loss, t: np.maximum(0, 1 - t),
-    "squared_hinge": lambda loss, t: np.maximum(0, 1 - t) ** 2,
-    "logistic": lambda loss, t: np.log1p(np.exp(-t)),
-    "exponential": lambda loss, t: np.exp(-t),
-    "soft_hinge": lambda loss, t: loss.temperature * np.log1p(np.exp((loss.margin - t) / loss.temperature)),
-    "squared": lambda loss, e: e**2,
-    "absolute": lambda loss, e: np.abs(e),
-    "power": lambda loss, e: np.abs(e) ** loss.p,
-    "epsilon_insensitive": lambda loss, e: np.maximum(0, np.abs(e) - loss.epsilon),
-    "squared_absolute": lambda loss, e: e**2 + loss.weight * np.abs(e),
-    "quantile": lambda loss, e: np.where(e < 0, -loss.level * e, (1 - loss.level) * e),
-    "huber": lambda loss, e: np.where(np.abs(e) <= loss.delta, e**2, 2 * loss.delta * np.abs(e) - loss.delta**2),
-}
-
-SMOOTH_SLOPE = {
-    "squared_hinge": lambda loss, t: -2 * np.maximum(0, 1 - t),
-    "logistic": lambda loss, t: -1 / (1 + np.exp(t)),
-    "exponential": lambda loss, t: -np.exp(-t),
-    "soft_hinge": lambda loss, t: -1 / (1 + np.exp((t - loss.margin) / loss.temperature)),
-    "squared": lambda loss, e: 2 * e,
-    "squared_absolute": lambda loss, e: 2 * e,
-    "huber": lambda loss, e: 2 * np.clip(e, -loss.delta, loss.delta),
-    "power": lambda loss, e: 0 * e if loss.p == 1 else loss.p * np.sign(e) * np.abs(e) ** (loss.p - 1),
-}
+from tests.catalog import OF_ONE_WEIGHT, PHI, SMOOTH_SLOPE
 
 
 def kinks(loss) -> list[tuple[float, float, float]]:
@@ -105,9 +79,7 @@ def joint_value(loss, y: int, row) -> float:
 
 def penalty_value(penalty, w) -> float:
     """R(w) as the catalogue writes it."""
-    name, ratio = penalty.name(), penalty.get_params().get("ratio")
-    l1, l2 = {"none": (0, 0), "l1": (1, 0), "l2": (0, 1)}.get(name) or (ratio, 1 - ratio)
-    return float(sum(l1 * abs(x) + l2 / 2 * x**2 for x in np.ravel(w)))
+    return float(sum(OF_ONE_WEIGHT[penalty.name()](penalty, x) for x in np.ravel(w)))
 
 
 def crammer_singer_prox(y: int, row, step) -> list[float]:

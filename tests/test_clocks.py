@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ import empirisk as er
 pytestmark = pytest.mark.long
 
 #: Seconds that a limit of one second may take on the slowest machine; without it each of these fits goes on.
-PATIENCE = 100.0
+SLOWEST_SECONDS = 100.0
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(1500, 30)) * np.logspace(-2, 2, 30)
 TWO = X[:, 0] + RANDOM.normal(size=1500) > 0
@@ -38,11 +37,11 @@ IDS = [f"{type(machine).__name__} {getattr(machine, 'solver', '')}" for machine 
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=IDS)
-def test_a_second_is_enough(machine):
+def test_max_time_ends_every_machine(machine):
     begin = time.monotonic()
-    with pytest.warns(ConvergenceWarning, match="max_time|time limit"):
+    with pytest.warns(ConvergenceWarning, match="max_time"):
         machine.set_params(max_time=1.0).fit(X, TWO)
-    assert time.monotonic() - begin < PATIENCE
+    assert time.monotonic() - begin < SLOWEST_SECONDS
     assert "time" in machine.stopped_
     assert machine.predict(X[:3]).shape == (3,)
 
@@ -58,15 +57,14 @@ def test_ctrl_c_is_heard(machine):
 
     timer = threading.Timer(1.0, press)
     begin = time.monotonic()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        timer.start()
-        try:
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt, match="was interrupted and keeps the best point"):
             machine.fit(X, TWO)
-        finally:
-            timer.cancel()
+    finally:
+        timer.cancel()
     assert pressed.is_set()
-    assert time.monotonic() - begin < PATIENCE
+    assert time.monotonic() - begin < SLOWEST_SECONDS
     assert machine.stopped_ == "interrupted"
     assert machine.predict(X[:3]).shape == (3,)
 
@@ -74,7 +72,7 @@ def test_ctrl_c_is_heard(machine):
 def test_learn_ends_within_its_time(tmp_path):
     begin = time.monotonic()
     command = [sys.executable, "-m", "empirisk", "learn", "digits", "--time", "6s"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SLOWEST_SECONDS)
     assert done.returncode == 0, done.stderr
-    assert 0 < time.monotonic() - begin < PATIENCE
+    assert 0 < time.monotonic() - begin < SLOWEST_SECONDS
     assert (tmp_path / "digits.model").exists()

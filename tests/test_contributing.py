@@ -2,42 +2,40 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-RECIPES = dict(re.findall(r"```python\n# ([\w/]+\.py)\n(.*?)```", PAGE, flags=re.DOTALL))
+WORDS = ("no", "one", "two", "three", "four", "five", "six")
+#: Tests that take longer than a recipe is worth in `make test`.
+LONG = ("tests/plots/", "tests/report/")
 
-USE = {
-    "losses": """
-X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60.0)
-made = [er.Regressor(loss="pseudo_huber", C=0.5), er.Regressor(loss="pseudo_huber", C=0.5, penalty="l1")]
-""",
-    "penalties": """
-X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60.0)
-made = [er.Regressor(penalty="box"), er.Classifier(loss="logistic", penalty="box")]
-""",
-    "kernels": """
-X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60.0)
-made = [er.Ridge(features="cauchy"), er.SVM(features=er.kernels.Cauchy(2.0) + er.kernels.Linear())]
-""",
+
+class Recipe(NamedTuple):
+    """How many files it says to touch, what goes into which of them, and its calls of pytest."""
+
+    says: str
+    blocks: list[tuple[str, str, str]]
+    checks: list[str]
+
+
+RECIPES = {
+    title: Recipe(
+        re.findall(r"\b(\w+) files?\b", text)[0].lower(),
+        re.findall(r"```(python|diff)\n# ([\w/.]+)\n(.*?)```", text, flags=re.DOTALL),
+        re.findall(r"`pytest ([^`]+)`", text),
+    )
+    for title, text in re.findall(r"^## Add an? (.*?)\n(.*?)(?=^## )", PAGE, flags=re.DOTALL | re.MULTILINE)
+    if "```" in text
 }
-CHECK = """
-import numpy as np, empirisk as er
-from sklearn.base import clone, is_classifier
-{use}
-for machine in made:
-    fitted = clone(machine).fit(X, y > 30 if is_classifier(machine) else y)
-    assert fitted.certificate_.converged, fitted.certificate_
-    er.save(fitted, {file!r})
-    np.testing.assert_array_equal(er.load({file!r}).predict(X), fitted.predict(X))
-print("done")
-"""
 
 
 def test_every_room_is_on_the_map():
@@ -47,50 +45,109 @@ def test_every_room_is_on_the_map():
     assert rooms == named
 
 
-def exported(text: str, room: str, home: str, name: str) -> str:
-    """The room's ``__init__`` with one more name, as the recipe says."""
-    text = text.replace(f"from empirisk.{room}.{home} import ", f"from empirisk.{room}.{home} import {name}, ")
-    return text.replace("__all__ = [", f'__all__ = ["{name}", ', 1)
+def changed(text: str, change: str) -> str:
+    """The text with lines after those named, or in the place of those with a minus; dots are the rest of a line."""
+    lines, place, rest = text.split("\n"), -1, ""
+    for line in change.splitlines():
+        sign, what, dots = line[0], line[1:].removesuffix("..."), line.endswith("...")
+        if sign == "+":
+            place += 1
+            lines.insert(place, what + rest * dots)
+            continue
+        place = next(k for k, one in enumerate(lines) if (one.startswith(what) if dots else one == what))
+        rest = lines[place].removeprefix(what)
+        if sign == "-":
+            del lines[place]
+            place -= 1
+    return "\n".join(lines)
 
 
-def copied(folder: Path) -> Path:
-    """The package in a copy of the repository."""
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder / "src" / "empirisk"
+def carry_out(recipe: Recipe, folder: Path) -> set[str]:
+    """Do what a recipe says; the files that are not as they were."""
+    before = {}
+    for form, file, block in recipe.blocks:
+        place = folder / file
+        text = place.read_text() if place.exists() else ""
+        before.setdefault(file, text)
+        new = changed(text, block) if form == "diff" else f"{text}\n\n{block}" if text else block
+        place.write_text(new)
+    return {file for file, text in before.items() if (folder / file).read_text() != text}
 
 
-def run_in(folder: Path, *command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+def linked(source: str, target: str) -> None:
+    """Compiled loops are large and never written to, only replaced: another name for the same file will do."""
+    try:
+        (os.link if source.endswith((".nbi", ".nbc")) else shutil.copy2)(source, target)
+    except OSError:  # a folder for tests on another disk
+        shutil.copy2(source, target)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """A copy of the repository with all recipes, and the loops that are compiled already.
+
+    Files that another process is writing at the moment are left out: they vanish under their first name.
+    """
+    folder, others = tmp_path_factory.mktemp("copy"), shutil.ignore_patterns("*.tmp.*", "*.pyc.*", "*.pyc")
+    for name in ("src", "tests", "docs", "tools"):
+        shutil.copytree(ROOT / name, folder / name, ignore=others, copy_function=linked)
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy2(ROOT / name, folder / name)
+    wrong = {}
+    for title, recipe in RECIPES.items():
+        files = carry_out(recipe, folder)
+        if recipe.says != WORDS[len(files)]:
+            wrong[title] = (recipe.says, sorted(files))
+    assert wrong == {}, "recipes that name another number of files than they touch"
+    for module in ("tools.stubs", "tests.files.golden"):
+        done = run_in(folder, "-m", module)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def run_in(folder: Path, *command: str) -> subprocess.CompletedProcess:
     surroundings = os.environ | {"PYTHONPATH": str(folder / "src")}
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=surroundings, check=False, cwd=cwd
+        [sys.executable, *command], capture_output=True, text=True, env=surroundings, check=False, cwd=folder
     )
 
 
-@pytest.mark.parametrize("room", ["losses", "penalties", "kernels"])
-def test_the_recipe_for_a_part_works_in_a_copy(room, tmp_path):
-    ((file, code),) = ((file, code) for file, code in RECIPES.items() if file.startswith(room))
-    package = copied(tmp_path)
-    with open(package / file, "a") as source:
-        source.write("\n\n" + code)
-    entry = package / room / "__init__.py"
-    entry.write_text(exported(entry.read_text(), room, Path(file).stem, re.search(r"class (\w+)", code)[1]))
-    check = CHECK.format(use=USE[room], file=str(tmp_path / "part.model"))
-    done = run_in(tmp_path, "-c", check)
-    assert done.stdout == "done\n", done.stderr
-
-
-def test_the_recipe_for_a_column_kind_passes_the_tests_of_every_kind(tmp_path):
-    package, code = copied(tmp_path), RECIPES["tables/kinds/weekday.py"]
-    (package / "tables" / "kinds" / "weekday.py").write_text(code)
-    entry = package / "tables" / "kinds" / "__init__.py"
-    text = entry.read_text().replace("        Number(),\n", "        Weekday(),\n        Number(),\n")
-    imported = "from empirisk.tables.kinds.weekday import Weekday\n"
-    entry.write_text(text.replace("\n#: By name;", f"{imported}\n#: By name;"))
-    (tmp_path / "tests").mkdir()
-    tests = (ROOT / "tests" / "tables" / "test_kinds.py").read_text()
-    days = '    "weekday": ["Monday", "tue", "Sunday", ""] * 15,\n'
-    (tmp_path / "tests" / "test_kinds.py").write_text(tests.replace("TEXTS = {\n", f"TEXTS = {{\n{days}"))
-    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "weekday or every_kind", "tests/test_kinds.py")
-    done = run_in(tmp_path, *command, cwd=tmp_path)
+def check_in(folder: Path, checks: list[list[str]]) -> None:
+    """Calls of pytest, made as one: nothing fails, and every word chooses a test."""
+    paths = list(dict.fromkeys(path for *some, _, _ in checks for path in some))
+    words = " or ".join(f"({chosen})" for *_, chosen in checks)
+    options = ["-p", "no:cacheprovider", "-m", "long or not long", "--junitxml=found.xml"]
+    done = run_in(folder, "-m", "pytest", *options, *paths, "-k", words)
+    cases = list(ET.parse(folder / "found.xml").iter("testcase"))
+    names = " ".join(f"{case.get('classname')} {case.get('name')}" for case in cases)
+    wanted = [word for *_, chosen in checks for word in chosen.split(" or ")]
+    assert [word for word in wanted if word not in names] == [], "words that are in no name of a test"
     assert done.returncode == 0, done.stdout
-    assert "8 passed" in done.stdout
+
+
+CHECKS = [shlex.split(check) for recipe in RECIPES.values() for check in recipe.checks]
+
+
+def test_what_is_added_by_a_recipe():
+    assert set(RECIPES) == {
+        "loss",
+        "penalty",
+        "kernel",
+        "map",
+        "machine",
+        "solver",
+        "candidate of the contest",
+        "view",
+        "section of the report",
+        "column kind",
+    }
+    assert all(recipe.checks for recipe in RECIPES.values())
+
+
+def test_recipes_pass_the_tests_of_their_rooms(copy):
+    check_in(copy, [check for check in CHECKS if not check[0].startswith(LONG)])
+
+
+@pytest.mark.long
+def test_recipes_pass_the_longer_tests_of_their_rooms(copy):
+    check_in(copy, [check for check in CHECKS if check[0].startswith(LONG)])

@@ -90,6 +90,36 @@ def test_two_columns_of_one_name_are_refused_in_front_of_a_map():
         er.Ridge(features=StandardScaler()).fit(pd.DataFrame(X, columns=["a", "b", "a"]), X[:, 0])
 
 
+NUMERIC = [
+    er.maps.Periodic(),
+    er.maps.RandomFourier(er.kernels.Gaussian(1.0), rank=4, random_state=0),
+    er.Ridge(),
+    er.SVM(features=er.kernels.Gaussian(1.0)),
+    er.PCA(),
+    er.Parametric(lambda X, theta: X @ theta, [0.0, 0.0]),
+]
+
+
+@pytest.mark.parametrize("machine", NUMERIC, ids=lambda machine: type(machine).__name__)
+def test_words_in_place_of_numbers_are_named(machine):
+    X, _ = rows()
+    y = target(machine, X)
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "high", "low")})
+    with pytest.raises(EmpiriskError, match=r"X holds what is no number \(.*'(high|low)'\); encode words"):
+        machine.fit(frame, y)
+    machine.fit(X[:, :2], y)
+    with pytest.raises(EmpiriskError, match=r"X holds what is no number"):
+        (machine.predict if hasattr(machine, "predict") else machine.transform)(frame.to_numpy())
+    assert hasattr(machine, "n_features_in_")
+
+
+def test_words_in_a_target_of_numbers_are_named():
+    X, _ = rows()
+    for machine in (er.Ridge(), er.selection.BestSubset(), NUMERIC[-1]):
+        with pytest.raises(EmpiriskError, match="y holds"):
+            machine.fit(X[:, :2], np.where(X[:, 0] > 0, "high", "low"))
+
+
 def test_tables_are_validated_in_one_place():
     """Elsewhere the mask of an array would be forgotten."""
     package = Path(er.__file__).parent

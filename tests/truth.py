@@ -9,6 +9,7 @@ from scipy import sparse
 
 from empirisk import losses, penalties
 from tests import naive
+from tests.catalog import AS_CVXPY
 
 ACCURACY = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 500}
 
@@ -22,40 +23,6 @@ def _best_value(problem):
         return best
     fewer = {name: 10 * value for name, value in ACCURACY.items() if name.startswith("tol")}
     return problem.solve(solver=cp.CLARABEL, **ACCURACY | fewer)
-
-
-def _margin_terms(loss, t):
-    name = loss.name()
-    if name == "perceptron":
-        return cp.pos(-t)
-    if name == "hinge":
-        return cp.pos(1 - t)
-    if name == "squared_hinge":
-        return cp.square(cp.pos(1 - t))
-    if name == "exponential":
-        return cp.exp(-t)
-    if name in ("logistic", "soft_hinge"):
-        return loss.temperature * cp.logistic((loss.margin - t) / loss.temperature)
-    raise AssertionError(name)
-
-
-def _residual_terms(loss, r):
-    name = loss.name()
-    if name == "squared":
-        return cp.square(r)
-    if name == "absolute":
-        return cp.abs(r)
-    if name == "epsilon_insensitive":
-        return cp.pos(cp.abs(r) - loss.epsilon)
-    if name == "squared_absolute":
-        return cp.square(r) + loss.weight * cp.abs(r)
-    if name == "power":
-        return cp.power(cp.abs(r), loss.p)
-    if name == "quantile":
-        return cp.maximum(-loss.level * r, (1 - loss.level) * r)
-    if name == "huber":
-        return cp.huber(r, loss.delta)
-    raise AssertionError(name)
 
 
 def _deviance_terms(loss, y, f):
@@ -169,8 +136,6 @@ def _parts(loss, X, y, intercept, classes):
         terms = _joint_terms(loss, y, f)
     elif loss.positive:
         terms = _deviance_terms(loss, y, f)
-    elif "regression" in loss.tasks:
-        terms = _residual_terms(loss, f - y)
     else:
-        terms = _margin_terms(loss, cp.multiply(y, f))
+        terms = AS_CVXPY[loss.name()](cp, loss, f - y if "regression" in loss.tasks else cp.multiply(y, f))
     return w, b, true, terms

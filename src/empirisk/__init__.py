@@ -11,23 +11,75 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 
-def homes_of(package: str) -> dict[str, str]:
-    """Where each public name of a package lives: what the stub beside its ``__init__`` says to type checkers.
+def homes_of(package: str, names: dict[str, str]) -> dict[str, str]:
+    """The module of each public name of a package, from the names that each of its modules has.
 
-    >>> homes_of(er.plots.__file__)["roc"]
-    'empirisk.plots.scores'
+    >>> homes_of("empirisk.plots", {"scores": "roc confusion"})
+    {'roc': 'empirisk.plots.scores', 'confusion': 'empirisk.plots.scores'}
     """
-    with open(f"{package}i", encoding="utf-8") as stub:
-        return {line.split()[-1]: line.split()[1] for line in stub if line.startswith("from ")}
+    return {name: f"{package}.{module}" for module, listed in names.items() for name in listed.split()}
 
 
-_SEEN = homes_of(__file__)
 #: The modules that a user reaches as ``er.kernels``.
-_MODULES = tuple(name for name, home in _SEEN.items() if home == "empirisk")
-#: Where every other public name lives.
-_HOMES = {name: home for name, home in _SEEN.items() if home != "empirisk"}
+_MODULES = (
+    "errors",
+    "evaluation",
+    "kernels",
+    "losses",
+    "maps",
+    "nets",
+    "penalties",
+    "plots",
+    "scales",
+    "selection",
+    "solvers",
+    "tables",
+    "theory",
+)
+#: Where every other public name lives; ``make stubs`` tells type checkers.
+_HOMES = homes_of(
+    "empirisk",
+    {
+        "certificate": "Certificate",
+        "clusters.density": "GaussianDensity",
+        "clusters.hierarchical": "Hierarchical",
+        "clusters.kmeans": "KMeans",
+        "clusters.mixture": "GaussianMixture",
+        "ensembles.adaboost": "AdaBoostClassifier",
+        "ensembles.bagging": "BaggingClassifier BaggingRegressor",
+        "ensembles.votes": "VoteClassifier VoteRegressor",
+        "evaluation.compare": "compare",
+        "evaluation.evaluate": "evaluate",
+        "files.models": "load save",
+        "fits.constraint": "Constraint",
+        "fits.fit": "Fit solve",
+        "fits.minimise": "minimise",
+        "league.learn": "learn",
+        "machines.centroid": "NearestCentroid",
+        "machines.classifiers": "LeastSquaresClassifier LogisticRegression SVM",
+        "machines.equation": "Classifier Regressor",
+        "machines.geometry": "Hyperplane",
+        "machines.neighbors.machines": "KNNClassifier KNNRegressor",
+        "machines.oneclass": "OneClassSVM",
+        "machines.parametric": "Parametric",
+        "machines.perceptron": "Perceptron",
+        "machines.quantiles": "QuantileRegressor",
+        "machines.regressors": "ElasticNet Lasso LeastAbsolute LeastSquares Ridge SVR",
+        "nets.network": "Network",
+        "problem": "Point Problem",
+        "projections.contrastive": "ContrastiveMetric",
+        "projections.dictionary": "Dictionary",
+        "projections.metric": "LargeMarginMetric",
+        "projections.pca": "PCA",
+        "settings": "config",
+        "theory.luck": "luck",
+        "trees.boosting": "BoostingClassifier BoostingRegressor",
+        "trees.forest": "ForestClassifier ForestRegressor",
+        "trees.tree": "TreeClassifier TreeRegressor",
+    },
+)
 
-__all__ = list(_SEEN)
+__all__ = [*_MODULES, *_HOMES]
 
 
 def __getattr__(name: str):
@@ -37,10 +89,9 @@ def __getattr__(name: str):
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value  # the next access does not come here
         return value
-    from difflib import get_close_matches
+    from empirisk.errors import did_you_mean
 
-    close = get_close_matches(name, __all__, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "dir(empirisk) lists the names it has."
+    hint = did_you_mean(name, __all__, "dir(empirisk) lists the names it has.")
     raise AttributeError(f"empirisk has no {name!r}; {hint}", name=name)
 
 

@@ -1,4 +1,4 @@
-"""The public names and where they live, for type checkers and for ``__init__``, which reads them here."""
+"""The public names of empirisk, and where they live."""
 
 from empirisk import errors as errors
 from empirisk import evaluation as evaluation
@@ -13,15 +13,22 @@ from empirisk import selection as selection
 from empirisk import solvers as solvers
 from empirisk import tables as tables
 from empirisk import theory as theory
+from empirisk.certificate import Certificate as Certificate
 from empirisk.clusters.density import GaussianDensity as GaussianDensity
 from empirisk.clusters.hierarchical import Hierarchical as Hierarchical
 from empirisk.clusters.kmeans import KMeans as KMeans
 from empirisk.clusters.mixture import GaussianMixture as GaussianMixture
+from empirisk.ensembles.adaboost import AdaBoostClassifier as AdaBoostClassifier
+from empirisk.ensembles.bagging import BaggingClassifier as BaggingClassifier
+from empirisk.ensembles.bagging import BaggingRegressor as BaggingRegressor
+from empirisk.ensembles.votes import VoteClassifier as VoteClassifier
+from empirisk.ensembles.votes import VoteRegressor as VoteRegressor
 from empirisk.evaluation.compare import compare as compare
 from empirisk.evaluation.evaluate import evaluate as evaluate
 from empirisk.files.models import load as load
 from empirisk.files.models import save as save
 from empirisk.fits.constraint import Constraint as Constraint
+from empirisk.fits.fit import Fit as Fit
 from empirisk.fits.fit import solve as solve
 from empirisk.fits.minimise import minimise as minimise
 from empirisk.league.learn import learn as learn
@@ -45,27 +52,25 @@ from empirisk.machines.regressors import LeastAbsolute as LeastAbsolute
 from empirisk.machines.regressors import LeastSquares as LeastSquares
 from empirisk.machines.regressors import Ridge as Ridge
 from empirisk.nets.network import Network as Network
+from empirisk.problem import Point as Point
+from empirisk.problem import Problem as Problem
+from empirisk.projections.contrastive import ContrastiveMetric as ContrastiveMetric
 from empirisk.projections.dictionary import Dictionary as Dictionary
-from empirisk.projections.metric import ContrastiveMetric as ContrastiveMetric
 from empirisk.projections.metric import LargeMarginMetric as LargeMarginMetric
 from empirisk.projections.pca import PCA as PCA
 from empirisk.settings import config as config
 from empirisk.theory.luck import luck as luck
-from empirisk.trees.adaboost import AdaBoostClassifier as AdaBoostClassifier
-from empirisk.trees.bagging import BaggingClassifier as BaggingClassifier
-from empirisk.trees.bagging import BaggingRegressor as BaggingRegressor
 from empirisk.trees.boosting import BoostingClassifier as BoostingClassifier
 from empirisk.trees.boosting import BoostingRegressor as BoostingRegressor
 from empirisk.trees.forest import ForestClassifier as ForestClassifier
 from empirisk.trees.forest import ForestRegressor as ForestRegressor
 from empirisk.trees.tree import TreeClassifier as TreeClassifier
 from empirisk.trees.tree import TreeRegressor as TreeRegressor
-from empirisk.trees.votes import VoteClassifier as VoteClassifier
-from empirisk.trees.votes import VoteRegressor as VoteRegressor
 
 __version__: str
-__all__: list[str]
 _MODULES: tuple[str, ...]
 _HOMES: dict[str, str]
 
-def homes_of(package: str) -> dict[str, str]: ...
+def homes_of(package: str, names: dict[str, str]) -> dict[str, str]: ...
+
+__all__: list[str]

@@ -9,30 +9,19 @@ from numpy.linalg import LinAlgError
 from empirisk import state
 from empirisk.dual import feasible
 from empirisk.lazy import lazy
-from empirisk.linalg import blocks
+from empirisk.linalg.namespace import namespace
+from empirisk.linalg.rowspace import RowVector
 from empirisk.notebook import html
 from empirisk.problem import Array, Point, Problem
+from empirisk.stop import CUT, Ending
 
 EPSILON = np.finfo(float).eps
 #: Entries of a penalised problem up to which the cancelling of columns is looked for.
 CANCELLING = 1_000_000
 #: Units in the last place of |phi(x)| |phi(z)| that a value of a kernel is off by: its products, sums and powers round.
 KERNEL_UNITS = 4
-
-
-class Status:
-    """How a fit ended, in words."""
-
-    CONVERGED = "converged"
-    ITERATIONS = "iteration limit"
-    TIME = "time limit"
-    INTERRUPTED = "interrupted"
-    STALLED = "stalled"
-    EARLY = "stopped early"
-    PASSES = "all passes done"
-    PARTIAL = "partial fit"
-    SEPARABLE = "no minimiser exists (separable classes)"
-    ZEROS = "no minimiser exists (some targets of zero are fitted the better the larger the weights)"
+#: Endings of a solver that was stopped before it got to the optimum.
+SHORT = CUT | {Ending.EARLY_STOPPING}
 
 
 @dataclass(frozen=True)
@@ -50,13 +39,19 @@ class Certificate:
     converged : bool
         Whether the relative gap is within ``tol``.
     status : str
-        How the fit ended.
+        How the fit ended: a word of `empirisk.stop.Ending`, such as "converged", "max_iter" or "interrupted".
     solver, reason : str
         Which solver ran, and why it was chosen.
     iterations : int
         Iterations of the solver.
     seconds : float
         Wall-clock time of the fit.
+
+    Examples
+    --------
+    >>> found = er.SVM(C=1.0).fit([[0.0], [1.0], [3.0]], ["no", "no", "yes"]).certificate_
+    >>> found.converged, found.status, found.relative_gap <= 1e-6
+    (True, 'converged', True)
     """
 
     _state = state.State(
@@ -80,14 +75,14 @@ class Certificate:
     def regraded(self, gap: float, relative_gap: float, tol: float, reason: str, seconds: float) -> "Certificate":
         """The same fit under a gap that something else has shown, such as that of a problem around it."""
         converged = bool(relative_gap <= tol)
-        unproven = Status.STALLED if self.status == Status.CONVERGED else self.status
+        unproven = Ending.STALLED if self.status == Ending.CONVERGED else self.status
         return replace(
             self,
             dual=float(self.primal - gap),
             gap=float(gap),
             relative_gap=float(relative_gap),
             converged=converged,
-            status=Status.CONVERGED if converged else unproven,
+            status=Ending.CONVERGED if converged else unproven,
             reason=f"{self.reason}; {reason}",
             seconds=seconds,
         )
@@ -169,7 +164,7 @@ class Proof:
         self.certificate = Certificate(float(primal), float(dual), float(gap), float(relative))
 
     @lazy
-    def _slopes(self) -> Array:
+    def _slopes(self) -> RowVector:
         return self.problem.slopes(self._f)
 
     def with_rounding(self) -> Certificate:
@@ -187,56 +182,61 @@ class Proof:
         relative = gap / problem.magnitude(known.primal, known.dual) if math.isfinite(gap) else math.inf
         return replace(known, gap=gap, relative_gap=relative)
 
-    def _terms(self) -> tuple[Array, Array | None]:
+    def _terms(self) -> tuple[Array, RowVector | None]:
         """For every output the size t of the terms that a prediction sums, and what it is weighed by on each row.
 
         As in `HilbertNorm.terms`, errors of many terms behind a kernel add up like the root of the sum of their
         squares, and those of a row are as large as it. The values of the kernel are rounded before any product of them
         is taken, and by more: a gap must hold for the kernel that they stand for.
         """
-        design, weights = self.problem.design, np.abs(self.point.w)
+        design, rows = self.problem.design, self.problem.rowspace
         if design.implicit:
             squared = design.term_rows
-            return KERNEL_UNITS * np.sqrt(np.atleast_1d((squared * (weights * weights).T).sum(axis=-1))), squared
+            sums = rows.total(rows.map(lambda squared, w: (squared * (w * w).T).T, squared, self.point.w))
+            return KERNEL_UNITS * np.sqrt(np.atleast_1d(sums)), squared
         if self.problem.penalty.zero or design.shape[0] * design.shape[1] <= CANCELLING:
             return np.atleast_1d(design.term_sizes(self.point.w)), None
         # A penalty keeps weights from cancelling; one more pass over many rows would tell nothing new.
-        return np.zeros(weights.shape[1:] or 1), None
+        return np.zeros(self.problem.width[1:] or 1), None
 
-    def _moved(self, terms: Array, lengths: Array | None) -> tuple[float, Array]:
+    def _moved(self, terms: Array, lengths: RowVector | None) -> tuple[float, Array]:
         """sum_i |u_i| (|f_i| + |y_i|), without the targets where no residual is taken, and |u|^2 for every output.
 
         The slope u_i is the largest within the rounding of f_i: beside the least value of a loss, and beside a corner,
         it may be many times that in the middle. Behind a kernel the squares are weighed by |phi(x_i)|^2.
         """
-        problem, u = self.problem, self.point.u
-        f, y = self._f, problem.y
+        problem, given = self.problem, self.point.u is not None
         # Of rows far from the origin predictions, and the intercept that is stored, lose the digits of the shift.
         shift = problem.design.shift
         far = 0.0 if shift is None else np.abs(shift) @ np.abs(self.point.w)
         shifted = problem.loss.residual_form  # else targets are labels, or f is in other units
         summed = terms if problem.classes else terms[0]
 
-        def run(rows: slice) -> Array:
-            off = np.abs(f[rows]) + far + np.abs(y[rows]) if shifted else np.abs(f[rows]) + far
-            reach = off + (summed if lengths is None else np.multiply.outer(np.sqrt(lengths[rows]), summed))
+        def run(s: Array, y: Array, f: Array, *optional: Array) -> Array:
+            xp, others = namespace(f), iter(optional)
+            squared = None if lengths is None else next(others)
+            off = xp.abs(f) + far + xp.abs(y) if shifted else xp.abs(f) + far
+            reach = off + (summed if squared is None else xp.multiply.outer(xp.sqrt(squared), summed))
             if problem.classes:  # a joint loss rises where the own class falls and all others rise
-                reach[np.arange(len(reach)), y[rows].astype(int)] *= -1
-            ends = (problem.loss.derivative(y[rows], f[rows] + end * reach) for end in (-EPSILON, EPSILON))
-            size = (problem.scale[rows] * np.maximum(*map(np.abs, ends)).T).T
-            if u is not None:
-                size = np.maximum(size, np.abs(u[rows]))  # at a corner the slope is any of many
-            moved = np.vdot(size, off)
-            squares = size * size if lengths is None else (lengths[rows] * (size * size).T).T
-            return np.append(squares.sum(axis=0), moved)
+                reach = xp.where(xp.arange(problem.classes) == y[:, None], -reach, reach)
+            ends = (problem.loss.derivative(y, f + end * reach) for end in (-EPSILON, EPSILON))
+            size = (s * xp.maximum(*map(xp.abs, ends)).T).T
+            if given:
+                size = xp.maximum(size, xp.abs(next(others)))  # at a corner the slope is any of many
+            moved = xp.vdot(size, off)
+            squares = size * size if squared is None else (squared * (size * size).T).T
+            return xp.append(squares.sum(axis=0), moved)
 
-        *squares, moved = blocks.sum_of_rows(run, len(f), blocks.ENTRY_BYTES * max(problem.classes, 1))
+        vectors = [vector for vector in (lengths, self.point.u) if vector is not None]
+        sums = problem.rowspace.sum(run, problem.scale, problem.y, self._f, *vectors, width=max(problem.classes, 1))
+        *squares, moved = sums
         return float(moved), np.array(squares)
 
 
-def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
+def _lower_bound(problem: Problem, point: Point, u: RowVector) -> tuple[float, float]:
     """The dual value of u made feasible, and the size of the terms it sums."""
-    if not np.isfinite(u.sum()) and not np.all(np.isfinite(u)):
+    rows = problem.rowspace
+    if not np.all(np.isfinite(rows.total(u))) and rows.number(lambda u: ~namespace(u).isfinite(u), u):
         return -np.inf, 0.0
     try:
         u, correlations = feasible(problem, u)
@@ -247,12 +247,14 @@ def _lower_bound(problem: Problem, point: Point, u) -> tuple[float, float]:
     return -penalty - conjugates, penalty + abs(conjugates) + problem.norm.terms(point.w, correlations)
 
 
-def _owed(problem: Problem, point: Point, u: Array, correlations: Array) -> float:
+def _owed(problem: Problem, point: Point, u: RowVector, correlations: Array) -> float:
     """What [A, 1]'u, which is zero to rounding only, costs at the size of w and b, here or at a better point."""
-    if not u.any():
+    rows = problem.rowspace
+    if rows.number(lambda u: u != 0, u) == 0:
         return 0.0
-    sums = np.concatenate([correlations, u.sum(axis=0, keepdims=True)])
-    terms = np.multiply.outer(np.append(problem.design.stored_lengths, len(u) ** 0.5), np.linalg.norm(u, axis=0))
+    sums = np.concatenate([correlations, np.asarray(rows.total(u))[None]])
+    lengths = np.append(problem.design.stored_lengths, rows.count**0.5)
+    terms = np.multiply.outer(lengths, rows.column_norms(u))
     here = np.concatenate([point.w, np.broadcast_to(point.b, (1, *point.w.shape[1:]))])
     sizes = np.maximum(np.abs(here), problem.least_squares)
     return float(np.sum((2 * np.abs(sums) + EPSILON * terms) * sizes))
@@ -275,8 +277,7 @@ def combine(certificates: list[Certificate]) -> Certificate:
     """
     if len(certificates) == 1:
         return certificates[0]
-    stopped = (Status.TIME, Status.INTERRUPTED, Status.EARLY)
-    worst = max(certificates, key=lambda each: (not each.converged, each.status in stopped, each.relative_gap))
+    worst = max(certificates, key=lambda each: (not each.converged, each.status in SHORT, each.relative_gap))
     together = {name: [getattr(each, name) for each in certificates] for name in Certificate.__annotations__}
     sums = {name: sum(together[name]) for name in ("primal", "dual", "gap", "seconds")}
     most = {name: max(together[name]) for name in ("relative_gap", "iterations")}

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 
-from empirisk.linalg import blocks, lapack
+from empirisk.linalg import lapack
 from empirisk.linalg.coupled import Coupling, JointColumns, negligible_columns
 from empirisk.linalg.factor import Cholesky, normal_equations
 from empirisk.linalg.gradients import JointGradients
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.namespace import namespace, with_entries
+from empirisk.linalg.rowspace import RowSpace, RowVector
+from empirisk.linalg.threads import interruptible_call
 from empirisk.problem import CHEAP, Array, Problem
 from empirisk.settings import settings
 
@@ -35,7 +37,7 @@ ROUNDS, BALANCE_ROUNDS = 10, 40
 DIRECT = 3000
 
 
-def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
+def feasible(problem: Problem, u: RowVector) -> tuple[RowVector, Array]:
     """A dual point near u that satisfies every constraint, and its correlations A'u."""
     repair = _repair_joint if problem.classes else _repair_scalar
     u = repair(problem, u)
@@ -43,86 +45,101 @@ def feasible(problem: Problem, u: Array) -> tuple[Array, Array]:
     if problem.penalty.zero:
         return u, correlations
     share = problem.norm.feasible_share(correlations)
-    return (u, correlations) if share == 1 else (share * u, share * correlations)
+    if share == 1:
+        return u, correlations
+    return problem.rowspace.map(lambda u: share * u, u), share * correlations
 
 
-def _repair_scalar(problem: Problem, u: Array) -> Array:
+def _repair_scalar(problem: Problem, u: RowVector) -> RowVector:
     low, high = problem.bounds()
-    u = blocks.rowwise(np.clip, u, low, high)
+    u = _clip(problem.rowspace, low, high, u)
     if problem.penalty.zero:
         return _orthogonalise(problem, u, low, high)
-    return _balance(u, low, high, problem.scale, -problem.tilt) if problem.intercept else u
+    return _balance(problem, u, low, high, -problem.tilt) if problem.intercept else u
 
 
-def _slack(u: Array, low: Array, high: Array, scale: Array) -> Array:
+def _clip(rows: RowSpace, low: RowVector, high: RowVector, u: RowVector) -> RowVector:
+    return rows.map(lambda low, high, u: namespace(u).clip(u, low, high), low, high, u)
+
+
+def _crossed(rows: RowSpace, low: RowVector, high: RowVector, u: RowVector) -> int:
+    """How many u_i are outside of their bounds."""
+    return rows.number(lambda low, high, u: (u < low) | (u > high), low, high, u)
+
+
+def _slack(problem: Problem, u: RowVector, low: RowVector, high: RowVector) -> RowVector:
     """How far each u_i is from its bounds: (u - low)(high - u)/(high - low), or the limits of that."""
 
     def slack(u: Array, low: Array, high: Array, scale: Array) -> Array:
-        below, above = u - low, high - u
+        xp, below, above = namespace(u), u - low, high - u
         with np.errstate(invalid="ignore"):
             slack = below * above / (below + above)
-        if np.isfinite(slack).all():
+        if xp is np and np.isfinite(slack).all():
             return slack
-        slack = np.where(np.isinf(above), below, np.where(np.isinf(below), above, slack))
-        return np.where(np.isinf(slack), scale, np.nan_to_num(slack))
+        slack = xp.where(xp.isinf(above), below, xp.where(xp.isinf(below), above, slack))
+        return xp.where(xp.isinf(slack), scale, xp.nan_to_num(slack))
 
-    return blocks.rowwise(slack, u, low, high, scale)
+    return problem.rowspace.map(slack, u, low, high, problem.scale)
 
 
-def _balance(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:
+def _balance(problem: Problem, u: RowVector, low: RowVector, high: RowVector, aim: float) -> RowVector:
     """Shift u inside its bounds so that it sums to ``aim``."""
-    slack = _slack(u, low, high, scale)
-    total = slack.sum()
+    rows, slack = problem.rowspace, _slack(problem, u, low, high)
+    total = float(rows.total(slack))
     if total > 0:
-        share, moved = (u.sum() - aim) / total, np.empty_like(u)
-
-        def move(rows: slice) -> int:
-            inner = moved[rows]
-            np.subtract(u[rows], share * slack[rows], out=inner)
-            return int(np.count_nonzero((inner < low[rows]) | (inner > high[rows])))
-
-        if blocks.sum_of_rows(move, len(u)) == 0:
+        share = (float(rows.total(u)) - aim) / total
+        moved = rows.map(lambda slack, u: u - share * slack, slack, u)
+        if _crossed(rows, low, high, moved) == 0:
             # What rounding has left of the sum is taken off the entry with most slack.
-            moved[np.argmax(slack)] -= moved.sum() - aim
-            return moved
-    return _shift_to_sum(u, low, high, scale, aim)
+            return rows.add_at_largest(moved, slack, aim - float(rows.total(moved)))
+    return _shift_to_sum(problem, u, low, high, aim)
 
 
-def _shift_to_sum(u: Array, low: Array, high: Array, scale: Array, aim: float) -> Array:
+def _shift_to_sum(problem: Problem, u: RowVector, low: RowVector, high: RowVector, aim: float) -> RowVector:
     """clip(u + t scale) with t found by bisection: succeeds, since sum(low) <= aim <= sum(high)."""
-    reach = 1.0
-    while np.clip(u - reach * scale, low, high).sum() > aim or np.clip(u + reach * scale, low, high).sum() < aim:
+    rows, reach = problem.rowspace, 1.0
+
+    def shifted(t: float) -> RowVector:
+        return _clip(rows, low, high, rows.map(lambda scale, u: u + t * scale, problem.scale, u))
+
+    def total(t: float) -> float:
+        return float(rows.total(shifted(t)))
+
+    while total(-reach) > aim or total(reach) < aim:
         reach *= 2
         if reach > 1e300:  # rounding has put the aim just beyond all lower or all upper bounds
-            return low if low.sum() > aim else high
+            return low if float(rows.total(low)) > aim else high
     left, right = -reach, reach
     # A double has 53 bits: as many halvings find the place, with a few to spare.
     for _ in range(60):
         middle = 0.5 * (left + right)
         if middle in (left, right):
             break
-        left, right = (middle, right) if np.clip(u + middle * scale, low, high).sum() < aim else (left, middle)
-    below, above = np.clip(u + left * scale, low, high), np.clip(u + right * scale, low, high)
-    lower, upper = below.sum(), above.sum()
+        left, right = (middle, right) if total(middle) < aim else (left, middle)
+    lower, upper = total(left), total(right)
     share = (aim - lower) / (upper - lower) if upper > lower else 0.0
-    return below + share * (above - below)
+    return rows.map(lambda below, above: below + share * (above - below), shifted(left), shifted(right))
 
 
-def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array:
+def _zeros(problem: Problem) -> RowVector:
+    return problem.rowspace.constant(np.zeros(problem.width[1:]))
+
+
+def _orthogonalise(problem: Problem, u: RowVector, low: RowVector, high: RowVector) -> RowVector:
     """Move u into the null space of [A, 1]' without leaving its bounds; zero if that fails."""
     if problem.design.implicit:
-        return np.zeros_like(u)
+        return _zeros(problem)
     rows, columns = problem.design.shape
     if rows <= columns:
         projected = _null_space_part(problem, u)
-        inside = np.all((projected >= low) & (projected <= high))
-        return projected if inside and _is_orthogonal(problem, projected) else np.zeros_like(u)
+        inside = _crossed(problem.rowspace, low, high, projected) == 0
+        return projected if inside and _is_orthogonal(problem, projected) else _zeros(problem)
     restore = _restoring_by_qr if rows * columns**2 <= CHEAP else _restoring
     inside = False
     # Each round brings the bounds into play that the one before has crossed; few are needed where it works at all.
     for _ in range(30):
-        slack = _slack(u, low, high, problem.scale)
-        if not slack.any():
+        slack = _slack(problem, u, low, high)
+        if problem.rowspace.extremes(slack)[1] <= 0:
             break
         u, inside = _moved(problem, u, restore(problem, slack), low, high)
         if inside:
@@ -130,16 +147,18 @@ def _orthogonalise(problem: Problem, u: Array, low: Array, high: Array) -> Array
     if inside and restore is _restoring and not _is_orthogonal(problem, u) and _fits_densely(problem):
         # Not the bounds but the digits of the normal equations have ended it.
         u, _ = _moved(problem, u, _restoring_by_qr(problem, slack), low, high)
-    return u if _is_orthogonal(problem, u) else np.zeros_like(u)
+    return u if _is_orthogonal(problem, u) else _zeros(problem)
 
 
-def _moved(problem: Problem, u: Array, move: Callable, low: Array, high: Array) -> tuple[Array, bool]:
+def _moved(
+    problem: Problem, u: RowVector, move: Callable[[Array, float], RowVector], low: RowVector, high: RowVector
+) -> tuple[RowVector, bool]:
     """u after three moves, of which the last two take out rounding, cut at its bounds; and whether none was crossed."""
-    moved = u
+    rows, moved = problem.rowspace, u
     for _ in range(3):
-        moved = moved - move(problem.design.tdot(moved), float(moved.sum()))
-    inside = np.clip(moved, low, high)
-    return inside, np.array_equal(inside, moved)
+        change = move(problem.design.tdot(moved), float(rows.total(moved)))
+        moved = rows.map(lambda change, u: u - change, change, moved)
+    return _clip(rows, low, high, moved), _crossed(rows, low, high, moved) == 0
 
 
 def _fits_densely(problem: Problem) -> bool:
@@ -147,14 +166,20 @@ def _fits_densely(problem: Problem) -> bool:
     return 24 * problem.design.shape[0] * problem.design.shape[1] <= settings().memory
 
 
-def _restoring(problem: Problem, slack: Array) -> Callable[[Array, float], Array]:
+def _restoring(problem: Problem, slack: RowVector) -> Callable[[Array, float], RowVector]:
     """The map from A'u and 1'u to the smallest slack * f with [A, 1]'(u - slack * f) = 0, by normal equations."""
     system = normal_equations(problem.design, slack, np.zeros(problem.design.shape[1]), problem.intercept)
-    return lambda sums, total: slack * system.solve(sums, total if problem.intercept else 0.0)[2]
+
+    def move(sums: Array, total: float) -> RowVector:
+        f = system.solve(sums, total if problem.intercept else 0.0)[2]
+        return problem.rowspace.map(lambda slack, f: slack * f, slack, f)
+
+    return move
 
 
-def _restoring_by_qr(problem: Problem, slack: Array) -> Callable[[Array, float], Array]:
+def _restoring_by_qr(problem: Problem, slack: RowVector) -> Callable[[Array, float], RowVector]:
     """The same by an orthogonal factor, which keeps twice as many digits where columns nearly depend on each other."""
+    slack = problem.rowspace.gathered(slack)
     root = np.sqrt(slack / slack.max())
     matrix = root[:, None] * _with_ones(problem)
     sizes = np.sqrt(np.sum(matrix * matrix, axis=0))
@@ -162,27 +187,29 @@ def _restoring_by_qr(problem: Problem, slack: Array) -> Callable[[Array, float],
     q, r, chosen = lapack.column_basis(matrix[:, kept] / sizes[kept], len(slack) * EPSILON)
     kept = kept[chosen]
 
-    def move(sums: Array, total: float) -> Array:
+    def move(sums: Array, total: float) -> RowVector:
         wanted = (np.append(sums, total) if problem.intercept else sums)[kept] / sizes[kept]
-        return root * (q @ solve_triangular(r, wanted, trans="T"))
+        return problem.rowspace.scattered(root * (q @ solve_triangular(r, wanted, trans="T")))
 
     return move
 
 
-def _is_orthogonal(problem: Problem, u: Array) -> bool:
+def _is_orthogonal(problem: Problem, u: RowVector) -> bool:
     """Whether [A, 1]'u is zero up to rounding, column by column."""
-    size = float(np.linalg.norm(u))
+    rows = problem.rowspace
+    size = rows.norm(u)
     sums = np.abs(problem.design.tdot(u))
     allowed = ROUNDING * size * problem.design.stored_lengths
-    balanced = not problem.intercept or abs(float(u.sum())) <= ROUNDING * size * np.sqrt(len(u))
+    balanced = not problem.intercept or abs(float(rows.total(u))) <= ROUNDING * size * np.sqrt(rows.count)
     return bool(np.all(sums <= allowed) and balanced)
 
 
-def _null_space_part(problem: Problem, u: Array) -> Array:
+def _null_space_part(problem: Problem, u: RowVector) -> RowVector:
     """The part of u orthogonal to the columns of A (and to 1), when there are at least as many columns as rows."""
     basis = _column_space(problem)
     # Twice: the first time leaves the rounding of the part that is taken off, which may be all of u.
-    return reduce(lambda left, _: left - basis @ (basis.T @ left), range(2), u)
+    part = reduce(lambda left, _: left - basis @ (basis.T @ left), range(2), problem.rowspace.gathered(u))
+    return problem.rowspace.scattered(part)
 
 
 def _column_space(problem: Problem) -> Array:
@@ -195,13 +222,13 @@ def _column_space(problem: Problem) -> Array:
         return _leading_eigenvectors(problem)
     sizes = problem.design.stored_lengths
     if problem.intercept:
-        sizes = np.append(sizes, np.sqrt(len(problem.y)))
+        sizes = np.append(sizes, np.sqrt(problem.rowspace.count))
     return lapack.column_basis(_with_ones(problem)[:, sizes > 0] / sizes[sizes > 0], 0.5 * ROUNDING)[0]
 
 
 def _with_ones(problem: Problem) -> Array:
     """A, and a column of ones beside it where there is an intercept."""
-    matrix = problem.design.columns(slice(None))
+    matrix = problem.rowspace.gathered(problem.design.columns(slice(None)))
     return np.hstack([matrix, np.ones((len(matrix), 1))]) if problem.intercept else matrix
 
 
@@ -210,55 +237,70 @@ def _leading_eigenvectors(problem: Problem) -> Array:
     matrix = problem.design.outer()
     if problem.intercept:
         matrix = matrix + matrix.diagonal().mean()
-    values, vectors = patiently(lambda: np.linalg.eigh(matrix), len(matrix))
+    values, vectors = interruptible_call(lambda: np.linalg.eigh(matrix), len(matrix))
     return vectors[:, values > len(matrix) * EPSILON * values[-1]]
 
 
-def _repair_joint(problem: Problem, u: Array) -> Array:
+def _repair_joint(problem: Problem, u: RowVector) -> RowVector:
     """Rows into the simplex, then [A, 1]'u to zero; all zero if that fails."""
-    scale = problem.scale[:, None]
-    u = with_balanced_rows(problem, scale * problem.loss.shrink(problem.y, u / scale))
+
+    def inside(s: Array, y: Array, u: Array) -> Array:
+        return with_balanced_rows(y, s[:, None] * problem.loss.shrink(y, u / s[:, None]))
+
+    u = problem.rowspace.map(inside, problem.scale, problem.y, u, width=problem.classes)
     if not problem.intercept and not problem.penalty.zero:
         return u
     if problem.design.implicit and problem.penalty.zero:
-        return np.zeros_like(u)
+        return _zeros(problem)
     for moved in _with_vanishing_sums(problem, u):
         if _is_jointly_feasible(problem, moved):
             return moved
-    return np.zeros_like(u)
+    return _zeros(problem)
 
 
-def with_balanced_rows(problem: Problem, u: Array) -> Array:
+def with_balanced_rows(y: Array, u: Array) -> Array:
     """u with minus the sum of the others as the own entry of each row: the difference p - s has fewer digits."""
-    own = problem.y.astype(int)[:, None]
-    np.put_along_axis(u, own, 0.0, axis=1)
-    np.put_along_axis(u, own, -u.sum(axis=1, keepdims=True), axis=1)
-    return u
+    own = y.astype(int)[:, None]
+    u = with_entries(u, own, 0.0, axis=1)
+    return with_entries(u, own, -u.sum(axis=1, keepdims=True), axis=1)
 
 
-def _with_vanishing_sums(problem: Problem, u: Array) -> Iterator[Array]:
+def _shares(problem: Problem, u: RowVector) -> RowVector:
+    """The points of the simplex that u stands for."""
+
+    def shares(s: Array, y: Array, u: Array) -> Array:
+        return problem.loss.simplex_point(y, u / s[:, None])
+
+    return problem.rowspace.map(shares, problem.scale, problem.y, u, width=problem.classes)
+
+
+def _with_vanishing_sums(problem: Problem, u: RowVector) -> Iterator[RowVector]:
     """Candidates with [A, 1]'u = 0 where there is no penalty, else with 1'u = 0."""
-    shares = problem.loss.simplex_point(problem.y, u / problem.scale[:, None])
+    rows, shares = problem.rowspace, _shares(problem, u)
     if problem.penalty.zero:
         yield u
-        rows, columns = problem.design.shape
-        yield _null_space_part(problem, u) if rows <= columns else _restored(problem, shares)
+        count, columns = problem.design.shape
+        yield _null_space_part(problem, u) if count <= columns else rows.scattered(_restored(problem, shares))
         return
-    frequencies = np.bincount(problem.y.astype(int), problem.weights, problem.classes) / problem.weights.sum()
+    frequencies = problem.class_weights / float(problem.rowspace.total(problem.weights))
     for trace in (0.0, TRACE):
         # The class frequencies on every row are balanced: a trace of them gives slack where shares are zero.
-        yield _restored(problem, (1 - trace) * shares + trace * frequencies)
+        mixed = rows.map(lambda p, trace=trace: (1 - trace) * p + trace * frequencies, shares)
+        yield rows.scattered(_restored(problem, mixed))
 
 
-def _restored(problem: Problem, shares: Array) -> Array:
+def _restored(problem: Problem, shares: RowVector) -> Array:
     """u = s (shares - onehot) moved by S f, S = diag(p) - p p'/s on each row, so that its sums vanish.
 
     Without a penalty f = A t + t0, else each class has its own t0. The last two moves are linear and therefore exact;
-    where a linear move would leave the simplex, what would become negative is cut off, or the factors are e^f.
+    where a linear move would leave the simplex, what would become negative is cut off, or the factors are e^f. The
+    classes of each row are coupled in memory.
     """
-    u = with_balanced_rows(problem, problem.scale[:, None] * shares)
+    y, scale, shares = (problem.rowspace.gathered(each) for each in (problem.y, problem.scale, shares))
+    scale = scale[:, None]
+    u = with_balanced_rows(y, scale * shares)
     for _ in range(ROUNDS if problem.penalty.zero else BALANCE_ROUNDS):
-        coupling = Coupling(problem.scale[:, None] * shares)
+        coupling = Coupling(scale * shares)
         try:
             restore = _all_sums(problem, coupling) if problem.penalty.zero else _column_sums(coupling)
         except LinAlgError:  # the shares have vanished to rounding
@@ -271,7 +313,7 @@ def _restored(problem: Problem, shares: Array) -> Array:
         f = f - (shares * f).sum(axis=1, keepdims=True)
         shares = shares * (np.maximum(1 + f, 0.0) if problem.penalty.zero else np.exp(f / max(1.0, np.abs(f).max())))
         shares = shares / shares.sum(axis=1, keepdims=True)
-        u = with_balanced_rows(problem, problem.scale[:, None] * shares)
+        u = with_balanced_rows(y, scale * shares)
     return u
 
 
@@ -284,7 +326,7 @@ def _column_sums(coupling: Coupling) -> Callable[[Array], Array]:
 
 def _all_sums(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
     """The map from u to the f = A t + t0 with [A, 1]'(u + S f) = 0."""
-    design = problem.design
+    design, rows = problem.design, problem.rowspace
     if np.prod(problem.width) <= DIRECT:
         solve = JointColumns(design, coupling, np.zeros(problem.width), problem.intercept).solve
     else:
@@ -295,17 +337,18 @@ def _all_sums(problem: Problem, coupling: Coupling) -> Callable[[Array], Array]:
             return gradients.solve(right, constant, lambda _, size, first: size <= EXACT * first, lambda: False)
 
     def restore(u: Array) -> Array:
-        t, t0, *_ = solve(-design.tdot(u), -u.sum(axis=0))
-        return design.dot(t) + t0
+        t, t0, *_ = solve(-design.tdot(rows.scattered(u)), -u.sum(axis=0))
+        return rows.gathered(design.dot(t)) + t0
 
     return restore
 
 
-def _is_jointly_feasible(problem: Problem, u: Array) -> bool:
+def _is_jointly_feasible(problem: Problem, u: RowVector) -> bool:
     """Whether the rows of u lie in the simplex and the sums [A, 1]'u are zero, both up to rounding."""
-    inside = problem.loss.simplex_point(problem.y, u / problem.scale[:, None]).min() >= -SIMPLEX_ROUNDING
-    size = ROUNDING * float(np.linalg.norm(u))
-    balanced = not problem.intercept or np.abs(u.sum(axis=0)).max() <= size * np.sqrt(len(u))
+    rows = problem.rowspace
+    inside = rows.extremes(_shares(problem, u))[0] >= -SIMPLEX_ROUNDING
+    size = ROUNDING * rows.norm(u)
+    balanced = not problem.intercept or np.abs(rows.total(u)).max() <= size * np.sqrt(rows.count)
     if not (inside and balanced and problem.penalty.zero):
         return bool(inside and balanced)
     sums = np.abs(problem.design.tdot(u)).max(axis=1)

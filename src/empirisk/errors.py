@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from itertools import chain, dropwhile
 from types import FrameType
@@ -24,6 +24,27 @@ def listed(words: Any) -> str:
     """
     more = len(words) - WORDS
     return ", ".join(map(str, words[:WORDS])) + (f" and {more} more" if more > 0 else "")
+
+
+def closest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that looks most like a misspelt one, None if none does; ``cutoff`` is difflib's.
+
+    >>> closest("gausian", ["linear", "gaussian"])
+    'gaussian'
+    """
+    from difflib import get_close_matches  # needed only where something is wrong
+
+    return next(iter(get_close_matches(str(name), list(known), n=1, cutoff=cutoff)), None)
+
+
+def did_you_mean(name: Any, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """The end of a sentence about a name that is not known: the one that was probably meant, or else what to do.
+
+    >>> did_you_mean("hinje", ["hinge", "logistic"], "choose one of the losses.")
+    "did you mean 'hinge'?"
+    """
+    close = closest(name, known, cutoff)
+    return otherwise if close is None else f"did you mean {close!r}?"
 
 
 def warn_unfinished(text: str) -> None:
@@ -91,3 +112,28 @@ class Unsuitable(EmpiriskError):
 
 class MissingExtra(EmpiriskError, ImportError):
     """A part of Empirisk needs packages that are not installed; the message names the line that installs them."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A fit was stopped by Ctrl-C, or by the callable of ``config(stop=...)``; the estimator holds its best point.
+
+    A ``KeyboardInterrupt``, so that searches, loops and scripts end.
+
+    Attributes
+    ----------
+    kept : object or None
+        The estimator that was fitted, or what the function would have returned; None where there is nothing to keep.
+
+    Examples
+    --------
+    >>> with er.config(stop=lambda: True):
+    ...     try:
+    ...         er.Ridge().fit([[0.0], [1.0], [5.0]], [0.0, 1.0, 2.0])
+    ...     except er.errors.Interrupted as interrupt:
+    ...         interrupt.kept.stopped_
+    'interrupted'
+    """
+
+    def __init__(self, message: str = "", kept: Any = None):
+        super().__init__(message)
+        self.kept = kept

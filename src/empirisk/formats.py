@@ -1,11 +1,25 @@
-"""Numbers as people write them, and texts that others wrote as they may be shown."""
+"""Numbers, values and names of scores as people write them, and texts that others wrote as they may be shown."""
 
 import math
 import re
+from typing import Any
 
 #: Letters that steer a terminal or turn the direction of reading, ends of lines, and halves of letters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BUT_LINES = re.compile("(?![\n\t])" + _STEERING.pattern)
+
+#: Names of scores in words, where their own name is an abbreviation.
+METRIC_NAMES = {
+    "roc_auc": "area under the ROC",
+    "rmse": "root mean squared error",
+    "mae": "mean absolute error",
+    "mape": "mean absolute percentage error",
+    "r2": "R² (share of the variance explained)",
+    "average_precision_macro": "mean average precision of the classes",
+    "f1": "F1 (mean of precision and recall)",
+    "f1_macro": "F1, mean over classes",
+    "roc_auc_ovr": "area under the ROC, mean over classes",
+}
 
 
 def written(value: float) -> str:
@@ -37,6 +51,29 @@ def count(some: int, word: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{some:,} {word}{'' if some == 1 else 's'}"
+
+
+def shown(value: Any, letters: int = 100) -> str:
+    """A value of a table, not too long; nothing where it is missing.
+
+    >>> shown(0.25), shown(None), shown("letters", 5)
+    ('0.25', '', 'lett…')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return written(value)
+    text = " ".join(str(value).split())
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def metric_name(name: str) -> str:
+    """The name of a score in words.
+
+    >>> metric_name("balanced_accuracy"), metric_name("neg_log_loss")
+    ('balanced accuracy', 'negative log loss')
+    """
+    return METRIC_NAMES.get(name, name.replace("neg_", "negative ").replace("_", " "))
 
 
 def printable(text: str, lines: bool = False) -> str:

@@ -1,6 +1,5 @@
 """Parts: the objects that fill the slots of a machine, and the names that stand for them."""
 
-import difflib
 import math
 import re
 from inspect import signature
@@ -10,7 +9,7 @@ from typing import Any, TypeGuard
 from sklearn.base import BaseEstimator
 
 from empirisk import state
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, did_you_mean
 
 
 class Part(BaseEstimator):
@@ -61,8 +60,7 @@ def resolve(value: Any, table: dict[str, type[Part]], argument: str, kind: type[
     if isinstance(value, str):
         if value in table:
             return table[value]()
-        close = difflib.get_close_matches(value, table, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {sorted(table)}."
+        hint = did_you_mean(value, table, f"choose one of {sorted(table)}.")
         raise EmpiriskError(f"{argument}={value!r} is not known; {hint}")
     if isinstance(value, kind):
         return value

@@ -1,5 +1,7 @@
 """The equation as an object: minimise R(w) + C sum_i c_i loss(y_i, <w, a_i> + b), and its dual."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from copy import copy
@@ -9,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.lazy import lazy
-from empirisk.linalg import blocks
 from empirisk.linalg.design import Array, Design
+from empirisk.linalg.namespace import epsilon, namespace
+from empirisk.linalg.rowspace import RowSpace, RowVector
 from empirisk.losses.base import Loss
 from empirisk.penalties.base import Penalty
 
@@ -30,7 +33,15 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True)
 class Point:
-    """Weights w (d, or d x K for joint losses), intercept b, and a dual point u (n, or n x K) if a solver has one."""
+    """Weights w (d, or d x K for joint losses), intercept b, and a dual point u (n, or n x K) if a solver has one.
+
+    Examples
+    --------
+    >>> (problem,) = er.Ridge(C=1.0).problems([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> zero = er.Point(np.zeros(1), b=1.0)
+    >>> problem.primal(zero)
+    2.0
+    """
 
     w: Array
     b: Array | float = 0.0
@@ -69,6 +80,12 @@ class Problem:
         Where the samples stand in the user's data, if not all take part.
     remark : str
         What was done to the problem on its way to a solver; the certificate repeats it.
+
+    Examples
+    --------
+    >>> (problem,) = er.SVM(C=2.0).problems([[0.0], [1.0], [3.0]], ["no", "no", "yes"])
+    >>> problem.loss, problem.penalty, problem.C, problem.y
+    (Hinge(), L2(), 2.0, array([-1., -1.,  1.]))
     """
 
     loss: Loss
@@ -83,15 +100,20 @@ class Problem:
     rows: NDArray[np.intp] | None = None
     remark: str = ""
 
+    @property
+    def rowspace(self) -> RowSpace:
+        """Where y, the weights, predictions and dual variables lie, and who sums over them."""
+        return self.design.rowspace
+
     @lazy
-    def scale(self) -> Array:
+    def scale(self) -> RowVector:
         """s = C * weights."""
-        return self.C * self.weights
+        return self.rowspace.map(lambda weights: self.C * weights, self.weights)
 
     @lazy
     def norm(self) -> Penalty:
         """The penalty in the coordinates of the design's w."""
-        return self.design.norm_of(self.penalty)
+        return self.design.penalty_in_coordinates(self.penalty)
 
     @property
     def width(self) -> tuple[int, ...]:
@@ -102,16 +124,17 @@ class Problem:
     @property
     def places(self) -> NDArray[np.intp]:
         """Where the samples stand in the user's data."""
-        return np.arange(len(self.y)) if self.rows is None else self.rows
+        return np.arange(self.design.shape[0]) if self.rows is None else self.rows
 
-    def with_C(self, C: float) -> "Problem":
+    def with_C(self, C: float) -> Problem:
         """The same problem at another C."""
         return replace(self, C=C)
 
-    def part(self, chosen: NDArray | slice, trained: NDArray | None = None) -> "Problem":
+    def part(self, chosen: NDArray | slice, trained: NDArray | None = None) -> Problem:
         """The problem of some of the samples; with ``trained``, to be predicted with weights found on those samples."""
-        design = self.design.rows(chosen) if trained is None else self.design.seen_from(chosen, trained)
-        return replace(self, design=design, y=self.y[chosen], weights=self.weights[chosen], rows=self.places[chosen])
+        design = self.design.rows(chosen) if trained is None else self.design.cross_design(chosen, trained)
+        y, weights = (self.rowspace.take(vector, chosen) for vector in (self.y, self.weights))
+        return replace(self, design=design, y=y, weights=weights, rows=self.places[chosen])
 
     def origin(self) -> Point:
         """w = 0 and the best intercept for it."""
@@ -122,10 +145,14 @@ class Problem:
         if not self.intercept:
             return np.zeros(self.classes) if self.classes else 0.0
         if not self.classes:
-            return self.loss.best_constant(self.y, self.weights)
-        # A class without rows is a class all the same: a row of no weight names it.
-        named = np.append(self.y, np.arange(self.classes)), np.append(self.weights, np.zeros(self.classes))
-        return self.loss.best_constant(*named)
+            return self.rowspace.best_constant(self.loss, self.y, self.weights)
+        # One row for each class, those without rows too, with all its weight.
+        return self.loss.best_constant(np.arange(self.classes), self.class_weights)
+
+    @lazy
+    def class_weights(self) -> Array:
+        """The weight of each class of a joint loss."""
+        return self.rowspace.class_weights(self.y, self.weights, self.classes)
 
     @lazy
     def origin_value(self) -> float:
@@ -133,13 +160,13 @@ class Problem:
         return self.loss_sum(self.constant_predictions)
 
     @property
-    def constant_predictions(self) -> Array:
+    def constant_predictions(self) -> RowVector:
         """The predictions of the best constant."""
-        return np.broadcast_to(np.asarray(self.origin().b, dtype=float), (len(self.y), *self.width[1:]))
+        return self.rowspace.constant(self.origin().b)
 
     @property
-    def _zero_predictions(self) -> Array:
-        return np.broadcast_to(0.0, (len(self.y), *self.width[1:]))
+    def _zero_predictions(self) -> RowVector:
+        return self.rowspace.constant(np.zeros(self.width[1:]))
 
     @lazy
     def least_squares(self) -> Array:
@@ -151,12 +178,13 @@ class Problem:
         rows, columns = self.design.shape
         if self.design.implicit or rows * columns**2 > CHEAP:
             return np.zeros((columns + 1, *self.width[1:]))
-        matrix = self.design.dot(np.eye(columns))
+        gathered = self.rowspace.gathered
+        matrix, y, row_weights = (gathered(each) for each in (self.design.dot(np.eye(columns)), self.y, self.weights))
         largest = np.abs(matrix).max(axis=1, initial=0.0)
         matrix = np.hstack([matrix, np.full((rows, 1), float(self.intercept))])
-        targets = np.eye(self.classes)[self.y.astype(int)] if self.classes else self.y
+        targets = np.eye(self.classes)[y.astype(int)] if self.classes else y
         found = []
-        for roots in np.sqrt(self.weights / self.weights.max()), 1 / np.where(largest > VANISHING, largest, 1.0):
+        for roots in np.sqrt(row_weights / row_weights.max()), 1 / np.where(largest > VANISHING, largest, 1.0):
             scaled = roots[:, None] * matrix
             sizes = np.abs(scaled).max(axis=0)
             sizes[sizes == 0] = 1.0
@@ -171,13 +199,20 @@ class Problem:
         Where targets lie far from zero, that is less than their rounding costs a loss with a corner at the target: no
         gap is then compared with less than 1e7 times that.
         """
-        constant = self.intercept and np.ptp(self.y) <= STORED * np.abs(self.y).max()
+        low, high = self.rowspace.extremes(self.y)
+        constant = self.intercept and high - low <= STORED * max(-low, high)
         floor = FLOOR * max(self.origin_value, self.loss_sum(self._zero_predictions) if constant else 0.0)
         if self.loss.residual_form and self.loss.corners:
-            units = np.finfo(float).eps * np.abs(self.y)
-            below, above = (np.abs(self.loss.derivative(self.y, self.y + end * units)) for end in (-1, 1))
-            floor = max(floor, ROUNDED * float(self.scale @ (np.maximum(below, above) * units)))
+            costs = self.rowspace.map(self._cost_of_rounding, self.y)
+            floor = max(floor, ROUNDED * self.rowspace.dot(self.scale, costs))
         return floor if math.isfinite(floor) else 0.0
+
+    def _cost_of_rounding(self, y: Array) -> Array:
+        """What the loss rises by where a prediction is off by the rounding of the target."""
+        xp = namespace(y)
+        units = epsilon(y) * xp.abs(y)
+        below, above = (xp.abs(self.loss.derivative(y, y + end * units)) for end in (-1, 1))
+        return xp.maximum(below, above) * units
 
     def magnitude(self, primal: float, dual: float = 0.0) -> float:
         """What gaps are compared with: the objective, but no less than a share of what is reached without w."""
@@ -197,36 +232,45 @@ class Problem:
         exact = self.constants(point) + self.design.shift.astype(np.longdouble) @ point.w.astype(np.longdouble)
         b = exact.astype(float)
         rounding = np.abs(b - point.b).max() / STORED
-        if rounding <= np.abs(b).max() or rounding <= (1.0 if self.classes else np.abs(self.y).max()):
+        if rounding <= np.abs(b).max() or rounding <= (1.0 if self.classes else self._largest_target):
             return point
         return replace(point, b=b if self.classes else float(b))
 
-    def predict(self, point: Point) -> Array:
+    @lazy
+    def _largest_target(self) -> float:
+        low, high = self.rowspace.extremes(self.y)
+        return max(-low, high)
+
+    def predict(self, point: Point) -> RowVector:
         """f = A w + b."""
         return self.design.predict(point.w, point.b)
 
-    def loss_sum(self, f: Array) -> float:
+    def loss_sum(self, f: RowVector) -> float:
         """sum_i s_i loss(y_i, f_i)."""
 
-        def run(rows: slice) -> float:
-            return float(self.scale[rows] @ self.loss.value(self.y[rows], f[rows]))
+        def losses(s: Array, y: Array, f: Array) -> float:
+            return s @ self.loss.value(y, f)
 
-        return blocks.sum_of_rows(run, len(f), self._entry_bytes)
+        return float(self.rowspace.sum(losses, self.scale, self.y, f, width=self._entries))
 
-    def curvatures(self, f: Array) -> Array:
+    def curvatures(self, f: RowVector) -> RowVector:
         """s_i loss''(y_i, f_i), for a loss of one output."""
         return self._scaled(self.loss.curvature, f)
 
-    def _scaled(self, function: Callable[[Array, Array], Array], f: Array) -> Array:
+    def _scaled(self, function: Callable[[Array, Array], Array], f: RowVector) -> RowVector:
         """s_i function(y_i, f_i)."""
-        arrays = (self._per_sample(self.scale), self.y, f)
-        return blocks.rowwise(lambda s, y, f: s * function(y, f), *arrays, row_bytes=self._entry_bytes)
+
+        def scaled(s: Array, y: Array, f: Array) -> Array:
+            return self.per_output(s) * function(y, f)
+
+        return self.rowspace.map(scaled, self.scale, self.y, f, width=self._entries)
 
     @property
-    def _entry_bytes(self) -> int:
-        return blocks.ENTRY_BYTES * max(self.classes, 1)
+    def _entries(self) -> int:
+        """The numbers that a row of predictions has."""
+        return max(self.classes, 1)
 
-    def primal(self, point: Point, f: Array | None = None) -> float:
+    def primal(self, point: Point, f: RowVector | None = None) -> float:
         """P at the point; ``f`` saves the product if it is known."""
         return self.penalty_sum(point) + self.loss_sum(self.predict(point) if f is None else f)
 
@@ -234,55 +278,61 @@ class Problem:
         """R(w), and the cost of the intercept if there is one."""
         return self.norm.value(point.w) + (self.tilt * float(point.b) if self.tilt else 0.0)
 
-    def through(self, w: Array, b: float) -> tuple[Array, Array, Array, float]:
+    def predict_and_correlate(self, w: Array, b: float) -> tuple[RowVector, RowVector, Array, float]:
         """f = A w + b, the slopes u at f, A'u and the sum of losses, for a loss of one output: data is read once."""
         compiled = self.loss.compiled_pass
-        found = None if compiled is None else self.design.one_pass(compiled, w, b, self.y, self.scale)
+        found = None if compiled is None else self.design.fused_pass(compiled, w, b, self.y, self.scale)
         if found is not None:
             return found
-        f, u, correlations = self.design.through(
-            w, b, lambda rows, f: self.scale[rows] * self.loss.derivative(self.y[rows], f)
-        )
+
+        def slopes(s: Array, y: Array, f: Array) -> Array:
+            return s * self.loss.derivative(y, f)
+
+        f, u, correlations = self.design.predict_and_correlate(w, b, slopes, self.scale, self.y)
         return f, u, correlations, self.loss_sum(f)
 
-    def slopes(self, f: Array) -> Array:
+    def slopes(self, f: RowVector) -> RowVector:
         """u_i = s_i loss'(y_i, f_i): the dual point that f suggests."""
         return self._scaled(self.loss.derivative, f)
 
-    def bounds(self) -> Array:
+    def bounds(self) -> tuple[RowVector, RowVector]:
         """The smallest and the largest u of every row."""
-        bounds = np.empty((2, len(self.y)))
 
-        def run(rows: slice) -> None:
-            np.multiply(self.scale[rows], self.loss.domain(self.y[rows]), out=bounds[:, rows])
+        def ends(s: Array, y: Array) -> tuple[Array, Array]:
+            low, high = self.loss.domain(y)
+            return s * low, s * high
 
-        blocks.over_rows(run, len(self.y), blocks.ENTRY_BYTES)
-        return bounds
+        low, high = self.rowspace.maps(ends, self.scale, self.y, outputs=2)
+        return low, high
 
-    def conjugate_sum(self, u: Array) -> float:
+    def conjugate_sum(self, u: RowVector) -> float:
         """sum_i s_i loss*(y_i, u_i / s_i)."""
 
-        def run(rows: slice) -> float:
-            scale = self.scale[rows]
-            return float(scale @ self.loss.conjugate(self.y[rows], u[rows] / self._per_sample(scale)))
+        def conjugates(s: Array, y: Array, u: Array) -> float:
+            return s @ self.loss.conjugate(y, u / self.per_output(s))
 
-        return blocks.sum_of_rows(run, len(u), self._entry_bytes)
+        return float(self.rowspace.sum(conjugates, self.scale, self.y, u, width=self._entries))
 
     @lazy
     def conjugates_at_zero(self) -> float:
         """sum_i s_i loss*(y_i, 0): minus the smallest losses there can be."""
         return self.conjugate_sum(self._zero_predictions)
 
-    def dual(self, u: Array, correlations: Array | None = None) -> float:
+    def dual(self, u: RowVector, correlations: Array | None = None) -> float:
         """D at a feasible u; ``correlations`` = A'u saves the product if it is known."""
         v = self.design.tdot(u) if correlations is None else correlations
         return -self.norm.conjugate(-v) - self.conjugate_sum(u)
 
-    def _per_sample(self, values: Array) -> Array:
+    def per_output(self, values: Array) -> Array:
+        """A number of every row, in the shape that multiplies predictions."""
         return values[:, None] if self.classes else values
 
     @lazy
     def critical_C(self) -> float:
         """The largest C at which w = 0 is optimal for a smooth loss (0 without l1); with corners, about it."""
-        slopes = self._per_sample(self.weights) * self.loss.derivative(self.y, np.array(self.constant_predictions))
-        return self.penalty.critical_C(self.design.tdot(slopes))
+
+        def slopes(weights: Array, y: Array, f: Array) -> Array:
+            return self.per_output(weights) * self.loss.derivative(y, f)
+
+        at_best = self.rowspace.map(slopes, self.weights, self.y, self.constant_predictions, width=self._entries)
+        return self.penalty.critical_C(self.design.tdot(at_best))

@@ -1,9 +1,9 @@
-"""What a computation may use: memory, threads and the device."""
+"""What a computation may use, memory, threads and the device, and how it is stopped."""
 
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -22,11 +22,13 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 
 @dataclass(frozen=True)
 class Settings:
-    """The budget: bytes for any one large array, the number of threads, and the device of networks."""
+    """The budget: bytes for any one large array, number of threads, device of networks; and how fits are stopped."""
 
     memory: int
     threads: int
     device: str = "auto"
+    interrupt: str = "raise"
+    stop: Callable[[], bool] | None = None
 
 
 def _cores() -> int:
@@ -81,40 +83,75 @@ def parse_bytes(memory: float | str, name: str = "memory") -> int:
     return int(size)
 
 
-def config(memory: float | str | None = None, threads: int | None = None, device: str | None = None) -> "_Restore":
-    """Set the budget, for good or inside a ``with`` block.
+def config(
+    memory: float | str | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+    interrupt: str | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> "_Restore":
+    """Set the budget and how fits are stopped, for good or inside a ``with`` block.
 
     What a thread sets holds for its own fits. What the main thread sets for good holds also in threads that have set
-    nothing. Networks compute on ``device``: "cpu", "gpu", "gpu:1", or "auto", which is JAX's own choice.
+    nothing.
 
-    >>> with config(memory="2GB", threads=1):
-    ...     settings().memory
+    Parameters
+    ----------
+    memory : float or str, optional
+        Bytes for any one large array: a number, or text such as "2GB".
+    threads : int, optional
+        The number of threads.
+    device : str, optional
+        Where networks compute: "cpu", "gpu", "gpu:1", or "auto", which is JAX's own choice.
+    interrupt : {"raise", "keep"}, optional
+        What an interrupted fit does when the estimator holds the best point so far: "raise" KeyboardInterrupt, so that
+        searches, loops and scripts end; or "keep", return the estimator with a warning.
+    stop : callable, optional
+        Fits ask ``stop()`` several times a second, from any of their threads; where it is true, they are interrupted as
+        by Ctrl-C. ``lambda: False`` takes it away.
+
+    Examples
+    --------
+    >>> with er.config(memory="2GB", threads=1) as budget:
+    ...     budget.memory
     2000000000
+    >>> import warnings
+    >>> with er.config(stop=lambda: True, interrupt="keep"), warnings.catch_warnings(action="ignore"):
+    ...     er.SVM().fit([[0.0], [1.0]], [0, 1]).stopped_
+    'interrupted'
     """
     whole = isinstance(threads, Integral) and not isinstance(threads, bool)
     if threads is not None and not (whole and threads >= 1):
         raise EmpiriskError(f"threads={threads!r} must be a whole number of at least 1.")
     if device is not None and not isinstance(device, str):
         raise EmpiriskError(f"device={device!r} must be a name such as 'cpu', 'gpu', 'gpu:1' or 'auto'.")
-    before = settings()
-    return _Restore(
-        replace(
-            before,
-            memory=before.memory if memory is None else parse_bytes(memory),
-            threads=before.threads if threads is None else int(threads),
-            device=before.device if device is None else device,
-        )
-    )
+    if interrupt not in (None, "raise", "keep"):
+        raise EmpiriskError(f"interrupt={interrupt!r} must be 'raise' or 'keep'.")
+    if stop is not None and not callable(stop):
+        raise EmpiriskError(f"stop={stop!r} must be a function without arguments that says whether to stop.")
+    given = {
+        "memory": None if memory is None else parse_bytes(memory),
+        "threads": None if threads is None else int(threads),
+        "device": device,
+        "interrupt": interrupt,
+        "stop": stop,
+    }
+    return _Restore(replace(settings(), **{name: value for name, value in given.items() if value is not None}))
 
 
 @contextmanager
 def holding(variable: ContextVar[Any], value: Any) -> Iterator[Any]:
-    """The variable has the value in here, and then the one that it had before."""
-    before = variable.set(value)
+    """The variable has the value in here, and then the one that it had before.
+
+    A Ctrl-C that is raised as soon as the value is set does not leave it behind, which the token of `set` would: the
+    call has not returned by then.
+    """
+    before = variable.get()
     try:
+        variable.set(value)
         yield value
     finally:
-        variable.reset(before)
+        variable.set(before)
 
 
 def keep_to_one_thread() -> None:
@@ -141,7 +178,7 @@ class _Restore:
         return repr(settings())  # what a user sees after er.config(memory="2GB")
 
     def __enter__(self) -> Settings:
-        self._set(settings(), self._before[1])  # a block is nobody else's business
+        self._set(settings(), self._before[1])  # other threads do not see what a block sets
         return settings()
 
     def __exit__(self, *_) -> None:

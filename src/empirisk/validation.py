@@ -1,21 +1,53 @@
 """scikit-learn's validation of tables and targets: masked entries are missing, and no two columns have one name."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils import validation
+from sklearn.utils import metaestimators, validation
 
 from empirisk.errors import EmpiriskError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+#: What NumPy says of a word among numbers.
+OF_WORDS = "could not convert string to float"
 
 
 def validate_data(estimator: Any, X: Any = "no_validation", y: Any = "no_validation", **rules: Any) -> Any:
     """`sklearn.utils.validation.validate_data` of a `readable` table and an `unmasked` target."""
-    return validation.validate_data(estimator, readable(X), unmasked("y", y), **rules)
+    X, y = readable(X), unmasked("y", y)
+    try:
+        return validation.validate_data(estimator, X, y, **rules)
+    except ValueError as problem:
+        # Whether y holds them is asked where there are words alone: NumPy warns of complex numbers that are made real.
+        in_y = str(problem).startswith(OF_WORDS) and rules.get("y_numeric") and _holds_words(y)
+        _name_words(problem, "y" if in_y else "X")
+        raise
+
+
+def _name_words(problem: ValueError, name: str) -> None:
+    """Raise a sentence about words where numbers must stand: what NumPy says of them names no argument."""
+    if str(problem).startswith(OF_WORDS):
+        remedy = "give numbers, or take a classifier" if name == "y" else "encode words as numbers"
+        raise EmpiriskError(f"{name} holds what is no number ({problem}); {remedy}.") from problem
+
+
+def _holds_words(values: Any) -> bool:
+    try:
+        np.asarray(values, dtype=np.complex128)  # complex numbers are refused elsewhere, but are no words
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def check_array(array: Any, **rules: Any) -> Any:
     """`sklearn.utils.check_array` of a `readable` table."""
-    return validation.check_array(readable(array, rules.get("input_name") or "X"), **rules)
+    name = rules.get("input_name") or "X"
+    try:
+        return validation.check_array(readable(array, name), **rules)
+    except ValueError as problem:
+        _name_words(problem, name)
+        raise
 
 
 def readable(X: Any, name: str = "X") -> Any:
@@ -47,3 +79,15 @@ def unmasked(name: str, values: Any) -> Any:
     if np.ma.is_masked(values):
         raise EmpiriskError(f"{name} is masked in some rows; drop these rows, or fill in what is missing.")
     return values
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """`sklearn.utils.metaestimators.available_if`: a method that some objects have; type checkers see that it is one.
+
+    >>> class Half:
+    ...     @available_if(lambda self: False)
+    ...     def there(self) -> None: ...
+    >>> hasattr(Half(), "there")
+    False
+    """
+    return metaestimators.available_if(check)

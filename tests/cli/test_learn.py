@@ -19,8 +19,8 @@ import empirisk as er
 from empirisk.cli.learn import Screen, seconds
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError
-from empirisk.league import Listener
-from empirisk.league.contest import Standing
+from empirisk.league import Job, Listener, Request
+from empirisk.league.records import CandidateResult
 
 
 @pytest.fixture
@@ -37,14 +37,24 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_bundled_table(shell, tmp_path):
-    result = shell("learn", "iris", "--machines", "centroid,logistic")
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    """A run on a bundled table: the folder it wrote to, and what it printed."""
+    folder = tmp_path_factory.mktemp("iris")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(app, ["learn", "iris", "--machines", "centroid,logistic"])
     assert result.exit_code == 0, result.output
-    assert files(tmp_path) == ["iris.model", "iris.report.html"]
-    assert "Logistic regression was chosen" in result.output
-    assert "Was it luck?" in result.output
-    assert "right species in 100.0% of cases; always guessing the most frequent one would be right in" in result.output
-    assert er.load("iris.model").target.name == "species"
+    return folder, result.output
+
+
+def test_a_bundled_table(iris):
+    folder, told = iris
+    assert files(folder) == ["iris.model", "iris.report.html"]
+    assert "Logistic regression was chosen" in told
+    assert "Was it luck?" in told
+    assert "right species in 100.0% of cases; always guessing the most frequent one would be right in" in told
+    assert er.load(folder / "iris.model").target.name == "species"
 
 
 def test_json_is_json_and_nothing_else(shell, tmp_path):
@@ -55,10 +65,6 @@ def test_json_is_json_and_nothing_else(shell, tmp_path):
     assert found["test"][0]["low"] < found["test"][0]["value"] < found["test"][0]["high"]
     assert found["league"][0]["score"] > 0
     assert files(tmp_path) == ["sugar.model", "sugar.report.html"]
-
-
-def test_quiet_is_quiet(shell):
-    assert shell("learn", "iris", "--machines", "centroid", "--quiet").output == ""
 
 
 @pytest.mark.parametrize(
@@ -90,10 +96,11 @@ def test_times(text, value):
     assert seconds(text) == value
 
 
-def test_files_go_where_a_user_means(shell, tmp_path):
+def test_files_go_where_a_user_means_and_quiet_is_quiet(shell, tmp_path):
     (tmp_path / "my models").mkdir()
     for out in ("my models", "my models/flowers.model", "petals"):
-        assert shell("learn", "iris", "--machines", "centroid", "--quiet", "--out", out).exit_code == 0
+        result = shell("learn", "iris", "--machines", "centroid", "--quiet", "--out", out)
+        assert (result.exit_code, result.output) == (0, "")
     assert files(tmp_path / "my models") == [
         "flowers.model",
         "flowers.report.html",
@@ -149,8 +156,8 @@ def test_ctrl_c_finishes_with_what_is_done(tmp_path):
     assert "digits.model" in files(tmp_path)
 
 
-def test_lines_in_a_pipe_are_a_table(shell):
-    lines = shell("learn", "iris", "--machines", "centroid,logistic").output.splitlines()
+def test_lines_in_a_pipe_are_a_table(iris):
+    lines = iris[1].splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("machine"))
     head, *rows = lines[start : start + 4]
     assert [row.split("  ")[0] for row in rows] == [
@@ -166,9 +173,9 @@ def test_lines_in_a_pipe_are_a_table(shell):
 
 def test_a_terminal_shows_the_best_first_and_what_is_done():
     screen = Screen(Console(width=80, force_terminal=True, file=io.StringIO()), perf_counter(), limit=60.0)
-    screen.deciding(SimpleNamespace(sign=1.0, name="accuracy"))
+    screen.deciding(SimpleNamespace(name="accuracy"))
     screen._rows = {
-        name: Standing(name, title, 0, scores=np.array([score]), state="done", remark=remark)
+        name: CandidateResult(name, title, 0, scores=np.array([score]), state="done", remark=remark)
         for name, title, score, remark in [
             ("a", "Always the most frequent class", 0.3, ""),
             ("b", "Gaussian support vector machine", 0.9, "[odd] words that go on and on until the line is full " * 3),
@@ -184,6 +191,23 @@ def test_a_terminal_shows_the_best_first_and_what_is_done():
     assert lines[3].startswith("Random forest, fold 2 of 5 (0 s, ")
     assert lines[3].endswith("s left)")
     assert len(lines) == 4
+
+
+def test_a_run_that_goes_on_says_so(shell, tmp_path):
+    rows = "".join(f"{k},{k % 7},{'yes' if k % 3 else 'no'}\n" for k in range(90))
+    (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}")
+    options = {"data": "t.csv", "target": "y", "machines": ["centroid", "tree"], "out": "t"}
+
+    class Stopping(Listener):
+        def played(self, result):
+            if result.name == "centroid" and result.state == "done":
+                job.stop()
+
+    job = Job(Request(**options, listener=Stopping()))
+    with pytest.raises(KeyboardInterrupt):
+        job.run()
+    told = shell("learn", "t.csv", "--target", "y", "--machines", "centroid,tree").output
+    assert "going on where an earlier run ended: 10 fits are known" in told
 
 
 def test_every_step_is_told():

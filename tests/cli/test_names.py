@@ -10,7 +10,7 @@ from empirisk.cli.main import app
 from empirisk.formats import printable
 from empirisk.plots.style import plain
 from empirisk.service import pages
-from empirisk.tables.spreadsheet import harmless
+from empirisk.tables.reading.spreadsheet import harmless
 
 ESCAPE = "\x1b"
 TARGET = "y[/x]"

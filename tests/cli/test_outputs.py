@@ -21,13 +21,14 @@ def shell(arguments, redirection, folder):
 @pytest.mark.parametrize(
     ("redirection", "status", "said"),
     [
-        ("2>&-", 0, ""),
-        (">&-", 0, ""),
         (">&- 2>&- <&-", 0, ""),
         ("> /dev/full", 1, FULL),
-        ("> /dev/full 2>&1", 1, ""),
         ("| head -1", 0, ""),
-        ("--json | true", 0, ""),
+        # Each is a process with a whole contest: those that are nearly one of the above are for `make test-all`.
+        pytest.param("2>&-", 0, "", marks=pytest.mark.long),
+        pytest.param(">&-", 0, "", marks=pytest.mark.long),
+        pytest.param("> /dev/full 2>&1", 1, "", marks=pytest.mark.long),
+        pytest.param("--json | true", 0, "", marks=pytest.mark.long),
     ],
 )
 def test_the_model_and_the_report_are_written_all_the_same(redirection, status, said, tmp_path):
@@ -38,6 +39,7 @@ def test_the_model_and_the_report_are_written_all_the_same(redirection, status, 
     assert (tmp_path / "iris.report.html").read_text().rstrip().endswith("</html>")
 
 
+@pytest.mark.long  # seven processes
 def test_predictions_that_nobody_reads(tmp_path):
     er.save(er.learn("iris", target="species", machines=["tree"]).model, tmp_path / "iris.model")
     predict = ["-m", "empirisk", "predict", "iris.model", "iris"]

@@ -6,11 +6,11 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.clusters import hierarchical
 from empirisk.errors import EmpiriskError, TooLarge
+from tests.estimator_checks import check_contract
 
 X = np.random.default_rng(0).normal(size=(600, 3))
 METHODS = ["single", "complete", "average", "ward"]
@@ -25,8 +25,7 @@ def partition(labels):
 
 @pytest.mark.parametrize("machine", [er.Hierarchical(), er.Hierarchical("ward", "gaussian", cells=4)], ids=repr)
 def test_the_contract_holds(machine):
-    results = check_estimator(machine, on_fail=None, on_skip=None)
-    assert not [(r["check_name"], r["status"], r["exception"]) for r in results if r["status"] != "passed"]
+    check_contract(machine)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -71,11 +70,16 @@ def test_weights_are_repetition(method, features):
     assert (weighted.labels_[amounts == 0] == -1).all()
 
 
+def products(A, B):
+    return A @ B.T
+
+
+@pytest.mark.parametrize("features", [None, er.kernels.Linear(), er.kernels.Callable(products)], ids=repr)
 @pytest.mark.parametrize("method", METHODS)
-def test_the_order_of_rows_does_not_matter_where_distances_are_equal(method):
+def test_the_order_of_rows_does_not_matter_where_distances_are_equal(method, features):
     random = np.random.default_rng(0)
     rows, order = (random.random((40, 6)) < 0.5).astype(float), random.permutation(40)
-    plain, moved = er.Hierarchical(method).fit(rows), er.Hierarchical(method).fit(rows[order])
+    plain, moved = (er.Hierarchical(method, features).fit(table) for table in (rows, rows[order]))
     np.testing.assert_allclose(moved.linkage_[:, 2], plain.linkage_[:, 2])
     for count in (2, 5):
         one, two = plain.cut(count)[order], moved.cut(count)

@@ -12,13 +12,13 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.clusters.dense_rows import DenseRows
 from empirisk.clusters.lloyd import Ends, run_lloyd, shift_means
 from empirisk.errors import EmpiriskError, Unsuitable
 from tests.callbacks import Watching
+from tests.estimator_checks import check_contract
 from tests.naive import lloyd
 
 X, Y = make_blobs(300, 5, centers=6, cluster_std=2.5, random_state=3)
@@ -33,8 +33,7 @@ pytestmark = pytest.mark.row("U1")
     "machine", [er.KMeans(), er.KMeans(features="gaussian"), er.KMeans(batch_size=20, init="random")], ids=repr
 )
 def test_the_contract_holds(machine):
-    results = check_estimator(machine, on_fail=None, on_skip=None)
-    assert not [(r["check_name"], r["status"], r["exception"]) for r in results if r["status"] != "passed"]
+    check_contract(machine)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -278,7 +277,10 @@ def test_callbacks_follow_and_stop_a_fit(long_rows):
 
 def test_an_interrupt_keeps_what_is_there(long_rows):
     machine = er.KMeans(6, init="random", random_state=1).set_callbacks(Watcher(2, press=True))
-    with pytest.warns(ConvergenceWarning, match=r"KMeans was stopped \(interrupted\) after 2 rounds") as caught:
+    with (
+        er.config(interrupt="keep"),
+        pytest.warns(ConvergenceWarning, match=r"KMeans was stopped \(interrupted\) after 2 rounds") as caught,
+    ):
         machine.fit(long_rows)
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(machine.labels_, machine.predict(X))

@@ -13,9 +13,9 @@ import empirisk as er
 from empirisk.clusters.hierarchical import Hierarchical
 from empirisk.clusters.lloyd import fill_empty
 from empirisk.clusters.mixture import _Run
-from empirisk.contract.clock import Clock
 from empirisk.errors import EmpiriskError
 from empirisk.maps.implicit import GramDesign
+from empirisk.stop import Deadline
 from tests.callbacks import Watching
 
 rng = np.random.default_rng(0)
@@ -88,7 +88,7 @@ def test_a_callback_follows_a_fit_and_stops_it(name):
 @pytest.mark.parametrize("name", MACHINES)
 def test_ctrl_c_keeps_what_is_there(name):
     machine = clone(MACHINES[name]).set_callbacks(Watcher(2, press=True))
-    with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
         machine.fit(X, Y)
     assert caught[0].filename == __file__
     assert machine.stopped_ == "interrupted"
@@ -135,7 +135,7 @@ class Looks:
 
     def __init__(self, monkeypatch, last=np.inf):
         self.count, self.last = 0, last
-        monkeypatch.setattr(Clock, "__call__", lambda clock: self._look(clock))
+        monkeypatch.setattr(Deadline, "__call__", lambda clock: self._look(clock))
 
     def _look(self, clock):
         self.count += 1
@@ -199,7 +199,7 @@ def test_a_mixture_that_is_asked_nothing_has_the_same_bits_in_pieces(monkeypatch
 def test_ctrl_c_in_the_first_round_keeps_the_start(monkeypatch):
     monkeypatch.setattr("empirisk.clusters.expectation.PIECE", 1)
     monkeypatch.setattr("empirisk.clusters.mixture._Run.rounds_until", pressed_before(_Run.rounds_until))
-    with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) after 0 rounds"):
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) after 0 rounds"):
         machine = er.GaussianMixture(3, random_state=0).fit(X)
     assert usable(machine)
 
@@ -325,7 +325,7 @@ def test_k_means_stopped_anywhere_has_rows_at_their_nearest_means(kind, init, mo
 @pytest.mark.usefixtures("long_rounds")
 @pytest.mark.parametrize("kind", KINDS)
 def test_k_means_without_time_is_that_of_some_rows(kind, monkeypatch):
-    monkeypatch.setattr("empirisk.clusters.kmeans.GRACE", np.inf)
+    monkeypatch.setattr("empirisk.clusters.kmeans.LABELLING_SECONDS", np.inf)
     evaluated, block = [], GramDesign.block
     monkeypatch.setattr(GramDesign, "block", lambda *args: evaluated.append(block(*args)) or evaluated[-1])
     features, rows = KINDS[kind]
@@ -353,7 +353,7 @@ def test_ctrl_c_within_a_round_of_k_means_keeps_what_is_there(kind, monkeypatch)
     features, rows = KINDS[kind]
     monkeypatch.setattr("empirisk.clusters.lloyd.fill_empty", pressed_before(fill_empty))
     machine = er.KMeans(5, features, n_init=1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) after 1 rounds"):
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) after 1 rounds"):
         machine.fit(rows)
     np.testing.assert_array_equal(machine.labels_, machine.predict(rows))
 

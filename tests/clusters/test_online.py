@@ -43,7 +43,7 @@ def test_means_of_clusters_are_those_of_all_rows_that_they_were_given(dtype):
         np.testing.assert_allclose(machine.cluster_centers_, means, rtol=1e-6)
         np.testing.assert_allclose(machine.counts_, counts)
     assert machine.n_iter_ == len(machine.history_["inertia"]) == 5
-    assert machine.stopped_ == "partial fit"
+    assert machine.stopped_ == "partial_fit"
     np.testing.assert_array_equal(machine.labels_, machine.predict(rows))
 
 
@@ -136,7 +136,7 @@ def test_mixtures_come_near_a_fit_of_all_rows(covariance_type):
 def test_what_is_told_of_a_mixture_in_the_midst():
     machine = in_parts(er.GaussianMixture(4, random_state=0), X, 10)
     assert machine.n_iter_ == len(machine.history_["log_likelihood"]) == 10
-    assert machine.stopped_ == "partial fit"
+    assert machine.stopped_ == "partial_fit"
     assert not machine.converged_
     np.testing.assert_allclose(machine.seen_["weight"], 3000)
     np.testing.assert_allclose(machine.seen_["mean"], X.mean(axis=0))

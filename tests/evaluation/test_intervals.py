@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import empirisk as er
 from empirisk.evaluation.answers import answers_of
-from empirisk.evaluation.intervals import Part, Trial, corrected_t, score
+from empirisk.evaluation.intervals import EvaluatedPart, EvaluatedSets, corrected_t, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import make_splits
 
@@ -70,10 +70,10 @@ def one_trial(X, y, cv, repeats, seed):
     splits = make_splits(cv, y, classes=True, repeats=repeats, random_state=seed)
     machines = [LinearDiscriminantAnalysis().fit(X[train], y[train]) for train, _ in splits]
     parts = [
-        Part(test, y[test], answers_of(machine, X[test], CLASSES), None)
+        EvaluatedPart(test, y[test], answers_of(machine, X[test], CLASSES), None)
         for machine, (_, test) in zip(machines, splits, strict=True)
     ]
-    return machines, Trial(parts, len(splits), 0.25, None, 0.95)
+    return machines, EvaluatedSets(parts, len(splits), 0.25, None, 0.95)
 
 
 NAMES = ["accuracy", "balanced_accuracy", "f1", "precision", "recall", "roc_auc"]

@@ -55,8 +55,9 @@ def machines() -> dict:
 
 
 def estimators() -> dict:
-    """One small fitted machine, map or transformer of every public class that learns from rows."""
-    return {name: fitted(small(built(attrgetter(name)(er)))) for name in public_estimators()}
+    """One small fitted machine, map or transformer of every public class that learns from rows and has no file."""
+    lacking = [name for name in public_estimators() if not (FOLDER / f"estimator-{name}.model").exists()]
+    return {name: fitted(small(built(attrgetter(name)(er)))) for name in lacking}
 
 
 def new_rows():

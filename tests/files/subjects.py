@@ -241,6 +241,10 @@ def subjects() -> dict[str, Subject]:
         "forest of targets": machine(er.ForestRegressor(2, max_depth=2, random_state=0), lambda X: X[:, :2]),
         "boosting of targets": machine(er.BoostingRegressor(n_estimators=2, max_leaves=3), lambda X: X[:, :2]),
         "bag of targets": machine(er.BaggingRegressor(n_estimators=2, random_state=0), lambda X: X[:, :2]),
+        "boosting of labels": machine(er.BoostingClassifier(n_estimators=2), lambda X: (X[:, :2] > 0).astype(int)),
+        "bagging of labels": machine(
+            er.BaggingClassifier(n_estimators=2, random_state=0), lambda X: (X[:, :2] > 0).astype(int)
+        ),
         "neighbours with labels": machine(er.KNNClassifier(3), lambda X: (X[:, :2] > 0).astype(int)),
         "numbers in the midst": in_the_midst(er.Ridge(), lambda X: X[:, 0]),
         "classes in the midst": in_the_midst(er.SVM(), three_classes, classes=["a", "b", "c"]),

@@ -148,11 +148,11 @@ def test_rows_and_trees_that_do_not_fit_are_refused(path, kept, change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"_n_features_outs": [1, 1, 1]},
-        {"_n_features_outs": [50, 50, 50]},
-        {"_drop_idx_after_grouping": np.array([-5, None, None], dtype=object)},
-        {"_infrequent_enabled": True, "_default_to_infrequent_mappings": [np.full(7, 90), None, None]},
-        {"_infrequent_enabled": True, "_default_to_infrequent_mappings": [np.arange(-7, 0), None, None]},
+        {"categories_": [np.arange(9.0)] * 2},
+        {"categories_": [np.arange(7.0)[::-1]] * 3},
+        {"categories_": [np.zeros(7)] * 3},
+        {"drop_idx_": np.array([-5, None, None], dtype=object)},
+        {"drop_idx_": np.array([50, None, None], dtype=object)},
     ],
     ids=str,
 )

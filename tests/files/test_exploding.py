@@ -90,7 +90,20 @@ def encoder(number):
     return {"object": ["sklearn.LabelEncoder", number, {"classes_": array(0, LABELS), **VERSION}]}
 
 
+def power(number):
+    """A step that is fitted again."""
+    options = {"method": "box-cox", "standardize": False, "copy": True, "n_features_in_": 1, **VERSION}
+    return {
+        "object": [
+            "sklearn.PowerTransformer",
+            number,
+            {"lambdas_": array(0, ENDS[:1] + 1.0), **options},
+        ]
+    }
+
+
 ATTACKS = {
+    "steps that are fitted again": lambda: (holding(many(power)), ENDS[:1] + 1.0),
     "kernels nested by sharing": lambda: (holding(kernels(60)),),
     "lists nested by sharing": lambda: (holding(laughs(60, (STEP, fifty), (STEP, PLAIN | {"kw_args": None}))),),
     "one object a million times": lambda: (holding([{"object": ["SVM", 1, {}]}, *many({"same": 1})]),),

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import empirisk as er
 from empirisk.cli.main import app
 from empirisk.errors import EmpiriskError, NotWritten
-from empirisk.league.learn import Listener
-from empirisk.runs.journal import Journal, alone
+from empirisk.league import Listener
+from empirisk.runs.journal import Journal, file_lock
 
 #: Run by `make test-all`.
 pytestmark = pytest.mark.long
@@ -94,7 +94,7 @@ def test_a_folder_that_takes_no_files_is_named():
 
 def test_two_runs_on_the_same_outputs(tmp_path):
     out = tmp_path / "iris"
-    with alone(out), pytest.raises(NotWritten, match=r"out=.*iris' is being written by another run"):
+    with file_lock(out), pytest.raises(NotWritten, match=r"out=.*iris' is being written by another run"):
         er.learn("iris", machines=["centroid"], out=out)
     assert not contents(tmp_path)
     er.learn("iris", machines=["centroid"], out=out)
@@ -103,7 +103,7 @@ def test_two_runs_on_the_same_outputs(tmp_path):
 
 def test_a_lock_that_a_killed_run_left_is_no_lock(tmp_path):
     (tmp_path / ".iris.lock").write_bytes(b"")
-    with alone(tmp_path / "iris"):
+    with file_lock(tmp_path / "iris"):
         pass
     assert not contents(tmp_path)
 

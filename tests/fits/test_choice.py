@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.fits.choice import along, natural_range
-from empirisk.fits.fit import Limits, Run
-from empirisk.solvers.corners.interior_point import Iterate
+from empirisk.fits.fit import Limits, SolverRun
+from empirisk.solvers.corners.interior_point import InteriorIterate
 
 
 def rows(random, count=60):
@@ -69,7 +69,7 @@ def test_held_out_losses_beyond_all_numbers_are_no_warnings():
     random = np.random.default_rng(0)
     X, y = rows(random)
     machine = er.ElasticNet(C="cv", solver="sgd", max_iter=3, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="all passes done"):
+    with pytest.warns(ConvergenceWarning, match="finished"):
         machine.fit(X, 1e45 * y, sample_weight=np.full(len(y), 1e45))
     assert np.isfinite(machine.C_)
 
@@ -79,10 +79,10 @@ def test_where_no_loss_is_left_the_other_values_take_no_steps(monkeypatch):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(12, 8)), np.arange(12) % 2
     (problem,) = er.SVM(penalty="l1").problems(X, y)
-    advance, steps = Iterate.advance, []
-    monkeypatch.setattr(Iterate, "advance", lambda iterate: steps.append(iterate) or advance(iterate))
+    advance, steps = InteriorIterate.advance, []
+    monkeypatch.setattr(InteriorIterate, "advance", lambda iterate: steps.append(iterate) or advance(iterate))
     values = np.geomspace(1e3, 1e6, 10)
-    fits = [fit for (fit,) in along([problem], values, Run("interior_point", Limits(1e-4, None, None)))]
+    fits = [fit for (fit,) in along([problem], values, SolverRun("interior_point", Limits(1e-4, None, None)))]
     assert 0 < len(steps) <= fits[0].certificate.iterations
     assert all(fit.certificate.converged for fit in fits)
     alone = er.solve(problem.with_C(values[-1]), "interior_point")

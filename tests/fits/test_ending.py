@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -15,97 +14,15 @@ from numba.core import event
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.fits import fit
 from empirisk.fits.choice import along as choice_along
 from empirisk.fits.choice import choice_of
-from empirisk.fits.fit import as_batch, interruptible
-from empirisk.linalg.threads import ctrl_c
+from empirisk.stop import Ending, interruptible, requested
 
 
 def press():
     os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_the_first_press_is_a_question_and_the_second_raises():
-    before = signal.getsignal(signal.SIGINT)
-    with interruptible() as pressed:
-        press()
-        assert pressed()
-        with pytest.raises(KeyboardInterrupt):
-            press()
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_fits_within_a_fit_share_the_question():
-    with interruptible() as outer:
-        with interruptible() as inner:
-            press()
-            assert inner()
-        assert outer()
-        with interruptible() as again:
-            assert again()  # all that is left of this fit ends too
-    with interruptible() as following:
-        assert not following()
-
-
-def test_a_press_at_the_very_end_is_heard_there_and_nowhere_else(monkeypatch):
-    # The press comes between the last look at pending signals and the old handler's return to its place.
-    install, left = signal.signal, []
-
-    def swap(number, handler):
-        result = install(number, handler)
-        if handler is signal.default_int_handler and left:
-            left.pop()
-            press()
-        return result
-
-    monkeypatch.setattr("empirisk.fits.fit.signal.signal", swap)
-    for _ in range(20):
-        left.append(1)
-        with interruptible() as pressed:
-            assert not pressed()
-        assert not left
-    monkeypatch.undo()
-    with interruptible() as pressed:
-        assert not pressed()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_a_press_at_the_very_beginning_leaves_no_question_behind(monkeypatch):
-    class Pressing:
-        """A variable that is pressed on as soon as it has its value."""
-
-        def __init__(self, real):
-            self.get, self.reset, self._set = real.get, real.reset, real.set
-
-        def set(self, value):
-            token = self._set(value)
-            press()
-            return token
-
-    question = fit.ctrl_c
-    monkeypatch.setattr(fit, "ctrl_c", Pressing(question))
-    with interruptible() as pressed:
-        assert pressed()
-    assert question.get() is None
-
-
-def test_a_press_at_the_very_end_still_ends_a_batch():
-    with pytest.raises(KeyboardInterrupt), as_batch(), interruptible():
-        press()
-
-
-@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
-def test_a_process_that_ignores_the_signal_goes_on_doing_so(handler):
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        with interruptible() as pressed:
-            assert signal.getsignal(signal.SIGINT) is handler
-            assert not pressed()
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class PressingAt(event.Listener):
@@ -118,7 +35,7 @@ class PressingAt(event.Listener):
         self.left -= 1
         if self.left == 0:
             press()
-            while not ctrl_c.get()():  # the main thread hears it when it has its turn
+            while not requested():  # the main thread hears it when it has its turn
                 time.sleep(0.001)
 
     def on_end(self, event):
@@ -172,7 +89,6 @@ begin = time.perf_counter()
 for _ in range(5):
     machine.fit(X, y)
 length = (time.perf_counter() - begin) / 5
-outside = 0
 for k in range(60):
     share = 0.7 + 0.4 * (k % 30) / 30  # around the end
     timer = threading.Timer(share * length, lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -181,8 +97,7 @@ for k in range(60):
         machine.fit(X, y)
         timer.join()
         time.sleep(0)
-    except KeyboardInterrupt:
-        outside += 1  # it came before the fit had begun to listen, or when it was over
+    except KeyboardInterrupt:  # in the fit, before it had begun to listen, or when it was over
         timer.join()
     machine.fit(X, y)  # nobody presses now
     assert machine.certificate_.converged, (k, machine.certificate_)
@@ -216,13 +131,19 @@ for machine, rows in (
     machine.fit(X[:300], y[:300])  # compiled by now
     ended = threading.Event()
     threading.Timer(0.4, lambda: ended.is_set() or os.kill(os.getpid(), signal.SIGINT)).start()
+    before = machine.coef_ if hasattr(machine, "coef_") else machine.dual_coef_
     try:
         machine.fit(X, y)
         ended.set()
-        assert machine.certificate_.status == "interrupted", (machine, machine.certificate_)
+        raise AssertionError(machine)
+    except KeyboardInterrupt as stopped:
+        if machine.C == "loo":  # without a C there is no fit to keep
+            assert "as it was" in str(stopped)
+            assert machine.dual_coef_ is before
+        else:
+            assert stopped.kept is machine
+            assert machine.certificate_.status == machine.stopped_ == "interrupted", (machine, machine.certificate_)
         assert machine.predict(X[:5]).shape == (5,)
-    except KeyboardInterrupt:
-        assert machine.C == "loo"  # without a C there is no fit to keep
 os._exit(0)  # what was abandoned is not awaited
 """
 
@@ -237,9 +158,9 @@ def test_a_time_limit_ends_kernel_machines_in_the_midst_of_their_work(kind):
     random = np.random.default_rng(0)
     X = random.normal(size=(5000, 5))
     y = np.sign(X[:, 0] * X[:, 1] + random.normal(size=5000))
-    with pytest.warns(ConvergenceWarning, match="time limit"):
+    with pytest.warns(ConvergenceWarning, match="max_time"):
         machine = kind(C=1e3, features=er.kernels.Gaussian(), max_time=0.05, tol=1e-12).fit(X, y)
-    assert machine.certificate_.status == "time limit"
+    assert machine.certificate_.status == "max_time"
     assert np.isfinite(machine.predict(X[:5])).all()
 
 
@@ -247,19 +168,6 @@ def test_leave_one_out_that_has_no_time_says_so():
     X = np.random.default_rng(0).normal(size=(1500, 5))
     with pytest.raises(EmpiriskError, match=r"max_time=1e-06 s were over before C='loo'"):
         er.Ridge(C="loo", features=er.kernels.Gaussian(), max_time=1e-6).fit(X, X[:, 0])
-
-
-def test_threads_that_are_not_the_main_one_are_not_asked():
-    found = []
-
-    def work():
-        with interruptible() as pressed:
-            found.append(pressed())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [False]
 
 
 def test_a_choice_of_C_that_runs_out_of_time_goes_by_what_it_has_tried(monkeypatch):
@@ -273,15 +181,18 @@ def test_a_choice_of_C_that_runs_out_of_time_goes_by_what_it_has_tried(monkeypat
             calls.append(1)
             over = len(calls) > len(Cs) + 2
             yield [
-                replace(fit, certificate=replace(fit.certificate, status=Status.TIME)) if over else fit for fit in fits
+                replace(fit, certificate=replace(fit.certificate, status=Ending.MAX_TIME)) if over else fit
+                for fit in fits
             ]
 
     monkeypatch.setattr("empirisk.fits.choice.along", along)
-    with pytest.warns(ConvergenceWarning, match=r"from 4 of 4 values by 1 of 5 folds: max_time=60"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_time\) and chosen from 4 of 4 values by 1 of 5 folds; raise max_time"
+    ):
         machine = er.LogisticRegression(C="cv", Cs=4, max_time=60).fit(X, y)
     assert machine.choice_.losses.shape == (1, 4)
     assert machine.certificate_.converged
-    assert machine.stopped_ == Status.TIME  # though the last fit is whole
+    assert machine.stopped_ == Ending.MAX_TIME  # though the last fit is whole
     assert len(calls) == 4 + 3
 
 
@@ -291,7 +202,7 @@ def test_a_choice_of_C_with_no_time_at_all_takes_the_first_value():
         machine = er.SVM(C="cv", Cs=4, max_time=1e-6).fit(X, np.sign(X[:, 0]))
     assert "from 1 of 4 values by 1 of 5 folds" in str(told[0].message)
     assert machine.choice_.values[0] == machine.C_
-    assert machine.stopped_ == Status.TIME
+    assert machine.stopped_ == Ending.MAX_TIME
 
 
 def test_the_proofs_of_all_problems_that_were_stopped_share_their_time(monkeypatch):
@@ -304,7 +215,7 @@ def test_the_proofs_of_all_problems_that_were_stopped_share_their_time(monkeypat
 
     real = fit._graded
     monkeypatch.setattr(fit, "_graded", graded)
-    with pytest.warns(ConvergenceWarning, match="time limit"):
+    with pytest.warns(ConvergenceWarning, match="max_time"):
         er.SVM(max_time=1e-6, multiclass="one_vs_one").fit(X, np.arange(60) % 6)
     assert len(ends) == 15
     assert len(set(ends)) == 1
@@ -336,10 +247,10 @@ def test_a_problem_that_resists_every_solver_speaks_for_those_like_it(monkeypatc
     monkeypatch.setattr(fit, "_solve", lambda solver, *rest: asked.append(solver.name()) or solve(solver, *rest))
     (problem,) = er.Lasso().problems(random.normal(size=(8, 2)), random.normal(size=8))
     limits = fit.Limits(tol=0.0, max_iter=None, max_time=None)
-    fit.Run("auto", limits)([problem])
+    fit.SolverRun("auto", limits)([problem])
     table, asked[:] = asked.copy(), []
     assert len(table) > 1
-    fit.Run("auto", limits, resisted=[])([problem] * 3)
+    fit.SolverRun("auto", limits, resisted=[])([problem] * 3)
     assert asked == [*table, table[0], table[0]]
 
 
@@ -350,15 +261,15 @@ def test_solvers_that_give_up_again_and_again_are_not_asked_for_each_problem(mon
         asked.append(solver.name())
         if solver.name() == "proximal":
             return solve(solver, problem, watch, start)
-        watch.status = Status.STALLED
+        watch.status = Ending.STALLED
         return problem.origin()
 
     monkeypatch.setattr(fit, "_solve", last_alone)
     random = np.random.default_rng(0)
     (problem,) = er.Lasso().problems(random.normal(size=(8, 2)), random.normal(size=8))
-    fit.Run("auto", fit.Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 20)
+    fit.SolverRun("auto", fit.Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 20)
     table = asked[: asked.index("proximal") + 1]
-    assert asked == [*table, *table[: fit.IN_VAIN], *[table[0]] * 18]
+    assert asked == [*table, *table[: fit.MAX_FALLBACK_FAILURES], *[table[0]] * 18]
 
 
 def test_hopeless_held_out_losses_have_an_error_too():
@@ -366,10 +277,3 @@ def test_hopeless_held_out_losses_have_an_error_too():
     chosen = choice_of(np.arange(1.0, 4.0), losses, np.ones(2), "1se")
     assert chosen.chosen == 1.0
     assert np.all(np.isfinite(chosen.error))
-
-
-def test_a_press_from_before_lets_a_fit_end_with_what_it_has():
-    with interruptible() as pressed:
-        press()
-        assert _chain()(3) == 8  # what the end of a fit needs is compiled
-        assert pressed()

@@ -10,10 +10,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.solvers.functions.methods import METHODS
-from empirisk.solvers.functions.objective import Objective
+from empirisk.solvers.functions.objective import UserObjective
+from empirisk.stop import Ending
 
 pytestmark = pytest.mark.row("E10")
 ROUGH = ("subgradient", "rmsprop")  # steps that only shrink, as fast as they do
@@ -40,7 +40,7 @@ def test_every_method_finds_the_minimum_of_a_quadratic(method):
     assert found.x == pytest.approx([3.0, -1.0], abs=5e-3 if method in ROUGH else 1e-4)
     assert found.value == pytest.approx(7.0, abs=1e-4 if method in ROUGH else 1e-8)
     assert found.converged or method in ROUGH
-    assert found.stopped == (Status.PASSES if method == "subgradient" else found.stopped)
+    assert found.stopped == (Ending.FINISHED if method == "subgradient" else found.stopped)
 
 
 @pytest.mark.parametrize("method", EXACT)
@@ -68,7 +68,7 @@ def test_steps_of_gradient_descent(step):
 
 def test_fixed_and_decreasing_steps_by_their_definition():
     for step, power in (("fixed", 0.0), ("decreasing", 1.0), ("decreasing_root", 0.5)):
-        with pytest.warns(ConvergenceWarning, match="iteration limit after 4"):
+        with pytest.warns(ConvergenceWarning, match=r"\(max_iter\) after 4"):
             found = er.minimise(
                 bowl, [0.0, 0.0], "gradient_descent", step=step, rate=0.02, max_iter=4, gradient=slope_of_bowl
             )
@@ -100,7 +100,7 @@ def test_newton_leaves_a_saddle():
 
 def test_corners_by_subgradients():
     found = er.minimise(lambda x: np.abs(x - [1.0, 2.0]).sum(), [5.0, -3.0], "subgradient")
-    assert found.stopped == Status.PASSES
+    assert found.stopped == Ending.FINISHED
     assert found.x == pytest.approx([1.0, 2.0], abs=0.02)
     assert found.value == found.history["objective"].min()
 
@@ -129,10 +129,10 @@ def test_gradients_agree_however_they_are_found():
         return (jnp.sin(x[0]) * jnp.exp(x[1]) + x[0] * x[1] ** 2) / 3
 
     true = np.array([np.cos(x[0]) * np.exp(x[1]) + x[1] ** 2, np.sin(x[0]) * np.exp(x[1]) + 2 * x[0] * x[1]]) / 3
-    by_jax, by_differences = Objective(function, x), Objective(function, x, "differences")
+    by_jax, by_differences = UserObjective(function, x), UserObjective(function, x, "differences")
     assert by_jax.gradient(x) == pytest.approx(true, rel=1e-14)
     assert by_differences.gradient(x) == pytest.approx(true, rel=1e-8)
-    mixed = Objective(function, x, lambda x: by_jax.gradient(x))
+    mixed = UserObjective(function, x, lambda x: by_jax.gradient(x))
     assert mixed.hessian(x) == pytest.approx(by_jax.hessian(x), rel=1e-8)
     assert by_differences.hessian(x) == pytest.approx(by_jax.hessian(x), abs=1e-5)
 
@@ -176,7 +176,7 @@ def test_long_paths_keep_some_of_their_points():
 
 def test_limits_end_a_descent_and_say_so():
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
-        assert er.minimise(rosenbrock, [-1.2, 1.0], max_iter=3).stopped == Status.ITERATIONS
+        assert er.minimise(rosenbrock, [-1.2, 1.0], max_iter=3).stopped == Ending.MAX_ITER
 
     def slow(x):
         time.sleep(0.02)
@@ -185,7 +185,7 @@ def test_limits_end_a_descent_and_say_so():
     begin = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="raise max_time"):
         found = er.minimise(slow, [-1.2, 1.0], max_time=0.3)
-    assert found.stopped == Status.TIME
+    assert found.stopped == Ending.MAX_TIME
     assert time.perf_counter() - begin < 1.0
     assert found.value <= rosenbrock([-1.2, 1.0])
 
@@ -198,7 +198,7 @@ def test_a_callback_stops_it():
         return len(seen) == 3
 
     found = er.minimise(rosenbrock, [-1.2, 1.0], callback=callback)
-    assert (found.stopped, found.iterations, len(seen)) == (Status.EARLY, 3, 3)
+    assert (found.stopped, found.iterations, len(seen)) == (Ending.CALLBACK, 3, 3)
     assert all(rosenbrock(x) == value for x, value in seen)
 
 
@@ -210,9 +210,9 @@ def test_ctrl_c_keeps_the_best_point(method):
 
     threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begin = time.perf_counter()
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted"):
         found = er.minimise(slow, [-1.2, 1.0], method, tol=0.0)
-    assert found.stopped == Status.INTERRUPTED
+    assert found.stopped == Ending.INTERRUPTED
     assert time.perf_counter() - begin < 1.4
     assert found.value <= rosenbrock([-1.2, 1.0])
 
@@ -220,7 +220,7 @@ def test_ctrl_c_keeps_the_best_point(method):
 @pytest.mark.parametrize("method", ["gradient_descent", "newton", "l_bfgs", "nelder_mead"])
 def test_what_has_no_lower_bound_ends(method):
     with pytest.warns(ConvergenceWarning):
-        assert er.minimise(lambda x: -np.sum(x**2), [1.0, 2.0], method).stopped == Status.STALLED
+        assert er.minimise(lambda x: -np.sum(x**2), [1.0, 2.0], method).stopped == Ending.STALLED
 
 
 BAD = [

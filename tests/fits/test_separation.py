@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
-from empirisk.certificate import Status
+from empirisk.stop import Ending
 
 TIED = np.array([[0.0, 0], [0, 0], [1, 0], [0, 1], [-1, 1], [0, -1]])  # the first two rows are one, in both classes
 
@@ -16,7 +16,7 @@ def test_quasi_separable_classes_have_no_minimiser(loss, tol):
     y = np.array([0, 1, 1, 1, 0, 0])
     with pytest.warns(ConvergenceWarning, match="no minimiser exists"):
         machine = er.Classifier(loss=loss, penalty="none", tol=tol).fit(TIED, y)
-    assert machine.stopped_ == Status.SEPARABLE
+    assert machine.stopped_ == Ending.SEPARABLE
     assert not machine.certificate_.converged
 
 

@@ -119,7 +119,7 @@ def _of_every_class(seed: int) -> Case:
     if getattr(machine, "schema", "") is None:  # it is that of the table
         machine.set_params(schema=er.tables.understand(data.plain(X)))
     parameters = machine.get_params()
-    patient = isinstance(parameters.get("solver"), machines.SMALL_STEPS) or _in_groups(machine)
+    patient = isinstance(parameters.get("solver"), machines.SMALL_STEPS)
     if "max_time" in parameters and (patient or random.random() < 0.2):
         machine.set_params(max_time=float(random.choice([1.0, 0.1, 0.1, 0.1])))
     words = f"rows {rows} ({form}), y {targets}, weights {amounts}"
@@ -171,18 +171,13 @@ def _unsupervised(seed: int) -> Case:
     return Case(seed, machine, X, y, weights, f"rows {rows} ({form}), y {targets}, weights {amounts}")
 
 
-def _in_groups(machine: Any) -> bool:
-    """Whether the penalty is one of whole groups of columns, for which there are small steps alone."""
-    return hasattr(machine.get_params().get("penalty"), "groups")
-
-
 def without_clock(case: Case) -> Case:
     """The case with limits of iterations where it has one of time: on a busy machine a clock would decide."""
     parameters = case.machine.get_params()
     if "max_time" in parameters:
         case.machine.set_params(max_time=None)
     solver = parameters.get("solver")
-    if isinstance(solver, machines.SMALL_STEPS) or solver in SMALL_STEPS or _in_groups(case.machine):
+    if isinstance(solver, machines.SMALL_STEPS) or solver in SMALL_STEPS:
         case.machine.set_params(max_iter=50)
     return case
 

@@ -239,7 +239,11 @@ def _dictionary(cls: type, random: Random) -> Drawn:
 
 
 def _metric(cls: type, random: Random) -> Drawn:
-    return Drawn(cls(margin=of(random, "auto", None, 1.0), n_components=of(random, None, 1, 2), max_iter=20))
+    machine = cls(margin=of(random, "auto", "auto", None, 1.0), n_components=of(random, None, 1, 2), max_iter=20)
+    if issubclass(cls, er.ContrastiveMetric) and chance(random, 0.5):
+        form = {"loss": of(random, "two_margins", "triplets"), "similar_margin": of(random, 0.0, 0.5)}
+        machine.set_params(**form, strength=of(random, 0.0, 0.1), convex=chance(random, 0.7), max_iter=100)
+    return Drawn(machine)
 
 
 def _line(classes: bool) -> Any:

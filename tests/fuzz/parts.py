@@ -79,8 +79,10 @@ def penalty(random: Random) -> Any:
 
 
 def _first_column(X: Any) -> Any:
-    first = X.tocsr()[:, [0]] if hasattr(X, "tocsr") else X[:, [0]]
-    return np.ravel(first.toarray() if hasattr(first, "toarray") else first) + 0.1
+    """A function of a user gets rows in any format as they come."""
+    if hasattr(X, "tocsr"):
+        return np.ravel(X.tocsr()[:, [0]].toarray()) + 0.1
+    return np.asarray(X)[:, 0] + 0.1
 
 
 def _dot(x: Any, z: Any) -> Any:

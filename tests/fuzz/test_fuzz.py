@@ -1,8 +1,11 @@
 """Three hundred nasty small problems: every fit ends with an answer that holds, or with a sentence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import empirisk as er
 from tests.fuzz import cases, checks, machines, parts
 
 #: Run by `make test-all`.
@@ -93,3 +96,22 @@ def test_older_seeds_keep_their_meaning():
     """What they have found is kept by seed, so the lists that they draw from stay as they are."""
     losses = [cases.make(seed).machine.loss for seed in (4506390, 4073411, 4017941, 24200)]
     assert losses == ["power", "squared_absolute", "soft_hinge", "squared"]
+
+
+def test_starts_of_metrics_and_votes_that_rounding_decides_are_told():
+    random = np.random.default_rng(0)
+    plain, whole, two = random.normal(size=(20, 4)), random.integers(0, 2, (20, 4)), np.arange(20) % 2
+
+    def case(machine, X):
+        return cases.Case(0, machine, X, two, None, "")
+
+    round_rows = np.vstack([np.eye(4), -np.eye(4)])
+    assert checks._begins_anywhere(cases.Case(0, er.ContrastiveMetric(n_components=2), round_rows, two[:8], None, ""))
+    assert not checks._begins_anywhere(case(er.ContrastiveMetric(n_components=2), plain))
+    assert not checks._begins_anywhere(case(er.LargeMarginMetric(n_components=2), plain))
+    assert checks._begins_anywhere(case(er.LargeMarginMetric(n_components=2), whole))
+    assert not checks._begins_anywhere(case(er.LargeMarginMetric(), whole))
+    vote = case(er.VoteClassifier([er.LogisticRegression(), er.TreeClassifier(max_depth=2)]), np.zeros((20, 2)))
+    assert not checks._decided(vote, checks.fit(vote)).any()
+    clear = replace(vote, X=two[:, None] + 0.1 * plain)
+    assert checks._decided(clear, checks.fit(clear)).all()

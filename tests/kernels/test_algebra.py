@@ -27,6 +27,7 @@ from empirisk.kernels import (
     pairwise_sum,
     polynomial,
 )
+from empirisk.kernels.algebra import Scaled, Sum
 from empirisk.kernels.items import size
 from tests.kernel_catalog import BINARY, POINTS, UNARY, VECTOR_KERNELS, first_column, points
 from tests.kernels import naive_kernels as naive
@@ -305,9 +306,9 @@ def test_what_has_no_meaning_is_a_type_error(build):
         (Linear().times(lambda X: X[:, 0] * np.nan), np.ones((3, 2)), "NaN or infinity"),
         (exp(Linear()), [[100.0]], "overflows"),
         (Centred(Linear()), [[1.0]], "call fit"),
-        (kernels.Sum(Linear(), 3.0), [[1.0]], "right=3.0 is not a kernel"),
+        (Sum(Linear(), 3.0), [[1.0]], "right=3.0 is not a kernel"),
         (Gaussian(-1.0) + Linear(), [[1.0]], "width=-1.0"),
-        (kernels.Scaled(Linear(), float("nan")), [[1.0]], "finite number"),
+        (Scaled(Linear(), float("nan")), [[1.0]], "finite number"),
         (Spectrum().on([0, 1]), np.array([["a", "b"]]), "single column"),
     ],
 )
@@ -316,7 +317,7 @@ def test_bad_compositions_are_refused(kernel, X, message):
         kernel(X)
 
 
-@pytest.mark.parametrize("kernel", [EXPRESSION, Spectrum() + Gaussian(), kernels.Sum(Linear(), 3.0)], ids=str)
+@pytest.mark.parametrize("kernel", [EXPRESSION, Spectrum() + Gaussian(), Sum(Linear(), 3.0)], ids=str)
 def test_notebooks_and_files_take_any_expression(kernel):
     assert kernel._repr_html_()
     assert pickle.loads(pickle.dumps(kernel)) == kernel
@@ -338,3 +339,13 @@ def test_a_cosine_whose_norms_overflow_is_refused():
     X = np.float32(1e8) * np.arange(1, 7, dtype=np.float32).reshape(2, 3)
     with pytest.raises(EmpiriskError, match=r"k\(x, x\) overflows in Anova.*; divide X by its size"):
         Anova(Polynomial(), 3).normalised()(X)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, np.ndarray.tolist])
+def test_a_function_sees_the_array_of_a_frame(frame):
+    X = points("random")
+    names = {"schema" if frame is pl.DataFrame else "columns": list("abcdefgh"[: X.shape[1]])}
+    table = frame(X) if frame is np.ndarray.tolist else frame(X, **names)
+    for kernel in (Linear().times(first_column), Gaussian(1.0).on([0]).times(first_column)):
+        np.testing.assert_array_equal(kernel(table), kernel(X))
+        np.testing.assert_allclose(clone(kernel).fit(table).diagonal(table), kernel.diagonal(X), rtol=1e-14)

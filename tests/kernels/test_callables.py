@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
+import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import Callable, Gaussian, Linear, find
 from tests.kernel_catalog import points
@@ -17,6 +18,10 @@ X, Z = points("random"), points("random", 5, seed=1)
 
 def of_pairs(x, z):
     return float(np.exp(-((x - z) @ (x - z)) / 2))
+
+
+def of_dots(x, z):
+    return float(np.sum(x * z))
 
 
 def of_blocks(A, B):
@@ -95,3 +100,16 @@ def test_what_a_function_of_pairs_raises_for_blocks_does_not_matter():
     for function in (lambda x, z: x * z, lambda x, z: "near"):
         with pytest.raises(EmpiriskError, match="where one number is needed"):
             Callable(function)(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_rows_of_every_sparse_format_support_a_machine(form):
+    y = X[:, 0] > 0
+    for machine in (
+        er.Perceptron(features=Callable(of_dots)),
+        er.SVM(features=Callable(of_dots)),
+        er.KNNClassifier(1, Callable(of_dots)),
+    ):
+        dense = clone(machine).fit(X, y).predict(Z)
+        found = machine.fit(sparse.csr_array(X).asformat(form), y).predict(sparse.csr_array(Z).asformat(form))
+        np.testing.assert_array_equal(found, dense)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
@@ -61,3 +62,29 @@ def test_a_block_needs_the_gram_matrix_of_the_data():
         centre(np.ones((2, 3)))
     with pytest.raises(EmpiriskError, match="K contains NaN"):
         centre([[np.nan]])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Centred(Gaussian(0.7)),
+        0.5 * Centred(Polynomial(2)) + Linear(),
+        er.kernels.Anova(Centred(Gaussian(0.7)), order=2),
+        er.maps.SeveralKernels([Centred(Gaussian(0.7)), Linear()], norm=2),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "machine", [er.Ridge(fit_intercept=False, tol=1e-9), er.OneClassSVM(nu=0.5, tol=1e-9)], ids=repr
+)
+def test_a_row_of_weight_two_is_two_rows_in_the_mean(kernel, machine, tmp_path):
+    random = np.random.default_rng(3)
+    X, times = random.normal(size=(12, 2)), random.integers(0, 4, 12)
+    y = X[:, 0] + random.normal(size=12)
+    weighted = clone(machine).set_params(features=kernel).fit(X, y, sample_weight=times)
+    repeated = clone(machine).set_params(features=kernel).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert weighted.certificate_.primal == pytest.approx(repeated.certificate_.primal, rel=1e-6)
+    Z = random.normal(size=(5, 2))
+    np.testing.assert_allclose(weighted.features_(Z), repeated.features_(Z), atol=1e-4)
+    er.save(weighted, tmp_path / "weighted.model")
+    np.testing.assert_array_equal(er.load(tmp_path / "weighted.model").features_(Z), weighted.features_(Z))

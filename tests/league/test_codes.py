@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 import empirisk as er
-from empirisk.league.split import Wishes, plan
-from empirisk.report.views import tree as drawn
+from empirisk.league.request import Request
+from empirisk.league.split import plan
+from empirisk.plots.report import tree as drawn
 
 TOWNS = np.array([f"town {k}" for k in range(12)])
 
@@ -23,7 +24,7 @@ def table(rows=600, text=False):
 
 
 def test_codes_stand_for_words():
-    found = plan(table(), Wishes("y"))
+    found = plan(Request(table(), "y"))
     encoder = found.encoder.for_trees()
     X = encoder.fit_transform(found.frame, found.y)
     [place] = encoder.coded_places
@@ -38,7 +39,7 @@ def test_codes_stand_for_words():
 
 
 def test_texts_leave_the_encoder_as_it_is():
-    found = plan(table(text=True), Wishes("y"))
+    found = plan(Request(table(text=True), "y"))
     assert found.encoder.for_trees().codes is False
 
 
@@ -79,11 +80,11 @@ def test_the_tree_is_drawn_with_words():
 @pytest.mark.parametrize("words", [1, 20])
 def test_numbers_with_some_words_are_said_to_be_some(numbers, word, words):
     values = [word if row in range(5, 5 + words) else value for row, value in enumerate(numbers)]
-    found = plan({"x": values, "y": ["a", "b"] * 40, "z": [0.5, 1.5, 2.0, 3.0] * 20}, Wishes("y"))
+    found = plan(Request({"x": values, "y": ["a", "b"] * 40, "z": [0.5, 1.5, 2.0, 3.0] * 20}, "y"))
     count = "1 row" if words == 1 else f"{words} rows"
     assert any(f"'x' holds numbers, but for {count} such as {word!r} (row 6)" in told for told in found.warnings)
 
 
 def test_words_with_some_numbers_are_words():
-    found = plan({"x": ["red", "blue", "7", None] * 20, "y": ["a", "b"] * 40}, Wishes("y"))
+    found = plan(Request({"x": ["red", "blue", "7", None] * 20, "y": ["a", "b"] * 40}, "y"))
     assert not any("holds numbers" in told for told in found.warnings)

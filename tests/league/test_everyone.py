@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import empirisk as er
-from empirisk.league import contestants
+from empirisk.league import candidates
 from tests.service.serving import Client, serving
 
 #: Run by `make test-all`.
@@ -32,23 +32,23 @@ def table(rows=90):
 
 
 KINDS = [
-    *(("kind", player.name) for player in contestants.CLASSIFIERS),
-    *(("amount", player.name) for player in contestants.REGRESSORS),
+    *(("kind", player.name) for player in candidates.CLASSIFIERS),
+    *(("amount", player.name) for player in candidates.REGRESSORS),
 ]
 
 
 @pytest.mark.parametrize(("target", "name"), KINDS)
 def test_from_the_table_to_the_service(target, name, monkeypatch, tmp_path):
-    module = sys.modules["empirisk.league.learn"]  # the attribute of that name is the function
-    monkeypatch.setattr(module, "winner", lambda standings: next(one for one in standings if one.name == name))
-    monkeypatch.setattr(contestants, "NETWORK_ROWS", 1)  # it plays on few rows too, where it is let
+    module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
+    monkeypatch.setattr(module, "winner", lambda results: next(one for one in results if one.name == name))
+    monkeypatch.setattr(candidates, "NETWORK_ROWS", 1)  # it plays on few rows too, where it is let
     other = "amount" if target == "kind" else "kind"
     players = ["forest", "boosting", "vote"] if name == "vote" else [name]  # of whom a vote is made
     found = er.learn(table(), target, machines=players, drop=[other], folds=2, out=tmp_path / "it")
     assert {one.state: one.remark for one in found.standings} == {"done": ""}
     assert not [warning for warning in found.warnings if "could not be made" in warning]
     page = (tmp_path / "it.report.html").read_text()
-    assert found.champion.title in page
+    assert found.best.title in page
     assert "could not be drawn" not in page
     model = er.load(tmp_path / "it.model")
     new = table().drop("kind", "amount").head(3)

@@ -7,9 +7,9 @@ import polars as pl
 
 import empirisk as er
 from empirisk import plots
-from empirisk.fits.fit import interruptible
 from empirisk.league import judge
 from empirisk.report.page import page as page_of
+from empirisk.stop import interruptible, requested
 
 
 def table(rows=200):
@@ -45,8 +45,8 @@ def test_a_part_ends_with_the_time(monkeypatch):
     steps = []
 
     def endless(*_, **__):
-        with interruptible() as interrupted:
-            while not interrupted():
+        with interruptible():
+            while not requested():
                 time.sleep(0.01)
                 steps.append(0)
         return "a curve of cut fits"

@@ -2,6 +2,7 @@
 
 import itertools
 import signal
+import threading
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,9 @@ from typer.testing import CliRunner
 import empirisk as er
 from empirisk.cli.learn import Screen
 from empirisk.cli.main import app
-from empirisk.league import Listener, contestants
-from empirisk.league.contest import was_cut
-from empirisk.league.contestants import Contestant
+from empirisk.league import Listener, candidates
+from empirisk.league.candidates import Candidate
+from empirisk.league.fold import was_cut
 
 #: Run by `make test-all`.
 pytestmark = pytest.mark.long
@@ -34,17 +35,17 @@ def table(rows=200):
 
 @pytest.fixture
 def learn(monkeypatch, tmp_path):
-    """Learn with one machine, and with Ctrl-C in one of its fits."""
-    players = (contestants.CLASSIFIERS[0], Contestant("pressed", "Pressed", lambda size: [er.LogisticRegression()]))
-    monkeypatch.setattr(contestants, "CLASSIFIERS", players)
+    """Learn with one machine, and with Ctrl-C, or another request to stop, in one of its fits."""
+    players = (candidates.CLASSIFIERS[0], Candidate("pressed", "Pressed", lambda size: [er.LogisticRegression()]))
+    monkeypatch.setattr(candidates, "CLASSIFIERS", players)
     whole = er.LogisticRegression.fit
 
-    def run(at, times=1):
+    def run(at, times=1, ask=press):
         fits = itertools.count(1)
 
         def fit(machine, X, y, sample_weight=None):
             if next(fits) == at:
-                press(times)
+                ask(times)
             return whole(machine, X, y, sample_weight)
 
         monkeypatch.setattr(er.LogisticRegression, "fit", fit)
@@ -72,6 +73,16 @@ def test_the_final_fit_is_whole_after_the_first(learn, tmp_path):
     assert found.model.machine.stopped_ == "converged"
     assert found.importances == []
     assert found.curve is None
+    assert written(tmp_path) == ["it.model", "it.report.html"]
+
+
+@pytest.mark.parametrize("at", [3, FOLDS + 1])
+def test_a_callable_ends_it_as_one_ctrl_c_does(learn, tmp_path, at):
+    asked = threading.Event()
+    with er.config(stop=asked.is_set):  # and goes on asking for it
+        found = learn(at, ask=lambda times: asked.set())
+    assert found.winner == ("baseline" if at == 3 else "pressed")
+    assert found.warnings[-1] == "Ctrl-C left no room for importances, effects and the learning curve."
     assert written(tmp_path) == ["it.model", "it.report.html"]
 
 

@@ -10,7 +10,7 @@ import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.curves import judge_learning
 from empirisk.evaluation.metrics import find_metrics
-from empirisk.league.contestants import CLASSIFIERS, REGRESSORS, Size
+from empirisk.league.candidates import CLASSIFIERS, REGRESSORS, Size
 from empirisk.league.judge import ALIASES, metric_for, paired_luck
 
 
@@ -85,8 +85,16 @@ def unbalanced(rows=600, share=0.05):
     return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(rare, "rare", "usual")})
 
 
-def test_with_a_rare_class_the_headline_says_what_was_found():
-    found = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"])
+@pytest.fixture(scope="module")
+def rare():
+    """What is learned of a rare class, by the score that it decides on itself and by one that is asked for."""
+    return [
+        er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"], metric=metric) for metric in (None, "accuracy")
+    ]
+
+
+def test_with_a_rare_class_the_headline_says_what_was_found(rare):
+    found, asked = rare
     said, are = found.test.predictions == "rare", found.test.truth == "rare"
     hits = int((said & are).sum())
     assert found.metric == "average_precision"
@@ -94,21 +102,20 @@ def test_with_a_rare_class_the_headline_says_what_was_found():
         f"On 300 rows it had never seen, the model finds {hits} of the {are.sum()} with y rare; of {said.sum()} that "
         f"it calls so, {hits} are (F1 score {f1_score(are, said):.3g}). Its average precision is "
     )
-    asked = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"], metric="accuracy")
     assert "F1 score" in asked.summary()
 
 
-def test_luck_is_judged_by_the_score_that_decides():
-    found = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"])
+def test_luck_is_judged_by_the_score_that_decides(rare):
+    found, by_right_answers = rare
     assert found.test.luck.startswith(
         "Dealt to other rows at random, 99 times, the same answers' average precision is 0.0"
     )
     assert found.test.luck.endswith("Chance alone does as well with probability 1 %: hardly luck.")
     random = np.random.default_rng(0)
     noise = unbalanced(1500, 0.03).with_columns(a=random.normal(size=1500), b=random.normal(size=1500))
-    assert found.test.luck != er.learn(noise, "y", machines=["logistic"]).test.luck
-    assert "it could be luck" in er.learn(noise, "y", machines=["logistic"]).test.luck
-    by_right_answers = er.learn(unbalanced(1500, 0.03), "y", machines=["logistic"], metric="accuracy")
+    of_noise = er.learn(noise, "y", machines=["logistic"]).test.luck
+    assert found.test.luck != of_noise
+    assert "it could be luck" in of_noise
     assert by_right_answers.test.luck.startswith("Guessing 'usual' for every row errs in")
 
 

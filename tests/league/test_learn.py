@@ -14,9 +14,10 @@ import pytest
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.league import Listener
-from empirisk.league.clock import Clock, Slow, Stopped
-from empirisk.league.contest import Standing, winner
-from empirisk.league.split import Wishes, plan
+from empirisk.league.budget import OVER, SLOW, TimeBudget
+from empirisk.league.records import CandidateResult, winner
+from empirisk.league.request import Request
+from empirisk.league.split import plan
 
 FAST = ["centroid", "logistic"]
 
@@ -69,7 +70,7 @@ def test_same_seed_same_result():
 def test_the_test_part_has_no_say():
     """Other targets in the test part change the test, and nothing else."""
     frame = table()
-    rows = plan(frame, Wishes("amount", drop=("bought",))).test
+    rows = plan(Request(frame, "amount", drop=("bought",))).test
     amounts = frame["amount"].to_numpy().copy()
     amounts[rows] += 100.0
     first = er.learn(frame, "amount", machines=["ridge"], drop=["bought"])
@@ -80,17 +81,17 @@ def test_the_test_part_has_no_say():
 
 def test_what_deserves_a_second_look():
     frame = table().with_columns(receipt=pl.col("bought"), row=pl.int_range(pl.len()).cast(pl.String) + "-a")
-    found = plan(pl.concat([frame, frame]), Wishes("bought", drop=("amount",)))
+    found = plan(Request(pl.concat([frame, frame]), "bought", drop=("amount",)))
     text = " ".join(found.warnings)
     assert "'receipt' may give the target away" in text
     simple = table().select("town", "bought")
-    assert "test rows equal a training row" in plan(simple, Wishes("bought")).warnings[-1]
+    assert "test rows equal a training row" in plan(Request(simple, "bought")).warnings[-1]
 
 
 @pytest.mark.parametrize("target", ["bought", "amount"])
 def test_equal_rows_stay_on_one_side(target):
     frame = pl.concat([table(), table(), table(100)]).sample(fraction=1.0, shuffle=True, seed=1)
-    found = plan(frame, Wishes(target, drop=("amount",) if target == "bought" else ("bought",)))
+    found = plan(Request(frame, target, drop=("amount",) if target == "bought" else ("bought",)))
     rows = found.frame.hash_rows().to_numpy()
     assert found.twins == 0
     assert not set(rows[found.train]) & set(rows[found.test])
@@ -111,14 +112,14 @@ def test_never_seen_is_said_only_of_rows_that_were_not():
 
 def test_a_class_of_few_different_rows_is_learned_and_tested():
     rare = pl.DataFrame({"x": [9.0] * 6, "bought": ["perhaps"] * 6})
-    found = plan(pl.concat([table().select("x", "bought").drop_nulls(), rare]), Wishes("bought"))
+    found = plan(Request(pl.concat([table().select("x", "bought").drop_nulls(), rare]), "bought"))
     assert "perhaps" in found.y[found.train]
     assert "perhaps" in found.y[found.test]
 
 
 def test_groups_stay_on_one_side():
     frame = table().with_columns(person=pl.Series(np.repeat(np.arange(60), 5)))
-    found = plan(frame, Wishes("bought", groups="person", drop=("amount",)))
+    found = plan(Request(frame, "bought", groups="person", drop=("amount",)))
     person = frame["person"].to_numpy()
     assert not set(person[found.train]) & set(person[found.test])
     assert "person" not in found.frame.columns
@@ -128,7 +129,7 @@ def test_groups_stay_on_one_side():
 
 def test_time_goes_forward():
     frame = table().with_columns(day=pl.Series(np.random.default_rng(0).permutation(300)))
-    found = plan(frame, Wishes("bought", time_order="day", drop=("amount",)))
+    found = plan(Request(frame, "bought", time_order="day", drop=("amount",)))
     day = frame["day"].to_numpy()
     assert day[found.train].max() < day[found.test].min()
     for train, validation in found.folds:
@@ -150,7 +151,7 @@ def test_time_goes_forward():
         ({"out": "no/such/folder/x"}, "does not exist"),
     ],
 )
-def test_wishes_that_cannot_be_fulfilled(change, words):
+def test_options_that_are_wrong(change, words):
     with pytest.raises(EmpiriskError, match=words.replace("?", r"\?")):
         er.learn(table(), **({"target": "bought", "machines": FAST} | change))
 
@@ -164,14 +165,14 @@ def test_rare_classes_are_left_out_with_a_word():
     frame = table()
     labels = frame["bought"].to_list()
     labels[0] = "perhaps"
-    found = plan(frame.with_columns(bought=pl.Series(labels)), Wishes("bought", drop=("amount",)))
+    found = plan(Request(frame.with_columns(bought=pl.Series(labels)), "bought", drop=("amount",)))
     assert "perhaps" not in found.target.classes
     assert "perhaps" in found.warnings[0]
 
 
 def test_the_simplest_within_one_standard_error_wins():
     def standing(name, place, scores):
-        return Standing(name, name, place, scores=np.array(scores), state="done")
+        return CandidateResult(name, name, place, scores=np.array(scores), state="done")
 
     good = standing("forest", 2, [0.90, 0.94, 0.92])
     assert winner([standing("tree", 1, [0.91, 0.92, 0.91]), good]).name == "tree"
@@ -193,19 +194,14 @@ class Heard(Listener):
         self.reason = reason
 
 
-def clock_that_rings(monkeypatch, matches, ring):
-    """A clock that raises once so many matches were played."""
+def refuse_after(monkeypatch, folds, reason):
+    """No fold is played any more once so many were."""
     played = iter(range(1000))
-
-    def check(clock, expected=0.0):
-        if next(played) >= matches:
-            raise ring
-
-    monkeypatch.setattr(Clock, "check", check)
+    monkeypatch.setattr(TimeBudget, "refusal", lambda budget, expected: reason if next(played) >= folds else "")
 
 
 def test_the_clock_ends_the_contest(monkeypatch):
-    clock_that_rings(monkeypatch, 7, Stopped("the time is over"))
+    refuse_after(monkeypatch, 7, OVER)
     heard = Heard()
     found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.reason == "the time is over"
@@ -218,8 +214,8 @@ def test_the_clock_ends_the_contest(monkeypatch):
     assert heard.standings["logistic"].remark == "the time is over"
 
 
-def test_a_slow_contestant_is_out_and_the_others_play_on(monkeypatch):
-    clock_that_rings(monkeypatch, 0, Slow("it takes more than its share of the time"))
+def test_a_slow_candidate_is_out_and_the_others_play_on(monkeypatch):
+    refuse_after(monkeypatch, 0, SLOW)
     heard = Heard()
     found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.reason == ""
@@ -228,14 +224,9 @@ def test_a_slow_contestant_is_out_and_the_others_play_on(monkeypatch):
     assert heard.standings["centroid"].state == "late"
 
 
-def test_a_slow_contestant_plays_on_once_the_others_are_done(monkeypatch):
-    checks = iter(range(1000))
-
-    def check(clock, expected=0.0):
-        if next(checks) == 4:
-            raise Slow("it takes more than its share of the time")
-
-    monkeypatch.setattr(Clock, "check", check)
+def test_a_slow_candidate_plays_on_once_the_others_are_done(monkeypatch):
+    asked = iter(range(1000))
+    monkeypatch.setattr(TimeBudget, "refusal", lambda budget, expected: SLOW if next(asked) == 4 else "")
     heard = Heard()
     found = er.learn(table(), "bought", drop=["amount"], machines=FAST, time=1000.0, listener=heard)
     assert heard.order[:3] == ["baseline tried", "logistic tried", "centroid tried"]
@@ -245,7 +236,7 @@ def test_a_slow_contestant_plays_on_once_the_others_are_done(monkeypatch):
 
 
 def test_a_turn_is_twice_an_even_share():
-    clock = Clock(102.0, learned=True)
+    clock = TimeBudget(102.0, learned=True)
     clock.begin_turn(waiting=3)
     assert 45 < clock.left < 51
     clock.begin_turn(waiting=0)

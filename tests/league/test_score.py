@@ -16,7 +16,7 @@ from empirisk.league.score import score
 from empirisk.service.openapi import describe, example_row
 from empirisk.service.pages import form
 from empirisk.tables.model import settings_of
-from empirisk.tables.profile import drift, profile, sentences, unusual
+from empirisk.tables.understanding.profile import drift, profile, sentences, unusual
 
 
 def shop(rows=300, seed=0, shift=0.0):

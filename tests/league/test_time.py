@@ -2,7 +2,6 @@
 
 import sys
 import time
-from dataclasses import replace
 from threading import Event
 
 import numpy as np
@@ -11,14 +10,16 @@ import pytest
 from scipy import sparse
 
 import empirisk as er
-from empirisk.league import Listener, contestants, judge
-from empirisk.league.arena import sample
-from empirisk.league.clock import Clock, Slow, Stopped
-from empirisk.league.compiling import Compiling, heard
-from empirisk.league.contest import Contest, Standing, best_of, was_cut
-from empirisk.league.split import Wishes, plan
-from empirisk.linalg import threads
-from empirisk.linalg.threads import in_threads
+from empirisk.league import Listener, candidates, judge
+from empirisk.league.budget import OVER, SLOW, TimeBudget
+from empirisk.league.compiling import CompilationListener, listening_to_numba
+from empirisk.league.encoded_folds import sample
+from empirisk.league.fold import was_cut
+from empirisk.league.records import CandidateResult, best_of
+from empirisk.league.request import Request
+from empirisk.league.split import plan
+from empirisk.linalg.threads import parallel_map
+from empirisk.stop import Stopped, stopping
 
 #: Run by `make test-all`.
 pytestmark = pytest.mark.long
@@ -31,7 +32,7 @@ def table(rows=200):
 
 
 def test_time_is_kept_for_the_refit_and_the_files():
-    clock = Clock(100.0, learned=True)
+    clock = TimeBudget(100.0, learned=True)
     assert 97 < clock.left <= 98
     clock.keep(encoding=4.0, fit=10.0)
     clock.begin_turn(waiting=0)
@@ -44,7 +45,7 @@ def test_time_is_kept_for_the_refit_and_the_files():
 
 def test_more_is_kept_where_others_use_the_machine():
     def kept(work, **others):
-        return Clock(100.0, time.perf_counter() - 20.0, time.process_time() - work, **others).writing
+        return TimeBudget(100.0, time.perf_counter() - 20.0, time.process_time() - work, **others).writing
 
     assert kept(20.0) == pytest.approx(2.0, abs=0.1)
     assert kept(10.0) == pytest.approx(4.0, abs=0.2)
@@ -52,7 +53,7 @@ def test_more_is_kept_where_others_use_the_machine():
 
 
 def test_the_scores_of_the_test_are_counted():
-    clock = Clock(100.0, time.perf_counter() - 20.0, time.process_time() - 10.0, tested=60_000, scoring=1e-4)
+    clock = TimeBudget(100.0, time.perf_counter() - 20.0, time.process_time() - 10.0, tested=60_000, scoring=1e-4)
     clock.keep(encoding=0.0)
     assert clock.refit == pytest.approx(12.6, abs=0.5)
     clock.keep(encoding=0.0, share=0.5)
@@ -61,7 +62,7 @@ def test_the_scores_of_the_test_are_counted():
 
 def test_one_thread_may_take_longer_than_several_show():
     """Work on several threads hides how long one of them takes."""
-    clock = Clock(100.0, time.perf_counter() - 20.0, time.process_time() - 20.0, pace=4.0)
+    clock = TimeBudget(100.0, time.perf_counter() - 20.0, time.process_time() - 20.0, pace=4.0)
     assert clock.slowness == 4.0
     assert clock.files == pytest.approx(4.0)
 
@@ -71,7 +72,7 @@ class Loaded:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        modules = ("time", "empirisk.league.learn", "empirisk.league.refit", "empirisk.linalg.threads")
+        modules = ("time", "empirisk.league.run", "empirisk.league.refit", "empirisk.linalg.threads")
         for name in modules:
             monkeypatch.setattr(sys.modules[name], "perf_counter", lambda: self.now)
         for name in modules[:2]:
@@ -83,7 +84,7 @@ class Loaded:
             self.now += seconds
             return plan(*given)
 
-        self.patch(sys.modules["empirisk.league.learn"], "plan", slowly)
+        self.patch(sys.modules["empirisk.league.run"], "plan", slowly)
 
     def fits_take(self, seconds_of_rows):
         whole = er.LogisticRegression.fit
@@ -92,7 +93,7 @@ class Loaded:
             seconds = seconds_of_rows(X.shape[0])
             self.now += min(seconds, machine.max_time or np.inf)
             if seconds > (machine.max_time or np.inf):
-                raise threads.Stopped
+                raise Stopped
             return whole(machine, X, y, sample_weight)
 
         self.patch(er.LogisticRegression, "fit", slowly)
@@ -163,26 +164,24 @@ def test_a_fit_without_an_eye_on_the_clock_is_left_behind(monkeypatch):
 
 
 def test_a_short_limit_leaves_most_of_itself_to_the_contest():
-    assert Clock(3.0).left > 1.9
+    assert TimeBudget(3.0).left > 1.9
 
 
 def test_without_a_limit_nothing_ends():
-    clock = Clock()
+    clock = TimeBudget()
     clock.keep(encoding=1e6, fit=1e6)
     clock.begin_turn(waiting=3)
-    clock.check(expected=1e9)
+    assert clock.refusal(expected=1e9) == ""
     assert clock.rest == np.inf
     assert not clock.over
 
 
 def test_a_match_that_would_end_too_late_does_not_begin():
-    clock = Clock(100.0)
+    clock = TimeBudget(100.0)
     clock.begin_turn(waiting=0)
-    clock.check(expected=80.0)
-    with pytest.raises(Slow):
-        clock.check(expected=99.0)
-    with pytest.raises(Stopped):
-        Clock(0.0).check()
+    assert clock.refusal(expected=80.0) == ""
+    assert clock.refusal(expected=99.0) == SLOW
+    assert TimeBudget(0.0).refusal() == OVER
 
 
 def test_no_picture_is_drawn_once_the_time_is_over(tmp_path):
@@ -199,7 +198,7 @@ def test_predictions_end_with_the_time(monkeypatch):
     pieces = []
 
     def predict(machine, X):
-        in_threads(lambda piece: (time.sleep(0.01), pieces.append(piece)), range(100_000))
+        parallel_map(lambda piece: (time.sleep(0.01), pieces.append(piece)), range(100_000))
 
     monkeypatch.setattr(er.KNNClassifier, "predict", predict)
     found = er.learn(table(), "y", machines=["neighbours", "centroid"], time=5.0)
@@ -213,7 +212,7 @@ def test_predictions_end_with_the_time(monkeypatch):
 def test_there_is_a_result_however_short_the_time(tmp_path):
     found = er.learn(table(), "y", time=0.001, out=tmp_path / "soon")
     assert found.winner == "baseline"
-    assert {one.name for one in found.standings} == {player.name for player in contestants.CLASSIFIERS}
+    assert {one.name for one in found.standings} == {player.name for player in candidates.CLASSIFIERS}
     assert all(one.remark == "the time is over before its turn" for one in found.standings[2:])
     assert found.importances == []
     assert found.curve is None
@@ -222,7 +221,7 @@ def test_there_is_a_result_however_short_the_time(tmp_path):
 
 
 def test_looking_at_the_winner_takes_no_longer_than_it_may():
-    found = plan(table(3000), Wishes("y"))
+    found = plan(Request(table(3000), "y"))
     metric = judge.metric_for(None, found.classes, False)
     pipeline = found.pipeline(er.KNNClassifier(k=5)).fit(found.frame[found.train], found.y[found.train])
     assert judge.importances(found, pipeline, metric, 0, seconds=-1.0) == []
@@ -253,7 +252,7 @@ class Heard(Listener):
 
 @pytest.fixture
 def small_rounds(monkeypatch):
-    monkeypatch.setattr("empirisk.league.contest.FIRST_ROWS", 50)
+    monkeypatch.setattr("empirisk.league.schedule.FIRST_ROWS", 50)
 
 
 def test_with_a_limit_the_strong_and_cheap_come_first_on_few_rows(small_rounds):
@@ -282,25 +281,9 @@ def test_a_sample_has_its_share_of_every_class():
 
 
 def test_the_best_is_found_on_the_folds_that_both_have_played():
-    easy = Standing("easy", "", 1, scores=np.array([0.9]), state="tried")
-    hard = Standing("hard", "", 2, scores=np.array([0.95, 0.5, 0.6]), state="done")
+    easy = CandidateResult("easy", "", 1, scores=np.array([0.9]), state="tried")
+    hard = CandidateResult("hard", "", 2, scores=np.array([0.95, 0.5, 0.6]), state="done")
     assert best_of([easy, hard]) is hard
-
-
-def test_what_is_done_is_not_lost_to_settings_that_were_cut(monkeypatch):
-    whole = Standing("svm", "SVM", 1, scores=np.full(5, 0.6), state="done")
-    cut = replace(whole, scores=np.array([0.5]), state="tried", remark="the time is over")
-    better = replace(whole, scores=np.full(5, 0.7))
-    contest = Contest(None, None, Clock(), None, 2, 0)
-    monkeypatch.setattr(Contest, "_rounds", lambda self, everyone: iter([cut, whole, cut, better]))
-    assert [standing.mean for standing in contest.play([])] == [0.5, 0.6, 0.7]
-
-
-def test_the_better_of_the_settings_plays_first_on_more_rows():
-    contest = Contest(None, None, Clock(), None, 2, 0)
-    contest._large = False
-    assert contest._best_settings([[{"score": 0.1}], [{"score": 0.2}], [], [{"score": 0.3}]]) == [3, 1]
-    assert contest._best_settings([[], []]) == [0]
 
 
 def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_rounds):
@@ -309,11 +292,11 @@ def test_a_fit_that_would_come_too_late_is_not_the_model(monkeypatch, small_roun
 
     def fit(machine, X, y, sample_weight=None):
         if X.shape[0] > 40:
-            in_threads(lambda piece: time.sleep(0.01), range(100_000))
+            parallel_map(lambda piece: time.sleep(0.01), range(100_000))
         return whole(machine, X, y, sample_weight)
 
     monkeypatch.setattr(er.LogisticRegression, "fit", fit)
-    monkeypatch.setattr("empirisk.league.contest.FIRST_ROWS", 40)
+    monkeypatch.setattr("empirisk.league.schedule.FIRST_ROWS", 40)
     begin = time.perf_counter()
     found = er.learn(table(500), "y", time=4.0, machines=["logistic"])
     assert found.winner == "logistic"
@@ -336,13 +319,13 @@ def test_what_is_compiled_is_said_timed_and_given_up_in_time():
         return 2 * inner(x)
 
     said = []
-    with heard(Compiling(lambda: said.append("compiling"))) as compiling:
-        with pytest.raises(threads.Stopped), threads.stopping(lambda: True):
+    with listening_to_numba(CompilationListener(lambda: said.append("compiling"))) as compiling:
+        with pytest.raises(Stopped), stopping(lambda: True):
             outer(1)
         assert outer(1) == 4
         before = compiling.seconds
         assert outer(2) == 6
-        with pytest.raises(threads.Stopped), heard(Compiling(lambda: None, late=lambda: True)):
+        with pytest.raises(Stopped), listening_to_numba(CompilationListener(lambda: None, late=lambda: True)):
             outer(1.5)
     assert said == ["compiling"] * 3
     assert compiling.seconds >= before > 0
@@ -354,5 +337,5 @@ def test_exact_distances_of_sparse_rows_end_with_the_time():
     X = sparse.csr_array((random.random((200, 40)) < 0.1).astype(float))  # equal distances abound
     machine = er.KNNClassifier(k=15).fit(X, random.integers(0, 2, 200))
     looks = iter(range(1000))
-    with pytest.raises(threads.Stopped), threads.stopping(lambda: next(looks) > 3):
+    with pytest.raises(Stopped), stopping(lambda: next(looks) > 3):
         machine.predict(X)

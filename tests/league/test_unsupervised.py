@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 
 import numpy as np
 import polars as pl
@@ -95,18 +96,22 @@ def test_the_command_keeps_to_the_time_and_prints_json(tmp_path, monkeypatch):
         describe("iris", time=-1)
 
 
-def test_ctrl_c_ends_the_search_with_what_is_there(table, monkeypatch):
-    fit = er.KMeans.fit
+@pytest.mark.parametrize("way", ["Ctrl-C", "callable"])
+def test_a_request_to_stop_ends_the_search_with_what_is_there(table, monkeypatch, way):
+    fit, asked = er.KMeans.fit, threading.Event()
+    ask = asked.set if way == "callable" else lambda: signal.raise_signal(signal.SIGINT)
 
     def pressed(machine, *args, **kwargs):
         if machine.n_clusters == 4:
-            signal.raise_signal(signal.SIGINT)
+            ask()
         return fit(machine, *args, **kwargs)
 
     monkeypatch.setattr(er.KMeans, "fit", pressed)
-    found = describe(table)
+    with er.config(stop=asked.is_set):
+        found = describe(table)
     assert found.hurried
     assert 2 <= len(found.clusters) <= 4
+    assert len(found.directions) > 1  # what follows the search is done as a whole
 
 
 def test_what_makes_no_sense_is_refused(table):

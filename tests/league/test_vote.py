@@ -1,5 +1,6 @@
 """A vote of the best: made of fitted machines, judged as they are, and the winner only where it is really better."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
-from empirisk.league import contestants
-from empirisk.league.contest import Standing, limit, was_cut
+from empirisk.league import candidates
+from empirisk.league.fold import limit, was_cut
+from empirisk.league.records import CandidateResult
 from empirisk.league.vote import can_vote, join, votes
 from empirisk.tables.model import settings_of
 
@@ -51,6 +53,17 @@ def test_a_vote_that_is_better_wins_and_survives_the_file(tmp_path):
     np.testing.assert_array_equal(er.load(tmp_path / "it.model").predict(rows), found.model.predict(rows))
 
 
+def test_a_vote_of_trees_is_explained(tmp_path, monkeypatch):
+    """Contributions of columns, and the mean prediction of the rows that they are compared with, make a prediction."""
+    module = sys.modules["empirisk.league.run"]  # the attribute of that name is the function
+    monkeypatch.setattr(module, "winner", lambda results: next(one for one in results if one.name == "vote"))
+    found = er.learn(waves(), "y", machines=["forest", "boosting", "vote"], folds=2, out=tmp_path / "it")
+    rows = waves().head(8)
+    for model in (found.model, er.load(tmp_path / "it.model")):
+        rest = model.predict(rows) - model.explain(rows).sum(axis=1)
+        np.testing.assert_allclose(rest, rest[0])
+
+
 def test_the_limit_reaches_those_who_vote():
     vote = votes([er.Ridge(), er.BoostingRegressor(n_estimators=5000)], 0)[0]
     limit(vote, 0.5)
@@ -64,30 +77,30 @@ def test_the_limit_reaches_those_who_vote():
 
 def test_settings_around_the_best_are_tried_where_time_is_left():
     found = er.learn(waves(300), "y", machines=["kernel_ridge"], folds=2, time=600.0)
-    first = contestants.contestants(False, ["kernel_ridge"])[1].machines(contestants.Size(150, 3, 3.0, 0, False, 0))
+    first = candidates.candidates_for(False, ["kernel_ridge"])[1].machines(candidates.Size(150, 3, 3.0, 0, False, 0))
     widths = {machine.features.width for machine in first}
-    assert found.champion.state == "done"
-    assert found.champion.machine.features.width not in widths or found.champion.machine.C not in (1.0, 30.0, 300.0)
+    assert found.best.state == "done"
+    assert found.best.machine.features.width not in widths or found.best.machine.C not in (1.0, 30.0, 300.0)
 
 
 def test_around_changes_one_thing_at_a_time():
     boosting = er.BoostingRegressor(n_estimators=100, learning_rate=0.1, max_leaves=31)
-    changed = [(one.learning_rate, one.n_estimators, one.max_leaves) for one in contestants.around(boosting)]
+    changed = [(one.learning_rate, one.n_estimators, one.max_leaves) for one in candidates.around(boosting)]
     assert changed == [(0.05, 200, 31), (0.1, 100, 62), (0.1, 100, 15)]
     machine = er.Ridge(C="loo", features=er.kernels.Gaussian(width=1.0))
-    assert [one.features.width for one in contestants.around(machine)] == [0.7, 1.4]
-    assert [one.k for one in contestants.around(er.KNNClassifier(k=2))] == [4]
-    trees = contestants.around(er.TreeClassifier(max_leaves=3, min_samples_leaf=1))
+    assert [one.features.width for one in candidates.around(machine)] == [0.7, 1.4]
+    assert [one.k for one in candidates.around(er.KNNClassifier(k=2))] == [4]
+    trees = candidates.around(er.TreeClassifier(max_leaves=3, min_samples_leaf=1))
     assert [(one.max_leaves, one.min_samples_leaf) for one in trees] == [(6, 1), (3, 3)]
 
 
 def test_the_time_of_a_fit_grows_as_it_was_seen_to():
-    machine = Standing("svm", "SVM", 1, growth=1.5).on(1000, 1.0)
+    machine = CandidateResult("svm", "SVM", 1, growth=1.5).timed(1000, 1.0)
     assert machine.seconds_for(4000) == 8.0  # as is assumed of it
-    assert np.isclose(machine.on(2000, 2.0).seconds_for(4000), 4.0)
-    assert machine.on(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
+    assert np.isclose(machine.timed(2000, 2.0).seconds_for(4000), 4.0)
+    assert machine.timed(2000, 1.0).seconds_for(8000) == 2.0  # a cost of any size hides what is to come
     pairs = replace(machine, least_growth=2.0)
-    assert pairs.on(2000, 2.0).seconds_for(4000) == 8.0  # but not of one that looks at pairs of rows
+    assert pairs.timed(2000, 2.0).seconds_for(4000) == 8.0  # but not of one that looks at pairs of rows
     assert abs(pairs.rows_for(pairs.seconds_for(4000)) - 4000) <= 1
 
 

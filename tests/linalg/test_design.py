@@ -8,8 +8,8 @@ from scipy import sparse
 
 from empirisk.linalg.blocks import groups
 from empirisk.linalg.design import DenseDesign, SparseDesign, design_of
-from empirisk.linalg.threads import Stopped, stopping
 from empirisk.settings import config
+from empirisk.stop import Stopped, stopping
 
 
 def designs():
@@ -44,7 +44,7 @@ def test_products_are_those_of_the_matrix(name):
     np.testing.assert_allclose(design.tdot(U), A.T @ U, **close)
     few = np.where(np.arange(d) % 20 == 1, w, 0.0)
     np.testing.assert_allclose(design.dot(few), A @ few, **close)
-    f, slopes, correlations = design.through(w, 0.5, lambda rows, f: np.tanh(0.1 * f) * u[rows])
+    f, slopes, correlations = design.predict_and_correlate(w, 0.5, lambda u, f: np.tanh(0.1 * f) * u, u)
     expected = np.tanh(0.1 * (A @ w + 0.5)) * u
     for found, right in ((f, A @ w + 0.5), (slopes, expected), (correlations, A.T @ expected)):
         np.testing.assert_allclose(found, right, **close)

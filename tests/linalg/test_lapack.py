@@ -1,11 +1,15 @@
+import pickle
 import threading
 
 import numpy as np
 import pytest
 from scipy import linalg
 
-from empirisk.linalg import lapack, threads
+from empirisk import stop
+from empirisk.linalg import lapack, lapack_by_address, threads
 from empirisk.linalg.gram_factor import inverse
+from empirisk.linalg.lapack_by_address import AddressedRoutines, OtherSignature, routine
+from empirisk.linalg.lapack_by_scipy import SciPyRoutines
 
 
 def _definite(size: int) -> np.ndarray:
@@ -97,9 +101,58 @@ def test_a_routine_never_reads_past_the_end_of_a_matrix():
         lapack.invert_triangle(np.asfortranarray(_definite(9)))
 
 
-def test_a_routine_that_nobody_has_is_named():
-    with pytest.raises(LookupError, match="dnothing"):
-        lapack.routine("dnothing", 0, 0)
+@pytest.mark.parametrize(("name", "signature"), [("dnothing", "i"), ("dpotri", "cidi"), ("dpotri", "ciiii")])
+def test_a_routine_that_scipy_does_not_have_so_is_refused(name, signature):
+    with pytest.raises(OtherSignature, match=name):
+        routine(name, signature)
+
+
+def test_other_types_of_routines_leave_the_work_to_scipys_own_functions(monkeypatch):
+    """As in a build with integers of 64 bits."""
+    letters = lapack_by_address._letters
+    monkeypatch.setattr(lapack_by_address, "_letters", lambda capsule: letters(capsule).replace("i", "g"))
+    routine.cache_clear()
+    lapack.routines.cache_clear()
+    try:
+        assert isinstance(lapack.routines(), SciPyRoutines)
+    finally:
+        lapack.routines.cache_clear()
+    monkeypatch.undo()
+    assert isinstance(lapack.routines(), AddressedRoutines)
+
+
+#: What each routine is given, beside numbers: a definite matrix, its factor, one that is smaller, a row.
+OPERATIONS = {
+    "factor": lambda by, definite, factor, part, row: (by.factor(definite), definite),
+    "invert_product": lambda by, definite, factor, part, row: (by.invert_product(factor), factor),
+    "invert_triangle": lambda by, definite, factor, part, row: (by.invert_triangle(factor), factor),
+    "factor_with_pivots": lambda by, definite, factor, part, row: (*by.factor_with_pivots(definite, 1e-3), definite),
+    "largest_pairs": lambda by, definite, factor, part, row: by.largest_pairs(definite, min(3, len(definite))),
+    "least_squares": lambda by, definite, factor, part, row: (by.least_squares(part, row, 1e-7), row),
+    "column basis": lambda by, definite, factor, part, row: (
+        order_and_factors := by.factor_columns(part),
+        by.make_basis(part[:2], order_and_factors[1]),
+        part,
+    ),
+    "subtract": lambda by, definite, factor, part, row: (by.subtract(definite, factor, factor), definite),
+    "subtract_square": lambda by, definite, factor, part, row: (by.subtract_square(definite, factor), definite),
+    "divide": lambda by, definite, factor, part, row: (by.divide(definite, factor), definite),
+    "solve": lambda by, definite, factor, part, row: (by.solve(definite, factor, False), definite),
+    "solve transposed": lambda by, definite, factor, part, row: (by.solve(definite, factor, True), definite),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 7, 300])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_scipys_own_functions_find_the_same_bits(name, size, dtype):
+    found = []
+    for kind in (AddressedRoutines, SciPyRoutines):
+        definite = np.zeros((size, size + 2), dtype)[:, 1:-1]  # a part of a larger matrix
+        definite[...] = _definite(size)
+        given = definite, np.linalg.cholesky(definite), definite[: max(size - 2, 1)].copy(), definite[:1] + 1
+        found.append(pickle.dumps(OPERATIONS[name](kind("s" if dtype == np.float32 else "d"), *given)))
+    assert found[0] == found[1]
 
 
 CALLS = {
@@ -113,8 +166,8 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_long_call_is_left_when_the_flag_goes_up(monkeypatch, name):
-    monkeypatch.setattr(threads, "PATIENCE", 1e-4)
-    with pytest.raises(threads.Stopped), threads.stopping(lambda: True):
+    monkeypatch.setattr(threads, "POLL_SECONDS", 1e-4)
+    with pytest.raises(stop.Stopped), stop.stopping(lambda: True):
         CALLS[name](_definite(1500))
 
 
@@ -127,11 +180,11 @@ def test_another_thread_works_during_a_call(monkeypatch, name):
             beats.append(1)
 
     def counted(function, order):
-        before = len(beats)
-        function()
+        before, found = len(beats), function()
         counts.append(len(beats) - before)
+        return found
 
-    monkeypatch.setattr(lapack, "patiently", counted)
+    monkeypatch.setattr(lapack, "interruptible_call", counted)
     thread = threading.Thread(target=heart)
     thread.start()
     try:

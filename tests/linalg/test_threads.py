@@ -9,24 +9,26 @@ from time import perf_counter, sleep
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import empirisk as er
+from empirisk.linalg import blas_threads as holding
 from empirisk.linalg import threads as pools
-from empirisk.linalg.threads import Stopped, in_order, in_threads, single_threaded_blas, together, until
+from empirisk.linalg.threads import call_with_deadline, ordered_map, parallel_map, run_shares, single_threaded_blas
 from empirisk.settings import config, settings
+from empirisk.stop import Stopped
 
 
 def blas_threads() -> set[int]:
-    return {library.num_threads for library in pools._libraries()}
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_results_stand_in_the_order_of_the_tasks(threads):
     with config(threads=threads):
-        assert in_threads(lambda task: task**2, range(20)) == [task**2 for task in range(20)]
-        assert in_threads(lambda task: task, []) == []
-        np.testing.assert_array_equal(in_threads(lambda task: task, np.arange(3)), [0, 1, 2])
+        assert parallel_map(lambda task: task**2, range(20)) == [task**2 for task in range(20)]
+        assert parallel_map(lambda task: task, []) == []
+        np.testing.assert_array_equal(parallel_map(lambda task: task, np.arange(3)), [0, 1, 2])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -37,18 +39,20 @@ def test_an_exception_of_any_task_reaches_the_caller(threads):
         return task
 
     with config(threads=threads), pytest.raises(ValueError, match="seven"):
-        in_threads(fail, range(20))
+        parallel_map(fail, range(20))
 
 
 def test_calls_inside_calls_do_not_wait_for_each_other():
     def inner(task):
-        return sum(in_threads(lambda other: task * other, range(10)))
+        return sum(parallel_map(lambda other: task * other, range(10)))
 
     with config(threads=2):
-        assert in_threads(inner, range(10)) == [45 * task for task in range(10)]
+        assert parallel_map(inner, range(10)) == [45 * task for task in range(10)]
 
 
-def test_blas_has_one_thread_inside_and_its_own_number_after():
+@pytest.mark.parametrize("known", [True, False], ids=["by its libraries", "by documented limits"])
+def test_blas_has_one_thread_inside_and_its_own_number_after(monkeypatch, known):
+    monkeypatch.setattr(holding, "internals_known", lambda *_: known)
     before = blas_threads()
     with single_threaded_blas():
         with single_threaded_blas():
@@ -61,7 +65,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_after():
 def test_shares_run_at_the_same_time(count):
     barrier = threading.Barrier(count, timeout=20)
     with config(threads=1):  # however many threads are allowed: they may wait for each other
-        together(lambda share: barrier.wait(), count)
+        run_shares(lambda share: barrier.wait(), count)
 
 
 def test_the_pool_works_on_after_an_error():
@@ -71,16 +75,16 @@ def test_the_pool_works_on_after_an_error():
 
     for _ in range(3):
         with pytest.raises(RuntimeError, match="share 1"):
-            together(share, 3)
+            run_shares(share, 3)
     with config(threads=3):
-        assert in_threads(abs, [-1, -2, -3]) == [1, 2, 3]
+        assert parallel_map(abs, [-1, -2, -3]) == [1, 2, 3]
 
 
 def test_contexts_are_copied_and_shares_work_alone():
     variable = ContextVar("variable", default=0)
     variable.set(7)
     with config(threads=2, memory="3MB"):
-        seen = in_threads(lambda task: (variable.get(), settings().memory, settings().threads), range(6))
+        seen = parallel_map(lambda task: (variable.get(), settings().memory, settings().threads), range(6))
         assert settings().threads == 2
     assert set(seen) == {(7, 3_000_000, 1)}
 
@@ -94,7 +98,7 @@ def test_tasks_are_taken_as_they_are_needed():
             yield k
 
     with config(threads=2):
-        results = in_order(lambda k: (sleep(0.001 * (k % 3)), k)[1], tasks())
+        results = ordered_map(lambda k: (sleep(0.001 * (k % 3)), k)[1], tasks())
         assert [next(results) for _ in range(20)] == list(range(20))
         results.close()
     assert len(taken) < 40
@@ -102,7 +106,7 @@ def test_tasks_are_taken_as_they_are_needed():
 
 def test_the_first_result_is_awaited_and_then_the_clock_is_asked():
     with config(threads=2):
-        found = list(in_order(lambda k: (sleep(0.3 if k else 0.0), k)[1], range(50), lambda: True))
+        found = list(ordered_map(lambda k: (sleep(0.3 if k else 0.0), k)[1], range(50), lambda: True))
     assert found[0] == 0
     assert len(found) < 5
 
@@ -115,7 +119,7 @@ def test_an_error_comes_in_its_turn():
 
     found = []
     with config(threads=2), pytest.raises(RuntimeError, match="task 3"):
-        found.extend(result for result in in_order(task, range(50)) if found.append(result))
+        found.extend(result for result in ordered_map(task, range(50)) if found.append(result))
     assert found == [0, 1, 2]
 
 
@@ -133,7 +137,7 @@ def test_a_forked_child_has_threads_of_its_own():
         with single_threaded_blas():  # as the child will have it
             expected = er.Ridge(C="loo", features=er.kernels.Gaussian(2.0)).fit(X, y).predict(X[:5])
         ended = threading.Event()
-        busy = threading.Thread(target=lambda: in_threads(lambda task: ended.wait(20), range(2)))
+        busy = threading.Thread(target=lambda: parallel_map(lambda task: ended.wait(20), range(2)))
         busy.start()
         queue = context.SimpleQueue()
         with single_threaded_blas():  # the child is born while everybody is at work
@@ -229,7 +233,7 @@ def test_no_more_threads_work_than_there_are_cores(monkeypatch):
 
     with er.config(threads=16):
         assert pools.workers() == 2
-        in_threads(meet, range(8))
+        parallel_map(meet, range(8))
     assert len(seen) == 2
 
 
@@ -237,23 +241,24 @@ def test_what_is_not_done_in_time_is_left_behind():
     free, done = threading.Event(), threading.Event()
     end = perf_counter() + 0.2
     with pytest.raises(Stopped):
-        until(lambda: end, lambda: done.set() if free.wait(60.0) else None)
+        call_with_deadline(lambda: end, lambda: done.set() if free.wait(60.0) else None)
     assert not done.is_set()
     free.set()
     assert done.wait(60.0)
     with pytest.raises(ZeroDivisionError):
-        until(lambda: perf_counter() + 9.0, lambda: 1 / 0)
+        call_with_deadline(lambda: perf_counter() + 9.0, lambda: 1 / 0)
 
 
 LEAVES = {
-    "a call": "patiently(work, 10_000)",
-    "late work": "until(lambda: 0.0, work)",
-    "a task": "next(iter(in_order(lambda task: task and work(), range(2))))",
+    "a call": "interruptible_call(work, 10_000)",
+    "late work": "call_with_deadline(lambda: 0.0, work)",
+    "a task": "next(iter(ordered_map(lambda task: task and work(), range(2))))",
 }
 SCRIPT = """
 import os, sys, time
 from contextlib import suppress
-from empirisk.linalg.threads import Stopped, in_order, patiently, stopping, until
+from empirisk.linalg.threads import call_with_deadline, interruptible_call, ordered_map
+from empirisk.stop import Stopped, stopping
 from empirisk.settings import config
 
 def work():

@@ -11,7 +11,7 @@ import empirisk as er
 from empirisk.linalg import tiled
 from empirisk.linalg.factor import Cholesky
 from empirisk.linalg.gram_factor import FactoredGram, ScaledGram
-from empirisk.linalg.threads import Stopped, stopping
+from empirisk.stop import Stopped, stopping
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(301, 70))
@@ -92,7 +92,7 @@ def test_one_array_for_a_matrix_and_its_factor():
 
 
 def test_normal_equations_of_many_columns_are_factored_by_tiles(monkeypatch):
-    monkeypatch.setattr("empirisk.linalg.factor.LONG", 100)
+    monkeypatch.setattr("empirisk.linalg.factor.MIN_INTERRUPTIBLE_ORDER", 100)
     for matrix, ridge in ((K + np.eye(301), 0.0), (K, 1e-13)):  # the second has rank 70
         factor = Cholesky(matrix)
         assert (factor.ridge > 0) == (ridge > 0)

@@ -12,6 +12,8 @@ every_scalar = pytest.mark.parametrize("loss", SCALAR, ids=repr)
 every_convex = pytest.mark.parametrize("loss", [loss for loss in SCALAR if loss.convex], ids=repr)
 H = 1e-3
 GRID = H * np.arange(-80_000, 80_001)
+#: Where losses are straight: at the ends of its interval the supremum of a rounded one is approached, not attained.
+FAR = np.array([-1e6, 1e6])
 
 
 def dual_points(loss, limit=3.0, count=25):
@@ -31,12 +33,12 @@ def pairs(loss, seed=0, count=400):
 @every_scalar
 def test_conjugate_is_the_supremum(loss):
     grid = np.concatenate([GRID, [place for place, *_ in naive.kinks(loss)]])
-    values = naive.phi(loss, grid.astype(np.longdouble))
+    values, far_values = (naive.phi(loss, points.astype(np.longdouble)) for points in (grid, FAR))
     for v in dual_points(loss):
         stated = loss.conjugate(np.ones(1), np.array([v]))[0] - (0.0 if loss in MARGIN_LOSSES else v)
         brute = np.max(v * grid - values)
         assert brute <= stated + 1e-12 * (1 + abs(stated))
-        assert stated - brute <= 2e-6, (v, stated, brute)
+        assert stated - max(brute, np.max(v * FAR - far_values)) <= 2e-6, (v, stated, brute)
 
 
 @every_scalar

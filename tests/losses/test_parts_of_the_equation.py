@@ -14,29 +14,6 @@ from empirisk.penalties import ElasticNet
 from tests.catalog import DEVIANCES, JOINT_LOSSES, LOSSES, MARGIN_LOSSES, PENALTIES, RESIDUAL_LOSSES
 
 PARTS = LOSSES + PENALTIES
-LOSS_NAMES = {
-    "zero_one",
-    "perceptron",
-    "hinge",
-    "squared_hinge",
-    "logistic",
-    "exponential",
-    "squared",
-    "soft_hinge",
-    "absolute",
-    "power",
-    "epsilon_insensitive",
-    "squared_absolute",
-    "quantile",
-    "huber",
-    "poisson",
-    "gamma",
-    "tweedie",
-    "softmax",
-    "crammer_singer",
-    "soft_crammer_singer",
-}
-PENALTY_NAMES = {"none", "l2", "l1", "elastic_net", "group_l1"}
 
 
 def public_parts(module, base):
@@ -58,7 +35,7 @@ def test_every_public_penalty_is_in_the_catalogue():
 
 @pytest.mark.row("E2")
 def test_names_of_losses():
-    assert {loss.name() for loss in LOSSES} == LOSS_NAMES == set(losses.NAMES)
+    assert {loss.name() for loss in LOSSES} == set(losses.NAMES)
     for loss in LOSSES:
         assert type(losses.find(loss.name())) is type(loss)
         assert losses.find(loss) is loss
@@ -66,7 +43,7 @@ def test_names_of_losses():
 
 @pytest.mark.row("E3")
 def test_names_of_penalties():
-    assert {penalty.name() for penalty in PENALTIES} == PENALTY_NAMES == set(penalties.NAMES)
+    assert {penalty.name() for penalty in PENALTIES} == set(penalties.NAMES)
     for penalty in PENALTIES:
         assert type(penalties.find(penalty.name())) is type(penalty)
         assert penalties.find(penalty) is penalty

@@ -51,3 +51,17 @@ def test_balanced_class_weights_are_what_the_means_give_already(features):
     assert np.mean(shares) == pytest.approx(0.9332, abs=0.005)  # Phi(3 / 2), the best there is
     with pytest.raises(EmpiriskError, match="class_weight='even' is not known"):
         er.NearestCentroid(class_weight="even").fit(sample, y)
+
+
+@pytest.mark.parametrize("features", [None, er.kernels.Gaussian()])
+def test_a_class_that_costs_nothing_is_never_predicted_and_all_numbers_are_finite(features):
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
+    for free in ({0: 0}, {0: 0, 1: 0}, {2: 0.0}):
+        machine = er.NearestCentroid(features, class_weight=free).fit(X, y)
+        assert set(machine.predict(X)) == set(range(3)) - set(free)
+        assert not set(machine.predict(100 * X)) & set(free)
+        assert np.isfinite(machine.intercept_).all()
+        assert np.isfinite(machine.decision_function(X)).all()
+    two = er.NearestCentroid(features, class_weight={0: 0}).fit(X, y > 0)
+    assert two.predict(100 * X).all()
+    assert np.isfinite(two.intercept_).all()

@@ -238,7 +238,8 @@ def test_a_perceptron_that_cannot_separate_keeps_the_fewest_mistakes_and_says_so
     machine = er.Perceptron(features=features, average=average).fit(X, y)
     assert not machine.certificate_.converged
     f = np.where(y == 1, 1, -1) * machine.decision_function(X)
-    assert machine.certificate_.status == f"not separable in 200 epochs: {(f <= 0).sum()} mistakes left"
+    assert machine.certificate_.status == machine.stopped_ == "mistakes_left"
+    assert f"not separable in 200 epochs: {(f <= 0).sum()} mistakes left" in machine.certificate_.reason
     assert (f <= 0).sum() <= 2
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 2))

@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 import empirisk as er
 from empirisk.certificate import Proof
 from empirisk.errors import warn_unfinished
-from empirisk.fits.fit import listening_to
-from empirisk.linalg.threads import look, until
+from empirisk.linalg.threads import call_with_deadline
 from empirisk.maps.implicit import GramDesign
+from empirisk.stop import check_stop, listening_to
 from tests.callbacks import Watching
 
 
@@ -32,11 +32,11 @@ def hard_problem(n=4000, d=300):
 
 def test_iteration_limit_warns_with_the_gap_and_a_remedy():
     X, y = hard_problem(500, 20)
-    with pytest.warns(ConvergenceWarning, match=r"iteration limit after 2 .*gap of .*raise max_iter") as told:
+    with pytest.warns(ConvergenceWarning, match=r"\(max_iter\) after 2 .*gap of .*raise max_iter") as told:
         machine = er.SVM(max_iter=2).fit(X, y)
     assert told[0].filename == __file__
     assert not machine.certificate_.converged
-    assert machine.certificate_.status == "iteration limit"
+    assert machine.certificate_.status == "max_iter"
     assert machine.predict(X).shape == y.shape
 
 
@@ -60,9 +60,9 @@ def test_a_warning_points_at_the_line_that_asked_whoever_stands_between(ask):
 
 def test_time_limit():
     X, y = hard_problem()
-    with pytest.warns(ConvergenceWarning, match="time limit"):
+    with pytest.warns(ConvergenceWarning, match="max_time"):
         machine = er.SVM(solver="gradient_descent", max_iter=10**9, max_time=0.3).fit(X, y)
-    assert machine.certificate_.status == "time limit"
+    assert machine.certificate_.status == "max_time"
     assert machine.predict(X).shape == y.shape
 
 
@@ -78,7 +78,12 @@ machine = er.SVM(solver=sys.argv[1], max_iter=10**9, tol=0.0)
 warnings.simplefilter("ignore")
 er.SVM(solver=sys.argv[1], max_iter=1).fit(X, y)  # compiled by now
 threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-machine.fit(X, y)
+try:
+    machine.fit(X, y)
+    raise AssertionError("it goes on for ever")
+except KeyboardInterrupt as stopped:
+    assert str(stopped).startswith("SVM was interrupted and keeps the best point so far"), stopped
+    assert stopped.kept is machine
 assert machine.certificate_.status == "interrupted", machine.certificate_
 assert machine.predict(X).shape == y.shape
 assert np.isfinite(machine.coef_).all()
@@ -144,7 +149,7 @@ def test_callbacks_see_every_iteration_and_may_stop_the_fit():
     machine = er.SVM().set_callbacks(stopper).fit(X, y)
     assert stopper.ended == 2
     assert all(0 <= score <= 1 for score in stopper.scores)
-    assert "early" in machine.certificate_.status
+    assert machine.certificate_.status == machine.stopped_ == "callback"
 
 
 def test_same_bits_for_any_number_of_threads():
@@ -172,7 +177,7 @@ def test_float32_data_are_kept_and_agree():
 
 def test_a_choice_looks_at_the_clock_where_every_fit_ends_at_once():
     machine = er.Classifier("perceptron", C="cv", max_time=1e-6)
-    with pytest.warns(ConvergenceWarning, match="was chosen from 1 of"):
+    with pytest.warns(ConvergenceWarning, match="chosen from 1 of"):
         machine.fit(np.zeros((10, 2)), np.arange(10) % 2)
     assert machine.choice_.cut
 
@@ -187,34 +192,40 @@ def test_the_time_limit_is_for_the_choice_of_C_and_the_fit_together():
     assert told[0].filename == __file__
 
 
-def test_an_interrupted_choice_of_C_raises(monkeypatch):
+def test_an_interrupted_choice_of_C_keeps_the_best_of_what_was_tried(monkeypatch):
     X, y = hard_problem(500, 20)
-    fits = []
+    proofs = []
 
     def pressed(*arguments, **options):
-        if len(fits) == 1:
+        if len(proofs) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        fits.append(1)
+        proofs.append(1)
         return Proof(*arguments, **options)
 
     monkeypatch.setattr("empirisk.solvers.base.Proof", pressed)
-    with pytest.raises(KeyboardInterrupt):
-        er.SVM(C="cv", solver="gradient_descent").fit(X, y)
-    assert len(fits) < 20
+    machine = er.LogisticRegression(C="cv")
+    with pytest.raises(KeyboardInterrupt, match="LogisticRegression was interrupted and keeps the best point"):
+        machine.fit(X, y)
+    assert len(proofs) < 20  # of hundreds
+    assert machine.stopped_ == "interrupted"
+    assert machine.choice_.cut
+    assert machine.choice_.chosen == machine.C_
+    assert machine.certificate_.converged  # the last fit had its half second
 
 
 def test_a_warning_of_a_thread_that_helps_points_at_the_line_that_asked():
     with pytest.warns(ConvergenceWarning) as told:
-        until(lambda: time.perf_counter() + 60, partial(warn_unfinished, "it was cut; raise max_time."))
+        call_with_deadline(lambda: time.perf_counter() + 60, partial(warn_unfinished, "it was cut; raise max_time."))
     assert [one.filename for one in told] == [__file__]
 
 
 @pytest.mark.parametrize("machine", [er.SVM(), er.SVR(), er.OneClassSVM(), er.LogisticRegression()], ids=repr)
 def test_ctrl_c_before_the_first_point_makes_no_matrix_for_a_proof(machine, monkeypatch):
-    monkeypatch.setattr(GramDesign, "matrix", property(lambda self: look()))
+    monkeypatch.setattr(GramDesign, "matrix", property(lambda self: check_stop()))
     X, y = hard_problem(200, 10)
     machine.set_params(features="gaussian")
-    with listening_to(lambda: True), pytest.warns(ConvergenceWarning, match="interrupted"):
+    keep = er.config(interrupt="keep")
+    with keep, listening_to(lambda: True), pytest.warns(ConvergenceWarning, match="interrupted"):
         machine.fit(X, y)
     assert machine.certificate_.status == "interrupted"
     assert machine.certificate_.gap == np.inf

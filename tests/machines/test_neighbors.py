@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
-from empirisk.machines.neighbors.search import EuclideanSearch
+from empirisk.machines.neighbors.nearest import EuclideanSearch
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(120, 3))

@@ -281,7 +281,7 @@ def test_nothing_is_claimed():
     assert not certificate.converged
     assert certificate.dual == -np.inf
     assert certificate.gap == certificate.relative_gap == np.inf
-    assert certificate.status == machine.stopped_ == "partial fit"
+    assert certificate.status == machine.stopped_ == "partial_fit"
     assert machine.n_iter_ == len(machine.history_["loss"]) == 8
     assert machine.history_["loss"][-1] < machine.history_["loss"][0]
 
@@ -367,11 +367,11 @@ def test_another_solver_goes_on_from_the_weights():
 
 def test_a_call_ends_when_the_time_is_over():
     X, y = rows(200_000)
-    machine = er.Ridge(max_time=0.05, solver=er.solvers.SGD(batch=1)).partial_fit
-    machine(X[:10], y[:10])  # compiled
+    machine = er.Ridge(solver=er.solvers.SGD(batch=1)).partial_fit(X[:10], y[:10])  # compiled
+    machine.set_params(max_time=0.05)
     begin = time.perf_counter()
-    with pytest.warns(ConvergenceWarning, match="fewer rows at a time, or raise max_time"):
-        machine(X, y)
+    with pytest.warns(ConvergenceWarning, match="raise max_time, or give it fewer rows at a time"):
+        machine.partial_fit(X, y)
     assert time.perf_counter() - begin < 1.0
 
 

@@ -29,7 +29,9 @@ def test_the_ends_are_softmax_and_crammer_singer(features):
 
 @TEMPERATURES
 @pytest.mark.parametrize("several", [2, 4])
-@pytest.mark.parametrize("features", [None, er.kernels.Gaussian(3.0), er.Network([16], random_state=0)], ids=repr)
+@pytest.mark.parametrize(
+    "features", [None, er.kernels.Gaussian(3.0), er.Network([16], n_init=1, random_state=0)], ids=repr
+)
 def test_classifiers_learn_and_tell_probabilities(temperature, several, features):
     X, y = classes(several=several)
     machine = er.Classifier(er.losses.SoftCrammerSinger(temperature=temperature), features).fit(X, y)

@@ -76,7 +76,7 @@ def test_parts_of_the_samples(sample):
     assert part.shape == (3, 3)
     assert part.root is design
     np.testing.assert_allclose(part.matrix, K[np.ix_(chosen, chosen)], atol=1e-12)
-    seen = design.seen_from(others, chosen)
+    seen = design.cross_design(others, chosen)
     w = random.normal(size=3)
     np.testing.assert_allclose(seen.dot(w), K[np.ix_(others, chosen)] @ w, atol=1e-12)
 
@@ -91,12 +91,12 @@ def test_single_precision(sample):
 def test_penalties_in_the_coordinates_of_coefficients(sample):
     kernel, X, K, random = sample
     design = GramDesign(kernel, X, X)
-    norm, beta = design.norm_of(L2()), random.normal(size=30)
+    norm, beta = design.penalty_in_coordinates(L2()), random.normal(size=30)
     assert norm.value(beta) == pytest.approx(0.5 * beta @ K @ beta)
     assert norm.conjugate(beta) == pytest.approx(0.5 * beta @ K @ beta)
-    assert design.norm_of(NoPenalty()).value(beta) == 0.0
+    assert design.penalty_in_coordinates(NoPenalty()).value(beta) == 0.0
     with pytest.raises(Unsuitable, match=r"penalty=L1\(\) needs the weights themselves"):
-        design.norm_of(L1())
+        design.penalty_in_coordinates(L1())
 
 
 def test_a_matrix_beyond_the_budget_is_refused(sample):

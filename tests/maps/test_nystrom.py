@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
 from empirisk.errors import TooLarge
-from empirisk.fits.fit import listening_to
 from empirisk.maps.streamed import SAMPLE
+from empirisk.stop import listening_to
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 3))
@@ -169,7 +169,7 @@ def test_the_time_of_a_fit_is_that_of_its_features_too(kind, machine, monkeypatc
     monkeypatch.setattr("empirisk.maps.streamed.BLOCK_BYTES", 0)  # the fewest rows at a time
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(seconds)))
     late = clone(machine).set_params(features=features, max_time=10.0).fit(rows, target)
-    assert late.stopped_ == late.certificate_.status == "time limit"
+    assert late.stopped_ == late.certificate_.status == "max_time"
     assert sum(made) < SAMPLE + len(rows)
     assert np.isfinite(late.predict(rows[:3])).all()
     assert late.coef_.shape[-1] == features.transform(rows[:1]).shape[1]
@@ -178,7 +178,7 @@ def test_the_time_of_a_fit_is_that_of_its_features_too(kind, machine, monkeypatc
 @pytest.mark.parametrize("machine", [er.Ridge(), er.KMeans(3), er.PCA(2), er.OneClassSVM()], ids=repr)
 @pytest.mark.parametrize("landmarks", ["uniform", "leverage"])
 def test_a_map_that_learns_beyond_the_time_is_left(monkeypatch, machine, landmarks):
-    monkeypatch.setattr("empirisk.contract.features.MERCY", 0.0)
+    monkeypatch.setattr("empirisk.contract.features.MAP_LEARNING_SECONDS", 0.0)
     late = clone(machine).set_params(features=er.maps.Nystrom("gaussian", 50, landmarks), max_time=1e-9)
     with pytest.raises(er.errors.EmpiriskError, match=r"max_time=1e-09 s were over before features=Nystrom.*raise it"):
         late.fit(X, Y)

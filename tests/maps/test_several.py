@@ -128,7 +128,7 @@ def test_bad_arguments_are_sentences():
 
 
 def test_a_time_limit_ends_the_search():
-    with pytest.warns(Warning, match="time limit"):
+    with pytest.warns(Warning, match="max_time"):
         er.SVM(features=er.maps.SeveralKernels(KERNELS), max_time=1e-9).fit(X, F > 0)
 
 

@@ -83,7 +83,7 @@ def test_time_and_ctrl_c_end_the_training_of_components(limit):
     timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     if limit == "interrupted":
         timer.start()
-    with pytest.warns(ConvergenceWarning, match=limit) as told:
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match=limit) as told:
         machine.fit(X)
     assert {one.filename for one in told} == {__file__}
     timer.cancel()

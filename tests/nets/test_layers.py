@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import empirisk as er
 from empirisk.nets.layers import Pass
-from empirisk.nets.plan import Plan
+from empirisk.nets.plan import NetworkPlan
 from tests.naive import slide_naively
 
 random = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def test_dropout_scales_what_it_keeps():
 def test_a_branch_joins_its_layers():
     branch = er.nets.Branch([er.nets.Conv(2, 3, padding=1), er.nets.Conv(3, 5, padding=2)])
     x = random.normal(size=(2, 6, 6, 1)).astype(np.float32)
-    plan = Plan([branch], (6, 6, 1), "linear", False, 0.0)
+    plan = NetworkPlan([branch], (6, 6, 1), "linear", False, 0.0)
     weights = plan.weights("normal", np.random.default_rng(0))
     found = np.asarray(plan.apply(weights, x, Pass({}))).reshape(2, 6, 6, 5)
     one = run(branch.layers[0], x, {name[4:]: value for name, value in weights.items() if name.startswith("0.0.")})
@@ -134,7 +134,7 @@ def wanted_of_rows(x, weights):
 
 
 def test_layer_norm_goes_before_the_activation():
-    plan = Plan([er.nets.Dense(3), er.nets.LayerNorm(), er.nets.Dense(2)], (4,), "relu", False, 0.0)
+    plan = NetworkPlan([er.nets.Dense(3), er.nets.LayerNorm(), er.nets.Dense(2)], (4,), "relu", False, 0.0)
     kinds = [type(layer).__name__ for _, layer, _ in plan.steps]
     assert kinds == ["Dense", "LayerNorm", "Activation", "Dense", "Activation"]
 
@@ -142,7 +142,7 @@ def test_layer_norm_goes_before_the_activation():
 @pytest.mark.row("W3")
 def test_a_residual_block_adds_its_input():
     block = er.nets.Residual([7, er.nets.LayerNorm(), 4])
-    plan = Plan([block], (4,), "tanh", False, 0.0)
+    plan = NetworkPlan([block], (4,), "tanh", False, 0.0)
     weights = {name: value.astype(float) for name, value in plan.weights("auto", np.random.default_rng(0)).items()}
     assert sorted(weights) == ["0.0.bias", "0.0.weight", "0.1.scale", "0.1.shift", "0.2.bias", "0.2.weight"]
     x = random.normal(size=(5, 4))
@@ -152,7 +152,7 @@ def test_a_residual_block_adds_its_input():
     with jax.enable_x64(True):
         found = np.asarray(plan.apply(weights, x, Pass({})))
     np.testing.assert_allclose(found, wanted, atol=1e-10)
-    own = Plan([er.nets.Residual([er.nets.Activation("softplus")], "linear")], (4,), "tanh", False, 0.0)
+    own = NetworkPlan([er.nets.Residual([er.nets.Activation("softplus")], "linear")], (4,), "tanh", False, 0.0)
     np.testing.assert_allclose(own.apply({}, x, Pass({})), x + np.logaddexp(0, x), atol=1e-5)
 
 
@@ -183,16 +183,16 @@ def test_places_are_repeated():
 
 
 def test_batch_norm_goes_before_the_activation():
-    plan = Plan([er.nets.Dense(3), er.nets.BatchNorm(), er.nets.Dense(2)], (4,), "relu", False, 0.5)
+    plan = NetworkPlan([er.nets.Dense(3), er.nets.BatchNorm(), er.nets.Dense(2)], (4,), "relu", False, 0.5)
     kinds = [type(layer).__name__ for _, layer, _ in plan.steps]
     assert kinds == ["Dense", "BatchNorm", "Activation", "Dropout", "Dense", "Activation", "Dropout"]
-    inside = Plan([er.nets.Dense(3)], (4,), "relu", True, 0.0)
+    inside = NetworkPlan([er.nets.Dense(3)], (4,), "relu", True, 0.0)
     assert [type(layer).__name__ for _, layer, _ in inside.steps] == ["Dense", "BatchNorm", "Activation"]
 
 
 @pytest.mark.parametrize(("init", "variance"), [("he", 2 / 300), ("glorot", 2 / 500), ("normal", 1 / 300)])
 def test_first_weights_have_their_variance(init, variance):
-    plan = Plan([er.nets.Dense(200)], (300,), "relu", False, 0.0)
+    plan = NetworkPlan([er.nets.Dense(200)], (300,), "relu", False, 0.0)
     weight = plan.weights(init, np.random.default_rng(0))["0.weight"]
     assert abs(weight.var() / variance - 1) < 0.02
 

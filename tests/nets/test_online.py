@@ -25,7 +25,7 @@ def test_portions_are_learned_from_as_they_come(tmp_path):
         scores.append(machine.score(Z, z))
     assert scores[-1] > 0.93 > scores[0]
     assert machine.features_.n_steps_ == 600
-    assert machine.certificate_.status == machine.stopped_ == "partial fit"
+    assert machine.certificate_.status == machine.stopped_ == "partial_fit"
     assert machine.seen_.tolist() == [[6000, 6000]]
     losses = machine.history_["loss"]
     assert len(losses) == 120
@@ -129,7 +129,9 @@ def test_a_warm_start_never_ends_higher_where_lbfgs_ends_it():
 
 def test_a_warm_start_of_other_layers_or_classes_begins_anew():
     X, y = rings(60)
-    machine = er.LogisticRegression(features=er.Network([4], epochs=5, random_state=0), warm_start=True).fit(X, y)
+    machine = er.LogisticRegression(features=er.Network([4], epochs=5, n_init=1, random_state=0), warm_start=True).fit(
+        X, y
+    )
     wider = machine.set_params(features__widths=[6]).fit(X, y)
     np.testing.assert_array_equal(wider.coef_, clone(wider).fit(X, y).coef_)
     other = wider.fit(X, np.arange(60) % 3)

@@ -84,7 +84,7 @@ def test_tangent():
 
 def test_training_tickets_and_widths(xor):
     figure = er.plots.training(xor)
-    assert title(figure.axes[0]) == "Training: all steps after 300 steps"
+    assert title(figure.axes[0]) == "Training: finished after 300 steps"
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), xor.features_.history_["objective"])
     assert_readable(figure)
     kept, scores = np.array([1.0, 0.5, 0.25]), np.array([0.8, 0.9, 0.7])

@@ -136,7 +136,7 @@ import sys, warnings
 warnings.simplefilter("error")
 import empirisk as er
 assert "matplotlib" not in sys.modules
-import empirisk.plots.parts, empirisk.plots.animation
+import empirisk.plots.equation, empirisk.plots.animation
 assert callable(er.plots.losses) and callable(er.plots.animate) and callable(er.plots.regions)
 er.plots.losses("hinge").savefig(sys.stdout.buffer, format="png")
 assert "matplotlib.pyplot" not in sys.modules

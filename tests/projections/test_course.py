@@ -54,7 +54,7 @@ def test_a_callback_sees_every_round_and_may_stop_the_fit(machine, data):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_ctrl_c_leaves_the_best_point_so_far(machine, data):
     recorder = Recorder(interrupt)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted"):
         fitted = clone(machine).set_callbacks(recorder).fit(*data)
     assert fitted.stopped_ == "interrupted"
     np.testing.assert_array_equal(recorder.seen[2], fitted.components_)

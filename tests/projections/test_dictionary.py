@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
-from tests.trees.test_contract_a import check_contract
+from tests.estimator_checks import check_contract
 
 pytestmark = pytest.mark.row("U9")
 WAYS = [
@@ -192,10 +192,10 @@ def test_a_fit_ends_in_time_and_can_be_kept(X, tmp_path):
     np.testing.assert_array_equal(er.load(tmp_path / "atoms.model").transform(X), dictionary.transform(X))
 
 
-KINDS = ["er.Dictionary()", "er.Dictionary(8, 'ksvd', 'top_k')", "er.Dictionary(4, coding='indicator')"]
+KINDS = [er.Dictionary(), er.Dictionary(8, "ksvd", "top_k"), er.Dictionary(4, coding="indicator")]
 
 
-@pytest.mark.parametrize("machine", KINDS)
+@pytest.mark.parametrize("machine", KINDS, ids=repr)
 def test_the_contract_holds(machine):
     check_contract(machine)
 

@@ -10,15 +10,16 @@ from sklearn.pipeline import make_pipeline
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.linalg.threads import stopping
 from empirisk.projections import metric_losses
 from empirisk.projections.metric import neighbours
 from empirisk.projections.metric_losses import ClassPairs, ListedPairs, Triplets, hinge_of_squares, square_of_hinge
-from tests.trees.test_contract_a import check_contract
+from empirisk.stop import stopping
+from tests.estimator_checks import check_contract
 
 METRICS = [
     pytest.param(er.ContrastiveMetric(), marks=pytest.mark.row("N2")),
     pytest.param(er.ContrastiveMetric(loss="two_margins"), marks=pytest.mark.row("N2")),
+    pytest.param(er.ContrastiveMetric(loss="triplets"), marks=pytest.mark.row("N2")),
     pytest.param(er.LargeMarginMetric(), marks=pytest.mark.row("N3")),
     pytest.param(er.LargeMarginMetric(form="pairs"), marks=pytest.mark.row("N3")),
 ]
@@ -264,11 +265,12 @@ def test_a_model_file_holds_a_metric(metric, data, tmp_path):
 @pytest.mark.parametrize(
     "machine",
     [
-        pytest.param("er.ContrastiveMetric()", marks=pytest.mark.row("N2")),
-        pytest.param("er.ContrastiveMetric(loss='two_margins', convex=True)", marks=pytest.mark.row("N2")),
-        pytest.param("er.LargeMarginMetric()", marks=pytest.mark.row("N3")),
-        pytest.param("er.LargeMarginMetric(form='pairs')", marks=pytest.mark.row("N3")),
+        pytest.param(er.ContrastiveMetric(), marks=pytest.mark.row("N2")),
+        pytest.param(er.ContrastiveMetric(loss="two_margins", convex=True), marks=pytest.mark.row("N2")),
+        pytest.param(er.LargeMarginMetric(), marks=pytest.mark.row("N3")),
+        pytest.param(er.LargeMarginMetric(form="pairs"), marks=pytest.mark.row("N3")),
     ],
+    ids=repr,
 )
 def test_the_contract_holds(machine):
     check_contract(machine)

@@ -13,7 +13,7 @@ from empirisk.errors import EmpiriskError, TooLarge, Unsuitable
 from empirisk.linalg.design import DenseDesign, Shifted, SparseDesign
 from empirisk.linalg.leading import leading
 from empirisk.projections import pca as module
-from tests.trees.test_contract_a import check_contract
+from tests.estimator_checks import check_contract
 
 pytestmark = pytest.mark.row("U4")
 
@@ -292,7 +292,7 @@ def test_a_model_file_holds_it(X, features, tmp_path):
 # --- the contract -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("machine", ["er.PCA()", "er.PCA(1, features=er.kernels.Gaussian())"])
+@pytest.mark.parametrize("machine", [er.PCA(), er.PCA(1, features=er.kernels.Gaussian())], ids=repr)
 def test_the_contract_holds(machine):
     check_contract(machine)
 

@@ -13,9 +13,11 @@ import pytest
 from selenium.webdriver.common.by import By
 
 import empirisk as er
-from empirisk import plots
+from empirisk import formats, plots
 from empirisk.league.unsupervised import describe
-from empirisk.report import figures, machine, unsupervised, verdict, views, words
+from empirisk.plots import histograms
+from empirisk.plots import report as views
+from empirisk.report import machine, unsupervised, verdict
 from empirisk.report.page import page as page_of
 from tests.browser import browsing
 
@@ -232,7 +234,7 @@ def test_rows_have_the_numbers_of_the_file(apart):
     place = worst.head.index(verdict.leading(found)[0])
     for row in worst.rows:
         there = (tests if apart else table)[verdict.leading(found)[0]][row[0].key]
-        assert row[place] == words.shown(there)
+        assert row[place] == formats.shown(there)
         assert row[0].text == str(row[0].key + 1)
 
 
@@ -371,9 +373,9 @@ def test_a_section_that_fails_is_left_out_and_named(learned, monkeypatch):
 
 def test_a_report_without_pictures_does_not_load_what_draws():
     code = (
-        "import sys, empirisk as er; from empirisk.linalg import threads; from empirisk.report.page import page\n"
+        "import sys, empirisk as er; from empirisk import stop; from empirisk.report.page import page\n"
         "found = er.learn('iris', machines=['tree'])\n"
-        "with threads.stopping(lambda: True): text = page(found)\n"
+        "with stop.stopping(lambda: True): text = page(found)\n"
         "print(text.count('left no room for this picture'), 'matplotlib' in sys.modules)"
     )
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -384,11 +386,11 @@ def test_a_report_without_pictures_does_not_load_what_draws():
 
 def test_a_histogram_has_no_room_beside_its_numbers():
     values = 10_000 + np.random.default_rng(0).random(500)
-    edges = figures.bins(values)
+    edges = histograms.bins(values)
     assert values.min() <= edges[0] < edges[-1] <= values.max()
-    assert len(edges) == figures.BINS + 1
-    assert figures.bins(np.append(values, [np.inf] * 50)) == edges
-    low, high = figures.bins(np.full(3, 0.5))[:: figures.BINS]
+    assert len(edges) == histograms.BINS + 1
+    assert histograms.bins(np.append(values, [np.inf] * 50)) == edges
+    low, high = histograms.bins(np.full(3, 0.5))[:: histograms.BINS]
     assert low < 0.5 < high
 
 

@@ -116,3 +116,12 @@ def test_halves_hold_every_class_or_say_that_they_cannot():
     selection.fit(X, np.minimum(labels, 12))
     with pytest.raises(EmpiriskError, match="a class so rare, or of so little weight"):
         selection.fit(X, labels == 3, sample_weight=np.where(labels == 3, 1e-12, 1.0))
+
+
+def test_information_does_not_depend_on_the_size_of_numbers():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    selection = er.selection.InformationSelection(random_state=0)
+    for target, factor in ((y, 1.0), (X[:, 0] + X[:, 1], 2.0**900)):
+        plain = selection.fit(X, target).scores_
+        for size in (2.0**900, 2.0**-900):
+            np.testing.assert_allclose(selection.fit(X * size, target * factor).scores_, plain)

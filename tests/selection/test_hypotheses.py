@@ -9,11 +9,11 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import empirisk as er
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
+from empirisk.stop import Ending
+from tests.estimator_checks import check_contract
 
 pytestmark = pytest.mark.row("E10")
 
@@ -40,8 +40,7 @@ def data():
 @pytest.mark.parametrize("loss", ["zero_one", "hinge", "squared"])
 def test_check_estimator_passes_with_nothing_skipped(loss):
     machine = er.selection.HypothesisSearch(er.Parametric(linear, drawn), loss, n_draws=30)
-    results = check_estimator(machine, on_fail=None, on_skip=None)
-    assert not [(r["check_name"], r["exception"]) for r in results if r["status"] != "passed"]
+    check_contract(machine)
 
 
 def test_the_best_of_what_was_drawn(data):
@@ -51,7 +50,7 @@ def test_the_best_of_what_was_drawn(data):
     np.testing.assert_array_equal(search.history_["risk"], random.history_["risk"])
     assert search.risk_ == search.history_["risk"].min() == pytest.approx(1 - search.score(X, y == "in"))
     np.testing.assert_array_equal(search.history_["objective"], np.minimum.accumulate(search.history_["risk"]))
-    assert (search.n_iter_, search.stopped_) == (50, Status.PASSES)
+    assert (search.n_iter_, search.stopped_) == (50, Ending.FINISHED)
     more = er.selection.HypothesisSearch(circle, n_draws=500, random_state=3).fit(X, y == "in")
     np.testing.assert_array_equal(more.history_["risk"][:50], search.history_["risk"])
 
@@ -112,17 +111,19 @@ def test_it_ends_where_nothing_is_left_to_gain_and_at_its_limits(data):
         return lambda X: X[:, 0] - 0.5
 
     search = er.selection.HypothesisSearch(half).fit(X, X[:, 0] > 0.5)
-    assert (search.n_iter_, search.stopped_, search.risk_) == (1, Status.CONVERGED, 0.0)
+    assert (search.n_iter_, search.stopped_, search.risk_) == (1, Ending.CONVERGED, 0.0)
 
     def slow(columns, random):
         time.sleep(0.01)
         return circle(columns, random)
 
     search = er.selection.HypothesisSearch(slow, n_draws=10_000, max_time=0.2).fit(X, X[:, 0] > 0.5)
-    assert search.stopped_ == Status.TIME
+    assert search.stopped_ == Ending.MAX_TIME
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    search = er.selection.HypothesisSearch(slow, n_draws=10_000).fit(X, X[:, 0] > 0.5)
-    assert search.stopped_ == Status.INTERRUPTED
+    search = er.selection.HypothesisSearch(slow, n_draws=10_000)
+    with pytest.raises(KeyboardInterrupt, match="HypothesisSearch was interrupted and keeps the best"):
+        search.fit(X, X[:, 0] > 0.5)
+    assert search.stopped_ == Ending.INTERRUPTED
     assert search.n_iter_ < 200
 
 

@@ -165,3 +165,11 @@ def test_noise_of_sparse_tables_does_not_depend_on_what_is_stored():
     machine = Balanced(er.LogisticRegression(), jitter=0.1, random_state=0)
     found = clone(machine).fit(stored, y).predict_proba(X)
     np.testing.assert_allclose(found, clone(machine).fit(sparse.csr_matrix(X), y).predict_proba(X), rtol=1e-6)
+
+
+def test_weights_that_stand_for_millions_of_rows_are_not_drawn_with_jitter():
+    X, y = np.arange(20.0)[:, None], np.arange(20) == 0
+    weights = np.full(20, 1e6)
+    with pytest.raises(er.errors.EmpiriskError, match="divide the weights, or give jitter=0"):
+        er.selection.Balanced(er.LogisticRegression(), jitter=0.1).fit(X, y, sample_weight=weights)
+    er.selection.Balanced(er.LogisticRegression()).fit(X, y, sample_weight=weights)

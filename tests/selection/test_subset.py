@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 import empirisk as er
 from empirisk.errors import EmpiriskError
 from empirisk.selection import BestSubset, InformationSelection
-from empirisk.selection.subset import Tree
+from empirisk.selection.subset import BranchAndBound
 
 pytestmark = pytest.mark.row("F6")
 
@@ -54,6 +54,20 @@ def test_no_subset_is_better(seed, intercept):
         residuals = y - X @ found.coef_.T - found.intercept_
         assert np.sum(weights * (residuals**2).reshape(len(X), -1).sum(axis=1)) == pytest.approx(best, rel=1e-9)
         np.testing.assert_array_equal(found.support_, np.any(np.atleast_2d(found.coef_) != 0, axis=0))
+
+
+@pytest.mark.parametrize("seed", [18, 30, 86, 155])
+def test_nearly_dependent_columns_have_no_coefficients_against_each_other(seed):
+    """Those of 1e11, which cancel in predictions, left a sum of squares of five digits, proven to be exact."""
+    random = np.random.default_rng(seed)
+    rows, columns = (20, 12) if seed % 2 == 0 else (30, 5)
+    X = random.normal(size=(rows, 1)) + 1e-12 * random.normal(size=(rows, columns))
+    y, times = X[:, 0] + random.normal(size=rows), random.integers(1, 4, rows)
+    weighted = BestSubset(2, fit_intercept=False).fit(X, y, sample_weight=times)
+    repeated = BestSubset(2, fit_intercept=False).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert weighted.certificate_.primal == pytest.approx(repeated.certificate_.primal, rel=1e-9)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-6)
+    assert np.abs(weighted.coef_).max() < 10
 
 
 @pytest.mark.parametrize("rows", [6, 8, 40])
@@ -127,7 +141,7 @@ def test_ctrl_c_keeps_the_best_with_its_bound(monkeypatch):
     monkeypatch.setattr("empirisk.selection.subset.SLICE", 50)
     random = np.random.default_rng(1)
     X, y = random.normal(size=(60, 40)), random.normal(size=60)
-    search, slices = Tree.search, []
+    search, slices = BranchAndBound.search, []
 
     def press(tree, nodes):
         search(tree, nodes)
@@ -135,8 +149,11 @@ def test_ctrl_c_keeps_the_best_with_its_bound(monkeypatch):
         if len(slices) == 3:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Tree, "search", press)
-    with pytest.warns(ConvergenceWarning, match=r"BestSubset was stopped \(interrupted\) after 150 nodes"):
+    monkeypatch.setattr(BranchAndBound, "search", press)
+    with (
+        er.config(interrupt="keep"),
+        pytest.warns(ConvergenceWarning, match=r"BestSubset was stopped \(interrupted\) after 150 nodes"),
+    ):
         found = BestSubset(12).fit(X, y)
     assert found.stopped_ == "interrupted"
     assert found.certificate_.dual < found.certificate_.primal

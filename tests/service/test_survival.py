@@ -170,7 +170,7 @@ def test_requests_whose_clients_have_left_are_dropped(scripted, gate):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connections, "SLOWEST", 0.3)
+    monkeypatch.setattr(connections, "CLIENT_SECONDS", 0.3)
 
 
 def received(connection):

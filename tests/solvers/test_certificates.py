@@ -10,7 +10,7 @@ from empirisk import solvers
 from empirisk.certificate import Proof
 from empirisk.errors import Unsuitable
 from empirisk.fits import passes
-from empirisk.fits.fit import Limits, Run
+from empirisk.fits.fit import Limits, SolverRun
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
 from empirisk.solvers import choose
@@ -121,7 +121,7 @@ def test_a_solver_further_down_the_table_says_whom_it_follows(monkeypatch, ran):
         return problem.origin()
 
     monkeypatch.setattr(InteriorPoint, "solve", tired)
-    certificate = Run("auto", Limits(1e-6, None, None))([problem])[0].certificate
+    certificate = SolverRun("auto", Limits(1e-6, None, None))([problem])[0].certificate
     assert certificate.converged
     assert certificate.solver == "dual_ascent" == ran[-1]
     assert certificate.reason.endswith("; after interior_point (stalled)")

@@ -7,12 +7,12 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties, solvers
-from empirisk.fits.fit import Limits, Run
+from empirisk.fits.fit import Limits, SolverRun
 from empirisk.linalg.design import design_of
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.solvers.choose import TABLE, choose
-from empirisk.solvers.newton.course import line_search
+from empirisk.solvers.line_search import line_search
 from tests.cases import make
 
 LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
@@ -32,6 +32,8 @@ LIMITS = Limits(tol=1e-6, max_iter=None, max_time=None)
         ("absolute", "none", (20_000, 10), "envelope"),
         ("hinge", "l2", (6000, 5000), "dual_ascent"),
         ("hinge", "l1", (6000, 5000), "proximal"),
+        ("logistic", er.penalties.GroupL1(5), (50, 5), "interior_point"),
+        ("hinge", er.penalties.GroupL1(5), (50, 500), "working_groups"),
     ],
 )
 def test_the_table_picks_what_suits(loss, penalty, shape, expected):
@@ -50,21 +52,28 @@ def test_every_solver_has_a_problem_it_can_do_and_says_what_it_cannot(name):
     refusals = []
     kernel = GramDesign(er.kernels.Gaussian(), make("squared", "l2", 0.1)[0].design.X)
     for loss in ("squared", "logistic", "hinge", "softmax", "perceptron", er.losses.Power(1.3)):
-        for penalty in ("l2", "l1", "none"):
+        for penalty in ("l2", "l1", "none", er.penalties.GroupL1(2)):
             problem, _ = make(loss, penalty, 0.1)
             refusals.append(solver.refusal(problem))
-            if penalty != "l1":
+            if penalty in ("l2", "none"):
                 refusals.append(solver.refusal(replace(problem, design=kernel)))
     assert "" in refusals
     assert all(reason == "" or reason.startswith("it needs ") for reason in refusals)
 
 
+SMOOTH_SOLVERS = [
+    "newton",
+    "proximal",
+    "gradient_descent",
+]
+
+
 @pytest.mark.row("S10")
-@pytest.mark.parametrize("name", ["newton", "proximal", "gradient_descent"])
+@pytest.mark.parametrize("name", SMOOTH_SOLVERS)
 def test_solvers_by_name_agree_on_a_smooth_problem(name):
     problem, _ = make("logistic", "l2", 0.5)
-    best = Run("newton", Limits(1e-12, None, None))([problem])[0].certificate.primal
-    found = Run(name, LIMITS)([problem])[0].certificate
+    best = SolverRun("newton", Limits(1e-12, None, None))([problem])[0].certificate.primal
+    found = SolverRun(name, LIMITS)([problem])[0].certificate
     assert found.solver == name
     assert found.converged
     assert found.primal <= best * (1 + 1e-6)
@@ -73,8 +82,8 @@ def test_solvers_by_name_agree_on_a_smooth_problem(name):
 @pytest.mark.parametrize("name", ["interior_point", "envelope", "dual_ascent", "proximal"])
 def test_solvers_by_name_agree_on_a_cornered_problem(name):
     problem, _ = make("hinge", "l2", 0.5)
-    best = Run("auto", Limits(1e-10, None, None))([problem])[0].certificate.primal
-    found = Run(name, LIMITS)([problem])[0].certificate
+    best = SolverRun("auto", Limits(1e-10, None, None))([problem])[0].certificate.primal
+    found = SolverRun(name, LIMITS)([problem])[0].certificate
     assert found.solver == name
     assert found.converged
     assert found.primal <= best * (1 + 1e-6)
@@ -85,10 +94,10 @@ def test_solvers_by_name_agree_on_a_cornered_problem(name):
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 def test_closed_forms_agree(method, shape):
     problem, _ = make("squared", "l2", 0.5, shape)
-    exact = Run(solvers.ClosedForm(method), LIMITS)([problem])[0]
+    exact = SolverRun(solvers.ClosedForm(method), LIMITS)([problem])[0]
     assert exact.certificate.relative_gap < 1e-10
     with pytest.raises(ValueError, match="method='qr'"):
-        Run(solvers.ClosedForm("qr"), LIMITS)([problem])
+        SolverRun(solvers.ClosedForm("qr"), LIMITS)([problem])
 
 
 def test_line_search_finds_minima_and_respects_infinity():
@@ -131,9 +140,9 @@ def test_newton_by_conjugate_gradients(monkeypatch):
     from empirisk.solvers.newton import newton
 
     problem, _ = make("logistic", "l2", 0.5)
-    direct = Run("newton", LIMITS)([problem])[0].certificate.primal
+    direct = SolverRun("newton", LIMITS)([problem])[0].certificate.primal
     monkeypatch.setattr(newton, "DIRECT", 0)
-    found = Run("newton", LIMITS)([problem])[0].certificate
+    found = SolverRun("newton", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(direct, rel=1e-6)
 
@@ -143,8 +152,8 @@ def test_newton_by_conjugate_gradients(monkeypatch):
 @pytest.mark.parametrize("kind", ["plain", "badly scaled", "sparse"])
 def test_newton_on_rounded_corners_is_interior_point(loss, penalty, kind):
     problem, _ = make(loss, penalty, 0.7, "tall", kind)
-    exact = Run("interior_point", LIMITS)([problem])[0].certificate
-    found = Run("envelope", LIMITS)([problem])[0].certificate
+    exact = SolverRun("interior_point", LIMITS)([problem])[0].certificate
+    found = SolverRun("envelope", LIMITS)([problem])[0].certificate
     assert found.converged
     assert found.primal == pytest.approx(exact.primal, rel=2e-6)
 
@@ -162,7 +171,7 @@ def test_long_data_start_on_every_eighth_row(loss):
         np.sign(f) if loss == "hinge" else f,
         np.ones(40_000),
     )
-    fit = Run("auto", LIMITS)([problem])[0]
+    fit = SolverRun("auto", LIMITS)([problem])[0]
     assert fit.certificate.solver == "envelope"
     assert fit.certificate.converged
     assert len(fit.history["objective"]) < 60

@@ -44,7 +44,7 @@ def test_the_best_point_for_the_held_out_rows_is_kept(solver):
     reached = losses_of(machine).value(signs, machine.decision_function(X[held_out])).mean()
     assert reached == pytest.approx(losses.min(), rel=1e-9)
     assert len(losses) == machine.n_iter_
-    assert machine.stopped_ in ("stopped early", "all passes done", "iteration limit")
+    assert machine.stopped_ in ("early_stopping", "finished", "max_iter")
     waited = len(losses) - 1 - losses.argmin()
     assert waited <= 3
     if solver in ("gradient_descent", "proximal", "dual_ascent"):  # these would go on for long
@@ -62,7 +62,7 @@ def test_it_stops_before_the_optimum_where_that_overfits():
     X, y = noise()
     machine = er.LogisticRegression(C=1e3, solver=er.solvers.EarlyStopping(validation_fraction=0.25)).fit(X, y)
     whole = er.LogisticRegression(C=1e3).fit(X, y)
-    assert machine.certificate_.status == "stopped early"
+    assert machine.certificate_.status == "early_stopping"
     assert np.linalg.norm(machine.coef_) < 0.5 * np.linalg.norm(whole.coef_)
     assert machine.certificate_.gap > 0
 
@@ -80,6 +80,6 @@ def test_it_allows_as_many_iterations_as_the_solver_inside():
     X, y = noise()
     inner = er.solvers.SGD(rate=1e-3)
     stopping = er.solvers.EarlyStopping(inner, patience=10**6)
-    with pytest.warns(ConvergenceWarning, match="all passes done"):  # at so small a rate
+    with pytest.warns(ConvergenceWarning, match="finished"):  # at so small a rate
         machines = [er.LogisticRegression(C=1.0, solver=solver).fit(X, y) for solver in (inner, stopping)]
     assert machines[0].n_iter_ == machines[1].n_iter_ > inner.iteration_limit

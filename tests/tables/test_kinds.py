@@ -12,7 +12,7 @@ import empirisk as er
 from empirisk.service.bodies import Bodies
 from empirisk.tables.kinds import KINDS, USED
 from empirisk.tables.kinds.several import Items
-from empirisk.tables.profile import profile, unusual
+from empirisk.tables.understanding.profile import profile, unusual
 
 random = np.random.default_rng(0)
 #: A column of each kind that machines learn from, as text.

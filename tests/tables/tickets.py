@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-import empirisk.tables
+import empirisk.tables.reading
 
-PLACE = Path(empirisk.tables.__file__).parent / "data" / "tickets.csv"
+PLACE = Path(empirisk.tables.reading.__file__).parent / "data" / "tickets.csv"
 CALM = ["how do I change my address", "please send the invoice again", "thank you the new version works well"]
 CALM += ["can I add another user to my plan", "where do I find the manual", "a question about the next release"]
 ANGRY = ["the system is down again and nobody answers", "this is the third time I report the same error"]

@@ -166,7 +166,7 @@ def test_early_stopping_keeps_the_best_round():
         validation_fraction=0.2,
         random_state=0,
     ).fit(X, y)
-    assert shorter.stopped_ == "n_estimators"
+    assert shorter.stopped_ == "finished"
     assert np.array_equal(shorter.predict_proba(X), machine.predict_proba(X))
 
 

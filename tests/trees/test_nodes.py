@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import empirisk as er
-from empirisk.trees.columns import read_new
+from empirisk.trees.table_columns import read_new
 
 pytestmark = pytest.mark.row("T1")
 

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import empirisk as er
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.trees.shapley import node_weights, shapley_values
+from empirisk.explain.shapley import node_weights, shapley_values
 
 X, Y = make_regression(400, 6, n_informative=4, n_targets=3, noise=5.0, random_state=0)
 XL, L = make_multilabel_classification(500, 6, n_classes=3, random_state=0)
@@ -26,6 +26,13 @@ REGRESSORS = [
 CLASSIFIERS = [
     pytest.param(er.ForestClassifier(30, random_state=0), marks=pytest.mark.row("T6"), id="forest"),
     pytest.param(er.TreeClassifier(max_depth=6), marks=pytest.mark.row("T1"), id="tree"),
+    pytest.param(er.BoostingClassifier(n_estimators=20), marks=pytest.mark.row("T8"), id="boosting"),
+    pytest.param(er.BaggingClassifier(n_estimators=20, random_state=0), marks=pytest.mark.row("T5"), id="bagging"),
+    pytest.param(
+        er.BaggingClassifier(er.KNNClassifier(5), 20, vote="mean", max_features=4, random_state=0),
+        marks=pytest.mark.row("T5"),
+        id="bagged neighbours",
+    ),
     pytest.param(er.KNNClassifier(5), marks=pytest.mark.row("N1"), id="neighbours"),
 ]
 
@@ -182,6 +189,35 @@ def test_a_tree_of_labels_is_told_and_pruned():
     assert er.TreeClassifier(ccp_alpha="cv").fit(XL, WORDS).n_leaves_ < whole
     with pytest.raises(EmpiriskError, match="holdout has 3 columns of labels, the tree 2"):
         tree.prune((XL, L))
+
+
+@pytest.mark.row("T8")
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "exponential"])
+def test_boosting_of_labels_is_boosting_of_each(loss):
+    together = er.BoostingClassifier(loss, n_estimators=10).fit(XL, WORDS)
+    stages = list(together.staged_predict(XL))
+    assert len(stages) == 10
+    np.testing.assert_array_equal(stages[-1], together.predict(XL))
+    for number, scores in enumerate(together.decision_function(XL)):
+        alone = er.BoostingClassifier(loss, n_estimators=10).fit(XL, WORDS[:, number])
+        np.testing.assert_allclose(scores, alone.decision_function(XL), atol=1e-9)
+        np.testing.assert_array_equal(together.predict(XL)[:, number], alone.predict(XL))
+    stopped = er.BoostingClassifier(loss, n_estimators=300, early_stopping=True, random_state=0).fit(XL, WORDS)
+    assert stopped.stopped_ == "early_stopping"
+    if loss == "logistic":
+        np.testing.assert_allclose(np.exp(together.predict_log_proba(XL)[1]), together.predict_proba(XL)[1])
+        np.testing.assert_array_equal(list(together.staged_predict_proba(XL))[-1][0], together.predict_proba(XL)[0])
+
+
+@pytest.mark.row("T5")
+def test_bags_judge_rows_with_several_labels_and_refuse_machines_of_one():
+    for vote in ("majority", "mean"):
+        bag = er.BaggingClassifier(n_estimators=50, vote=vote, oob_importances=True, random_state=0).fit(XL, L)
+        said = np.column_stack([np.asarray(each)[:, 1] >= 0.5 for each in bag.oob_decision_function_])
+        np.testing.assert_allclose(bag.oob_score_, np.mean((said == L).all(axis=1)))
+        assert bag.feature_importances_.max() > 0.01
+    with pytest.raises(ValueError, match="1d array"):
+        er.BaggingClassifier(er.SVM()).fit(XL, L)
 
 
 @pytest.mark.row("T6")

@@ -113,7 +113,7 @@ def test_losses_along_the_path_are_those_of_the_pruned_trees():
     nodes, target = tree.nodes_, y[200:, None].astype(float)
     weights = np.random.default_rng(0).random(100)
     losses = prune.node_losses(nodes, X[200:], target, weights, ERROR)
-    alphas = np.append(prune.prices(prune.collapse_alphas(nodes)), 10.0)
+    alphas = np.append(prune.pruning_alphas(prune.collapse_alphas(nodes)), 10.0)
     found = prune.losses_along(nodes, losses, alphas)
     for alpha, total in zip(alphas, found, strict=True):
         cut = nodes.cut(prune.cuts_at(prune.collapse_alphas(nodes), alpha))

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -16,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import empirisk as er
 from empirisk.errors import EmpiriskError
+from empirisk.stop import listening_to
 from empirisk.trees import tree as tree_module
-from empirisk.trees.exact.grow import Grower, Limits
+from empirisk.trees.exact.grow import Grower, TreeLimits
 from empirisk.trees.exact.scan import GINI
 from tests.trees import naive_tree
 
@@ -408,7 +408,7 @@ def test_a_tree_that_is_stopped_is_a_smaller_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
     asked = iter([False] * 4 + [True] * 1000)
-    grower = Grower(X, np.zeros(20, dtype=np.int32), Limits(), lambda: next(asked))
+    grower = Grower(X, np.zeros(20, dtype=np.int32), TreeLimits(), lambda: next(asked))
     nodes = grower.classes(y, 2, np.ones(20_000), GINI)
     assert 1 < len(nodes) < 2000
     assert nodes.weight[nodes.is_leaf].sum() == 20_000
@@ -420,8 +420,9 @@ def test_a_tree_that_is_stopped_is_a_smaller_tree():
 def test_a_tree_that_is_interrupted_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20_000, 20)), rng.integers(0, 2, size=20_000)
-    monkeypatch.setattr(tree_module, "interruptible", lambda: nullcontext(lambda: True))
-    with pytest.warns(ConvergenceWarning, match=r"TreeClassifier was stopped \(interrupted\) after 1 leaves") as told:
+    monkeypatch.setattr(tree_module, "interruptible", lambda: listening_to(lambda: True))
+    said = r"TreeClassifier was stopped \(interrupted\) after 1 leaves"
+    with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match=said) as told:
         tree = er.TreeClassifier(ccp_alpha="cv").fit(X, y)
     assert told[0].filename == __file__
     assert tree.predict(X).shape == (20_000,)
@@ -453,10 +454,10 @@ def test_a_price_that_is_being_chosen_when_time_ends_goes_by_the_folds_that_were
 
     real = er.TreeRegressor.grow_on
     monkeypatch.setattr(er.TreeRegressor, "grow_on", grow_on)
-    monkeypatch.setattr(tree_module, "interruptible", lambda: nullcontext(lambda: len(grown) > most))
+    monkeypatch.setattr(tree_module, "interruptible", lambda: listening_to(lambda: len(grown) > most))
     for most in (1, 3):  # in the first fold, which is then none, and in the third
         grown.clear()
-        with pytest.warns(ConvergenceWarning, match="interrupted"):
+        with er.config(interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted"):
             tree = er.TreeRegressor(ccp_alpha="cv").fit(X, y)
         assert (tree.ccp_alpha_ == 0) == (most == 1)
         assert len(grown) == most + 1

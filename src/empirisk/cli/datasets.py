@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from empirisk.tables import datasets
+from empirisk.tables.reading import datasets
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:

@@ -1,9 +1,11 @@
-"""empirisk learn: the whole job, with a table that fills as machines finish."""
+"""empirisk learn: the command, and the table of results that it prints while machines are compared."""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -13,20 +15,19 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from empirisk.cli.models import in_json
 from empirisk.errors import EmpiriskError
-from empirisk.formats import number, printable
-from empirisk.league import Learned, Listener, learn
+from empirisk.formats import metric_name, number, printable
+from empirisk.league import Job, Learned, Listener, Request
 from empirisk.league.origin import typed
+from empirisk.league.records import CandidateResult
 from empirisk.league.unsupervised import Described, describe
-from empirisk.report.words import plain
 from empirisk.settings import holding
 
-LEAST = 0.1  # seconds
-TITLE = 31  # letters of the longest title of a machine
+MIN_SECONDS = 0.1  # time limit at the least, where the imports have used all of it: an error would say less
+TITLE_LETTERS = 31  # letters of the longest title of a machine
 COMPILING = "compiling, once"
-PROOF = len("gap 1e-05")
-LONGEST = 12  # letters of a score's name in words; longer ones go by their short name
+PROOF_LETTERS = len("gap 1e-05")
+MAX_NAME_LETTERS = 12  # letters of a score's name in words; longer ones go by their short name
 SCORES = "accuracy, bacc, auc, ap, f1, precision, recall or logloss for classes; rmse, mae, mape or r2 for numbers"
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
@@ -60,76 +61,60 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Learn a table: train, select, test honestly, and write a model and a report."""
+    """Learn a table: train, select, test on held-out rows, and write a model and a report."""
+    given = dict(locals())
     out, begin = place(out, table), context.obj.begin
     console = Console(quiet=quiet or as_json, highlight=False)
-    console.soft_wrap = not console.is_terminal  # a line in a file is a line
+    console.soft_wrap = not console.is_terminal  # lines in a file are not broken at the width of a terminal
     limit = None if time is None else seconds(time)
-    common: dict[str, Any] = {
-        "drop": [name for entry in drop or [] for name in entry.split(",")],
-        "types": kinds(types or []),
-        "jobs": jobs,
-        "seed": seed,
-        "time": None if limit is None else left(limit, begin),
-        "out": out,
-        "force": force,
-        "header": not no_header,
-    }
+    # These options are written as text in a shell, and converted to the types of the library.
+    given["machines"] = None if machines is None else [name.strip() for name in machines.split(",")]
+    given["drop"] = [name for entry in drop or [] for name in entry.split(",")]
+    given["types"] = kinds(types or [])
+    given["time"] = None if limit is None else left(limit, begin)
+    given |= {"data": table, "out": out, "header": not no_header}
     if no_target and target is not None:
         raise EmpiriskError(f"--target={target!r} and --no-target contradict each other; give one of them.")
-    if no_target:
-        with holding(typed, context.obj.command):
-            found = describe(table, **common)
-        about = _tell(console, found)
-    else:
-        with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
-            found = learn(
-                table,
-                target,
-                metric=metric,
-                test=test,
-                folds=folds,
-                groups=groups,
-                time_order=time_order,
-                machines=None if machines is None else [name.strip() for name in machines.split(",")],
-                balance=balance,
-                test_file=test_file,
-                refit=refit,
-                listener=screen,
-                **common,
-            )
-        about = _conclude(console, found)
+    with Screen(console, begin, limit) as screen, holding(typed, context.obj.command):
+        if no_target:
+            found: Any = describe(**{name: given[name] for name in signature(describe).parameters})
+        else:
+            options = {option.name: given[option.name] for option in fields(Request) if option.name in given}
+            found = Job(Request(**options, listener=screen)).run()
+    about = (_tell if no_target else _conclude)(console, found)
     files = {"model": f"{out}.model", "report": f"{out}.report.html"}
     after = f" after {perf_counter() - begin:.0f} s."
     console.print(text("Wrote ", (files["model"], "bold"), " and ", (files["report"], "bold"), after))
     if as_json:
-        typer.echo(json.dumps({"table": found.name, **about, "seconds": found.seconds, **files}, indent=1))
+        typer.echo(json.dumps({**about, **files}, indent=1))
 
 
 def text(*parts: str | tuple[str, str], **options: Any) -> Text:
-    """Parts of a line, some with a style; names in it are no markup, and steer no terminal."""
+    """A line of parts, some with a style. Markup and control characters in names of the user are printed as text."""
     styled = [(part, "") if isinstance(part, str) else part for part in parts]
     return Text.assemble(*((printable(part), style) for part, style in styled), **options)
 
 
 def _tell(console: Console, found: Described) -> dict[str, Any]:
-    """Say what a table without a target holds; the same in the words of JSON."""
+    """Print the clusters of a table without a target, and return the result as a dictionary for JSON."""
     console.print(text((found.name, "bold"), f": {found.summary()}"))
     for cluster in found.clusters:
         apart = ", ".join(f"{name} {value:+.1f} sd" for name, value in cluster.apart)
         console.print(text(f"cluster {cluster.number}: {cluster.size:,} rows ({cluster.share:.0%}); {apart}"))
 
     return {
+        "table": found.name,
         "rows": found.frame.height,
         "silhouette": found.silhouette,
         "clusters": [cluster._asdict() | {"apart": dict(cluster.apart)} for cluster in found.clusters],
         "directions": [{"share": each.share, "made_of": dict(each.made_of)} for each in found.directions],
         "strange": [{"row": row + 1, "likelier": share} for row, share in found.strange],
+        "seconds": found.seconds,
     }
 
 
 class Screen(Listener):
-    """A live table on a terminal, the best first, and what is being done; a line for each machine elsewhere.
+    """Prints progress: on a terminal a live table sorted by score with a status line, elsewhere a line per machine.
 
     Parameters
     ----------
@@ -143,7 +128,7 @@ class Screen(Listener):
         self._console = console
         self._rows: dict[str, Any] = {}
         self._lines: set[str] = set()
-        self._sign, self._metric, self._doing = 1.0, "", ""
+        self._metric, self._doing = "", ""
         self._begin, self._limit = perf_counter() if begin is None else begin, limit
         lively = console.is_terminal and not console.quiet
         self._live = Live(console=console, get_renderable=self._view, refresh_per_second=4) if lively else None
@@ -157,7 +142,7 @@ class Screen(Listener):
             self._live.stop()
 
     def doing(self, what: str) -> None:
-        """Show what is being done on a terminal; elsewhere, what makes one wait before there is a table to fill."""
+        """Show the current step in the status line; elsewhere, print only reading and the first compilation."""
         self._doing = what
         if self._live is None and what.startswith("reading"):
             self._console.print(text(f"{what} ..."))
@@ -179,7 +164,7 @@ class Screen(Listener):
         self._warn(found.warnings)
 
     def done(self, learned: Learned) -> None:
-        """Print what was to be said of the test and the files."""
+        """Print the warnings that were not printed before."""
         self._warn([warning for warning in learned.warnings if warning not in self._lines])
 
     def _warn(self, warnings: Sequence[str]) -> None:
@@ -188,17 +173,21 @@ class Screen(Listener):
             self._console.print(text((f"! {warning}", "yellow")))
 
     def deciding(self, metric: Any) -> None:
-        """Note how scores are shown."""
-        words = plain(metric.name)
-        self._sign, self._metric = metric.sign, words if len(words) <= LONGEST else metric.name
+        """Choose the name under which the score is shown, and print the head of the table where it is not live."""
+        words = metric_name(metric.name)
+        self._metric = words if len(words) <= MAX_NAME_LETTERS else metric.name
         if self._live is None:
             self._console.print(text(self._line(self._head)))
 
-    def played(self, standing: Any) -> None:
-        """Show a standing."""
-        self._rows[standing.name] = standing
-        if self._live is None and standing.state != "playing":
-            line = self._line(self._cells(standing))
+    def resumed(self, folds: int) -> None:
+        """Print that the run continues an earlier one."""
+        self._console.print(text(f"going on where an earlier run ended: {folds:,} fits are known"))
+
+    def played(self, result: CandidateResult) -> None:
+        """Show a result."""
+        self._rows[result.name] = result
+        if self._live is None and result.state != "playing":
+            line = self._line(self._cells(result))
             if line not in self._lines:
                 self._console.print(text(line))
             self._lines.add(line)
@@ -213,71 +202,52 @@ class Screen(Listener):
         return ["machine", self._metric, "+-", "seconds", "proof", ""]
 
     def _line(self, cells: list[str]) -> str:
-        """Cells under each other, line after line; what has no score has a reason instead."""
+        """The cells of a line, padded to columns; a machine without a score has its title and the reason."""
         title, *numbers, proof, remark = cells
         if not any(numbers):
-            return f"{title.ljust(TITLE)}  {remark}"
+            return f"{title.ljust(TITLE_LETTERS)}  {remark}"
         shown = [cell.rjust(max(len(name), 7)) for cell, name in zip(numbers, self._head[1:4], strict=True)]
-        return "  ".join([title.ljust(TITLE), *shown, proof.ljust(PROOF), remark]).rstrip()
+        return "  ".join([title.ljust(TITLE_LETTERS), *shown, proof.ljust(PROOF_LETTERS), remark]).rstrip()
 
     def _view(self) -> Group:
-        """What the terminal shows, asked for a few times a second; no line is longer than the terminal is wide."""
-        standings = sorted(self._rows.values(), key=lambda one: -one.mean)
-        lines = [self._line(cells) for cells in (self._head, *map(self._cells, standings))] if standings else []
-        styles = ["dim", "bold", *[""] * len(standings)]  # the best comes first, and is marked
+        """The live table and the status line, cut to the width of the terminal; called four times a second."""
+        results = sorted(self._rows.values(), key=lambda one: -one.mean)
+        lines = [self._line(cells) for cells in (self._head, *map(self._cells, results))] if results else []
+        styles = ["dim", "bold", *[""] * len(results)]  # the best comes first, and is marked
         shown = [
             text((line, style), no_wrap=True, overflow="ellipsis") for line, style in zip(lines, styles, strict=False)
         ]
         return Group(*shown, text((self._status(), "dim"), no_wrap=True, overflow="ellipsis"))
 
     def _status(self) -> str:
-        """What is being done, and the time used and left."""
+        """The current step, and the time used and left."""
         if not self._doing:
             return ""
         used = perf_counter() - self._begin
         left = "" if self._limit is None else f", {max(self._limit - used, 0):.0f} s left"
         return f"{self._doing} ({used:.0f} s{left})"
 
-    def _cells(self, standing: Any) -> list[str]:
-        if not len(standing.scores):
-            return [standing.title, "", "", "", "", f"{standing.state}: {standing.remark}"]
-        folds = f"{len(standing.scores)} fold{'s' * (len(standing.scores) > 1)} of {standing.rows:,} rows"
-        remark = standing.remark or ("" if standing.state == "done" else folds)
-        shown = number(self._sign * standing.mean, 4), number(standing.error, 2), f"{standing.seconds:.2g}"
-        return [standing.title, *shown, standing.certificate, remark]
+    def _cells(self, result: CandidateResult) -> list[str]:
+        if not len(result.scores):
+            return [result.title, "", "", "", "", f"{result.state}: {result.remark}"]
+        folds = f"{len(result.scores)} fold{'s' * (len(result.scores) > 1)} of {result.rows:,} rows"
+        remark = result.remark or ("" if result.state == "done" else folds)
+        shown = number(result.sign * result.mean, 4), number(result.error, 2), f"{result.seconds:.2g}"
+        return [result.title, *shown, result.certificate, remark]
 
 
 def _conclude(console: Console, learned: Learned) -> dict[str, Any]:
-    """Say what was learned; the same in the words of JSON."""
+    """Print which machine was chosen and its test score, and return the result as a dictionary for JSON."""
     console.print()
-    console.print(text((learned.champion.title, "bold"), f" was chosen. {learned.summary()}"))
+    console.print(text((learned.best.title, "bold"), f" was chosen. {learned.summary()}"))
     if learned.test.luck:
         console.print(text(f"Was it luck? {learned.test.luck}"))
 
-    return {
-        "target": learned.target,
-        "task": learned.model.target.task,
-        "winner": learned.winner,
-        "settings": learned.model.description["settings"],
-        "metric": learned.metric,
-        "test": in_json(learned.test.scores),
-        "league": [
-            {
-                "name": standing.name,
-                "state": standing.state,
-                "score": learned.sign * standing.mean if len(standing.scores) else None,
-                "error": standing.error,
-                "seconds": standing.seconds,
-                "difference": learned.differences.get(standing.name, standing.remark),
-            }
-            for standing in learned.standings
-        ],
-        "warnings": learned.warnings,
-    }
+    return learned.to_dict()
 
 
 def place(out: Path | None, table: str) -> Path:
-    """Where files go: named after the table here or in the folder given, or as asked, with or without ``.model``.
+    """The path of the output files without their endings: as asked for, or named after the table.
 
     >>> place(Path("spam.model"), "mails.csv").name
     'spam'
@@ -293,7 +263,7 @@ def place(out: Path | None, table: str) -> Path:
 
 
 def kinds(entries: list[str]) -> dict[str, str]:
-    """What columns hold, from entries such as "zip=category,age=number".
+    """The kinds of columns, from entries such as "zip=category,age=number".
 
     >>> kinds(["zip=category"])
     {'zip': 'category'}
@@ -308,8 +278,8 @@ def kinds(entries: list[str]) -> dict[str, str]:
 
 
 def left(limit: float, begin: float) -> float:
-    """What is left of a limit of time since the command began: some, unless there was none."""
-    return limit if limit <= 0 else max(limit - (perf_counter() - begin), LEAST)
+    """Seconds that are left of a limit since the command began, at least `MIN_SECONDS`; a bad limit stays as it is."""
+    return limit if limit <= 0 else max(limit - (perf_counter() - begin), MIN_SECONDS)
 
 
 def seconds(limit: str) -> float:

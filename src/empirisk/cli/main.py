@@ -1,4 +1,4 @@
-"""The command ``empirisk``. What a command needs is imported when it runs, so that help comes at once."""
+"""The command ``empirisk``. Modules are imported when their command runs, so that ``--help`` is fast."""
 
 import os
 import shlex
@@ -33,14 +33,14 @@ class Typed(NamedTuple):
 
 
 class Lazy(TyperGroup):
-    """Commands that are imported when they are called; an error that a user can act on is one sentence."""
+    """A group of commands that are imported when they are called; errors that a user can mend are one sentence."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The real command of a name, instead of the line that help shows."""
+        """Import the command of a name; the group itself holds only placeholders for the help text."""
         if args[0] in COMMANDS:
-            # The imports of a command count for its limit of time.
+            # The clock starts before the imports of the command: they count towards its time limit.
             ctx.obj = Typed(perf_counter(), shlex.join(["empirisk", *args]))
-            if sys.stderr.isatty():  # they take a while; the next line is written over this one
+            if sys.stderr.isatty():  # the imports take a second; the next line overwrites this one
                 sys.stderr.write(f"{args[0]}: starting ...\r")
                 sys.stderr.flush()
             return args[0], load(args[0]), args[1:]
@@ -100,13 +100,14 @@ def start(
 
 
 for _name, _text in COMMANDS.items():
-    app.command(_name, help=_text)(lambda: None)  # what help lists; `Lazy` runs the command itself
+    app.command(_name, help=_text)(lambda: None)  # a placeholder for the help text; `Lazy` imports the command
 
 
 def run() -> None:
-    """The command as a process. It ends at once: work that there was no time for may still run on threads.
+    """Run the command and end the process at once, without Python's shutdown.
 
-    To take down all modules one by one would last half a second of the processor, longer than many a command.
+    Threads may still run fits that were abandoned at the time limit, and the shutdown of all modules would take half a
+    second, longer than many a command.
     """
     keep_open()
     try:
@@ -115,7 +116,7 @@ def run() -> None:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
         sys.stdout.flush()
         error = lost(sys.stdout)
-        if error is not None:  # a full disk takes no answer
+        if error is not None:  # the output is incomplete, for instance on a full disk
             code = code or 1
             sys.stderr.write(f"empirisk: {told(error)}\n")
         sys.stderr.flush()

@@ -1,8 +1,6 @@
-"""What the commands share: the model in a file, and scores in the words of JSON."""
+"""Loading of model files, shared by the commands."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from empirisk.errors import EmpiriskError
 from empirisk.files.models import load
@@ -18,8 +16,3 @@ def load_model(path: Path) -> TableModel:
             "use it in Python with er.load, or make a model with `empirisk learn`."
         )
     return model
-
-
-def in_json(scores: Iterable[Any]) -> list[dict[str, Any]]:
-    """Scores with their intervals, in the words of JSON."""
-    return [{"name": one.name, "value": one.value, "low": one.interval[0], "high": one.interval[1]} for one in scores]

@@ -1,4 +1,4 @@
-"""Outputs of the command that may be closed, full, or left by whoever read them: the work goes on, and is kept."""
+"""Standard output and error that survive closed pipes and full disks: a command must not lose its work to them."""
 
 import io
 import os
@@ -12,12 +12,12 @@ from empirisk.formats import printable
 
 
 class Enduring(io.FileIO):
-    """A file to write to that never fails: what cannot be written is dropped, and why is noted.
+    """A file whose writes never raise: after the first error everything is dropped, and the error is kept.
 
     Attributes
     ----------
     failed : OSError or None
-        What the first write that failed has raised.
+        The error of the first write that failed.
     """
 
     failed: OSError | None = None
@@ -33,24 +33,24 @@ class Enduring(io.FileIO):
 
 
 def keep_open() -> None:
-    """Let nothing that is printed end a command, nor land in a file of ours.
+    """Make standard input, output and error safe to use for the rest of the process.
 
-    A closed output's number would be given to the next file that is opened, the model perhaps. Letters that an output
-    has not are written as codes.
+    The descriptor of a closed stream would be given to the next file that is opened: messages could then be written
+    into the model. Characters that the encoding of an output lacks are written as escapes.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             with suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  for as long as the process lasts
     sys.stdout, sys.stderr = _enduring(sys.stdout, 1), _enduring(sys.stderr, 2)
 
 
 def _enduring(stream: TextIO | None, number: int) -> TextIO:
-    """A text stream like the one given that endures failures."""
+    """A text stream with the encoding of the one given, on an `Enduring` file."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if stream is not None:
         stream.flush()
@@ -59,11 +59,11 @@ def _enduring(stream: TextIO | None, number: int) -> TextIO:
 
 
 def say(text: str, *, error: bool = False) -> None:
-    """Print a line; what steers a terminal in names that others wrote is shown as text."""
+    """Print a line; control characters, which names in a table may hold, are printed as text."""
     typer.echo(printable(text), err=error)
 
 
 def lost(stream: Any) -> OSError | None:
-    """Why something printed to a stream is lost, None where nothing is, or where nobody wanted to read on."""
+    """The error that made a stream drop text; None without one, and for a pipe whose reader has stopped reading."""
     failed = getattr(getattr(getattr(stream, "buffer", None), "raw", None), "failed", None)
     return None if isinstance(failed, BrokenPipeError) else failed

@@ -11,12 +11,12 @@ import typer
 from empirisk.cli.models import load_model
 from empirisk.cli.outputs import say
 from empirisk.errors import EmpiriskError
+from empirisk.explain.contributions import reasons
 from empirisk.files.atomic import whole_file
-from empirisk.tables.explain import reasons
 from empirisk.tables.model import TableModel
-from empirisk.tables.profile import sentences
-from empirisk.tables.read import read
-from empirisk.tables.spreadsheet import harmless
+from empirisk.tables.reading.read import read
+from empirisk.tables.reading.spreadsheet import harmless
+from empirisk.tables.understanding.profile import sentences
 
 _WRITERS: dict[str, Callable[[pl.DataFrame, io.BytesIO], object]] = {
     ".csv": lambda frame, file: frame.write_csv(file),

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from empirisk.cli.models import in_json, load_model
+from empirisk.cli.models import load_model
 from empirisk.cli.outputs import say
-from empirisk.formats import number
+from empirisk.formats import metric_name, number
 from empirisk.league.score import score
-from empirisk.report.words import plain
 
 
 def command(
@@ -25,7 +24,7 @@ def command(
     if as_json:
         about = {
             "rows": found.rows,
-            "scores": in_json(found.scores),
+            "scores": [one.to_dict() for one in found.scores],
             "drift": [{"column": one.column, "moved": one.moved, "what": one.sentence} for one in found.drift],
             "warnings": list(found.warnings),
         }
@@ -36,7 +35,7 @@ def command(
         low, high = one.interval
         before = found.before.get(one.name)
         test = "" if before is None else f"; {number(before['value'], 4)} in the test"
-        say(f"  {plain(one.name)}: {number(one.value, 4)} ({number(low, 4)} to {number(high, 4)}){test}")
+        say(f"  {metric_name(one.name)}: {number(one.value, 4)} ({number(low, 4)} to {number(high, 4)}){test}")
     for warning in found.warnings:
         say(f"! {warning}")
     say("Columns that are spread otherwise than in training:" if found.drift else "The columns look as before.")

@@ -11,13 +11,13 @@ from empirisk.linalg.design import Design
 
 Array = NDArray[np.float64]
 
-PATIENCE = 20  # batches without a better smoothed loss, after which the means are settled
-MEMORY = 20.0  # batches over which the loss is smoothed
+STALL_BATCHES = 20  # batches without a smaller smoothed loss, after which the run has converged
+SMOOTHING_BATCHES = 20.0  # batches over which the loss is smoothed
 SAMPLE = 3  # batches' worth of rows that a start is drawn from, and judged by
 ROWS_PER_CLUSTER = 20  # at least so many for each cluster in that sample
 
 
-class Batches:
+class MinibatchKMeansRun:
     """A run of mini-batch k-means.
 
     After a batch, a mean is the mean of all rows that it was ever given: m += (W_batch / W_so_far) (mean_batch - m).
@@ -75,10 +75,10 @@ class Batches:
             loss = self._round()
             self.rounds += 1
             self.losses.append(loss)
-            smooth = loss if np.isinf(smooth) else smooth + (loss - smooth) / MEMORY
+            smooth = loss if np.isinf(smooth) else smooth + (loss - smooth) / SMOOTHING_BATCHES
             since = 0 if smooth < lowest else since + 1
             lowest = min(lowest, smooth)
-            self.converged = since >= PATIENCE
+            self.converged = since >= STALL_BATCHES
             if tell() or stop():
                 return
 
@@ -100,7 +100,7 @@ def stepped(batch: Any, centres: Array, totals: Array, rounds: int) -> tuple[Arr
     rate = seen / np.where(totals > 0, totals, 1.0)
     centres = centres + rate[:, None] * (batch.centres - centres)
     idle = np.flatnonzero(totals == 0)
-    if rounds >= PATIENCE and len(idle):
+    if rounds >= STALL_BATCHES and len(idle):
         # A mean that no batch has given a row sits far from all of them: to the worst-fitted row.
         worst = int(squares.argmax())
         centres[idle[0]], totals[idle[0]] = batch.row(worst), batch.weights[worst]

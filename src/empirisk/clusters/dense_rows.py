@@ -11,7 +11,8 @@ from scipy import sparse
 
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import inner_with, loop_with, multiply
-from empirisk.linalg.threads import in_threads, look
+from empirisk.linalg.threads import parallel_map
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 
@@ -21,7 +22,7 @@ SHARES = 48  # at most, so that sums over shares stay cheap; enough for the core
 SMALLEST_SHARE = 4096  # rows: a smaller one is over before the next has begun
 LOOSE = np.float32(1e-6)  # added to bounds in every round: more than float32 loses in the sums
 OWN_LOOSE = np.float32(1e-5)  # added to the distance to the own centre, a sum of squares in float32
-FAR = 1e15  # in units of the rows; of centres beyond, in a batch, no digit tells which is nearer
+FAR = 1e15  # in units of the rows; centres are clipped here: float32 distances beyond have no correct digits
 PIECE = 1 << 30  # products between two looks at the clock: a tenth of a second on a slow core
 EXACT = 1e-13  # a row leaves its cluster for a gain beyond the rounding of float64
 
@@ -89,7 +90,7 @@ def assign(data, means, state, work, span):
             i += 1
         if count == 0:
             break
-        multiply(table, rows.T, values)  # type: ignore[call-arg]
+        multiply(table, rows.T, values)
         for r in range(BATCH):
             best[0, r], best[1, r], held[1, r] = np.inf, np.inf, 0
         for c in range(count_of_centres):
@@ -198,8 +199,8 @@ class DenseRows:
     def _scale_rows(self) -> None:
         """The rows around their mean, in units of the largest entry, in float32."""
         total = self.weights.sum()
-        self.mean = sum(in_threads(self._weighted_sum, self.shares)) / total
-        sizes = in_threads(lambda span: np.abs(self._part(span) - self.mean).max(initial=0.0), self.shares)
+        self.mean = sum(parallel_map(self._weighted_sum, self.shares)) / total
+        sizes = parallel_map(lambda span: np.abs(self._part(span) - self.mean).max(initial=0.0), self.shares)
         self.unit = float(max(sizes)) or 1.0
         self.points = np.ones((self.count, self.width + 1), np.float32)
         self.norms = np.empty(self.count, np.float32)
@@ -213,7 +214,7 @@ class DenseRows:
             return float(self.weights[rows] @ squares)
 
         #: sum_i c_i |x_i - mean|^2
-        self.spread = sum(in_threads(fill, self.shares)) * self.unit**2
+        self.spread = sum(parallel_map(fill, self.shares)) * self.unit**2
 
     def _part(self, span: tuple[int, int]) -> Array:
         return self.X[self.order[slice(*span)]].astype(np.float64, copy=False)
@@ -251,7 +252,7 @@ class DenseRows:
 
     def box(self) -> tuple[Array, Array]:
         """The smallest and the largest value of every column."""
-        ends = in_threads(lambda span: (self._part(span).min(axis=0), self._part(span).max(axis=0)), self.shares)
+        ends = parallel_map(lambda span: (self._part(span).min(axis=0), self._part(span).max(axis=0)), self.shares)
         return np.minimum.reduce([low for low, _ in ends]), np.maximum.reduce([high for _, high in ends])
 
     def exact_squares(self, chosen: NDArray[np.intp]) -> Array:
@@ -270,7 +271,7 @@ class DenseRows:
         def run(share: int) -> None:
             approach(self.points, candidates, self.weights, closest, self.shares[share], out, totals[share])
 
-        in_threads(run, range(len(self.shares)))
+        parallel_map(run, range(len(self.shares)))
         return totals
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -296,11 +297,11 @@ class DenseRows:
             state = self.labels, self.bounds, self._sums[share]
             changes = 0
             for piece in slices(self.shares[share][1], step, self.shares[share][0]):
-                look()
+                check_stop()
                 changes += assign(data, means, state, work, (piece.start, piece.stop, self.rounding))
             return changes
 
-        changes = sum(in_threads(run, range(len(self.shares))))
+        changes = sum(parallel_map(run, range(len(self.shares))))
         self._before = self.centres
         return changes
 
@@ -325,7 +326,7 @@ class DenseRows:
         self.centres = np.where(self.filled[:, None], means, self.centres)
 
     def renew(self) -> None:
-        """The sums from the labels: what many changes have rounded away comes back."""
+        """The sums computed again from the labels: rounding errors of many updates are removed."""
         totals = self._tally(len(self.centres))
         self._sums[:] = 0.0
         self._sums[0] = totals
@@ -340,13 +341,13 @@ class DenseRows:
             member = sparse.csr_array((self.weights[rows], places), shape=(clusters, span[1] - span[0]))
             return np.column_stack([member @ self._part(span), member.sum(axis=1)])
 
-        return np.add.reduce(in_threads(run, self.shares))
+        return np.add.reduce(parallel_map(run, self.shares))
 
     def relabel(self, row: int, cluster: int) -> None:
         """Move a row, and those equal to it, to a cluster that was empty."""
         one = self.X[self.order[row]]
         # The rows as they came: points in float32 may be equal where these are not.
-        parts = in_threads(lambda span: (self.X[self.order[slice(*span)]] == one).all(axis=1), self.shares)
+        parts = parallel_map(lambda span: (self.X[self.order[slice(*span)]] == one).all(axis=1), self.shares)
         equal = np.concatenate(parts)
         self.labels[equal] = cluster
         self.bounds[equal] = np.inf, 0.0
@@ -363,7 +364,7 @@ class DenseRows:
             gaps = self._part(span) - self.centres[self.labels[slice(*span)]]
             return np.einsum("ij,ij->i", gaps, gaps)
 
-        return np.concatenate(in_threads(run, self.shares))
+        return np.concatenate(parallel_map(run, self.shares))
 
     settled_squares = own_squares
 

@@ -1,5 +1,7 @@
 """One Gaussian by maximum likelihood: how likely each row is, and which rows are unlike the rest."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.lapack import invert_triangle
-from empirisk.linalg.threads import look, patiently, single_threaded_blas
+from empirisk.linalg.threads import interruptible_call, single_threaded_blas
+from empirisk.stop import check_stop
 from empirisk.validation import validate_data
 
 Array = NDArray[np.float64]
@@ -75,7 +78,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         self.floor = floor
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianDensity":
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianDensity:
         """Mean, covariance and threshold of the rows of X; y is not used.
 
         Parameters
@@ -101,7 +104,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         return log_densities(X, self.mean_[None], covariance[None])[:, 0]
 
     def score_samples(self, X: ArrayLike) -> Array:
-        """log p(x) of each row: the smaller, the stranger."""
+        """log p(x) of each row: low values are anomalies."""
         check_is_fitted(self)
         return self._log_density(validate_data(self, X, dtype=FLOATS, reset=False))
 
@@ -113,7 +116,7 @@ class GaussianDensity(DensityMixin, OutlierMixin, BaseEstimator):
         """log p(x) minus the threshold: negative for anomalies."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """+1 for rows at least as likely as the threshold, -1 for anomalies."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
@@ -155,7 +158,7 @@ class Full(Form):
             # Judged as correlations, so that the units of the columns do not matter.
             root = np.sqrt(scatter.diagonal())
             scaled = scatter / np.outer(root, root)
-            if not patiently(lambda: np.linalg.eigvalsh(scaled), len(root))[0] >= SINGULAR * len(root):
+            if not interruptible_call(lambda: np.linalg.eigvalsh(scaled), len(root))[0] >= SINGULAR * len(root):
                 raise EmpiriskError(
                     f"The full covariance of {len(root)} columns is singular: there are too few distinct rows, or "
                     "columns that depend on each other; use covariance_type='diagonal', or a floor above 0, such as "
@@ -164,7 +167,7 @@ class Full(Form):
             return scatter
         root = np.sqrt(least)
         scaled = scatter / np.outer(root, root)
-        values, vectors = patiently(lambda: np.linalg.eigh(scaled), len(root))
+        values, vectors = interruptible_call(lambda: np.linalg.eigh(scaled), len(root))
         # Below the second bound eigenvalues are rounding, and the matrix would have no Cholesky factor.
         lowest = max(1.0, SINGULAR * len(root) * values[-1])
         if values[0] >= lowest:
@@ -280,7 +283,7 @@ def inverse_roots(covariances: Array) -> tuple[list[Array], list[float]]:
     """Matrices R with S^-1 = R R' for every S, and log|S| / 2; the units of the columns do not matter to either."""
     inverses, halves = [], []
     for covariance in covariances:
-        look()
+        check_stop()
         factor = np.linalg.cholesky(covariance)
         halves.append(float(np.log(factor.diagonal()).sum()))
         invert_triangle(factor)
@@ -296,7 +299,7 @@ def log_densities(X: NDArray, means: Array, covariances: Array) -> Array:
 
     def run(rows: slice) -> None:
         for k, (mean, inverse, half) in enumerate(zip(means, inverses, halves, strict=True)):
-            look()
+            check_stop()
             scaled = (X[rows] - mean) @ inverse
             out[rows, k] = -0.5 * (np.einsum("ij,ij->i", scaled, scaled) + len(mean) * LOG_TWO_PI) - half
 

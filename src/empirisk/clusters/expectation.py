@@ -16,7 +16,8 @@ from empirisk.clusters.dense_rows import shares_of
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, inverse_roots, least_variances, log_densities, mean_and_scatter
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import loop_with, multiply
-from empirisk.linalg.threads import in_threads, look, patiently
+from empirisk.linalg.threads import interruptible_call, parallel_map
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ def expect(data, terms, span, work, sums):
             left, right = pairs[0, p], pairs[1, p]
             for r in range(batch):
                 products[p, r] = entries[left, r] * entries[right, r]
-        multiply(terms, products, shares)  # type: ignore[call-arg]
+        multiply(terms, products, shares)
         for r in range(batch):
             top = shares[0, r]
             for k in range(1, count):
@@ -63,7 +64,7 @@ def expect(data, terms, span, work, sums):
             likelihood += weight * (top + np.log(total))
             for k in range(count):
                 shares[k, r] *= weight / total
-        multiply(shares, products.T, found)  # type: ignore[call-arg]
+        multiply(shares, products.T, found)
         for k in range(count):
             for p in range(pairs.shape[1]):
                 sums[k, p] += found[k, p]
@@ -86,7 +87,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnMoments:
     """The weight of rows, and the mean and variance of every column."""
 
     weight: float
@@ -94,22 +95,22 @@ class Columns:
     variances: Array
 
     @classmethod
-    def of(cls, X: NDArray, weights: Array) -> "Columns":
+    def of(cls, X: NDArray, weights: Array) -> "ColumnMoments":
         """Those of some rows."""
         return cls(float(weights.sum()), weights @ X / weights.sum(), least_variances(X, weights, 1.0))
 
-    def with_rows(self, X: NDArray, weights: Array) -> "Columns":
+    def with_rows(self, X: NDArray, weights: Array) -> "ColumnMoments":
         """Those of the rows so far and some more.
 
-        >>> both = Columns.of(np.array([[0.0], [2.0]]), np.ones(2)).with_rows(np.array([[7.0]]), np.ones(1))
+        >>> both = ColumnMoments.of(np.array([[0.0], [2.0]]), np.ones(2)).with_rows(np.array([[7.0]]), np.ones(1))
         >>> both.mean, both.variances.round(6)
         (array([3.]), array([8.666667]))
         """
-        more = Columns.of(X, weights)
+        more = ColumnMoments.of(X, weights)
         share = more.weight / (self.weight + more.weight)
         apart = more.mean - self.mean
         variances = self.variances + share * (more.variances - self.variances) + share * (1 - share) * apart**2
-        return Columns(self.weight + more.weight, self.mean + share * apart, variances)
+        return ColumnMoments(self.weight + more.weight, self.mean + share * apart, variances)
 
 
 class Moments:
@@ -128,11 +129,11 @@ class Moments:
     """
 
     def __init__(
-        self, X: NDArray, weights: Array, covariance_type: str, floor: float, columns: "Columns | None" = None
+        self, X: NDArray, weights: Array, covariance_type: str, floor: float, columns: "ColumnMoments | None" = None
     ):
         self.X, self.weights = np.ascontiguousarray(X), weights
         self._type, self._form = covariance_type, FORMS[covariance_type]
-        self.columns = Columns.of(X, weights) if columns is None else columns
+        self.columns = ColumnMoments.of(X, weights) if columns is None else columns
         self._total = weights.sum()
         # Around the mean, so that squares lose no digits to it.
         self._shift, self._variances = self.columns.mean, self.columns.variances
@@ -198,11 +199,11 @@ class Moments:
             data = self.X, self._shift, self.weights, self._pairs
             likelihood = 0.0
             for piece in slices(last, self._piece(count), first):
-                look()
+                check_stop()
                 likelihood = expect(data, terms, (piece.start, piece.stop, likelihood), work, sums)
             return likelihood, sums
 
-        found = in_threads(run, self._shares)
+        found = parallel_map(run, self._shares)
         sums = np.add.reduce([part for _, part in found])
         return float(sum(part for part, _ in found) / self._total), sums
 
@@ -248,7 +249,7 @@ class Moments:
         return self._mixture(shares, means, kept)
 
     def _kept(self, scatter: Array) -> Any:
-        look()
+        check_stop()
         return self._form.covariance(scatter, self.least)
 
     def _mixture(self, shares: Array, means: Array, kept: list[Any]) -> Mixture:
@@ -259,7 +260,7 @@ class Moments:
         everything = cache(lambda: self._scatter(slice(None))[1])
         totals, means, scatters = [], [], []
         for k, centre in enumerate(centres):
-            look()
+            check_stop()
             inside = labels == k
             total = self.weights[inside].sum()
             mean, scatter = self._scatter(inside) if total > 0 else (centre, everything())
@@ -275,7 +276,7 @@ class Moments:
 
     def _scatter(self, inside: Any) -> tuple[Array, Array]:
         X, weights = self.X[inside], self.weights[inside]
-        return patiently(lambda: mean_and_scatter(X, weights), len(X))
+        return interruptible_call(lambda: mean_and_scatter(X, weights), len(X))
 
     def collapsed(self, mixture: Mixture) -> int | None:
         """A component that has lost its rows: fewer than one, or all variances at the floor; None if all are well."""

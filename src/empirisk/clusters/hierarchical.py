@@ -1,5 +1,7 @@
 """Hierarchical clustering: the two nearest clusters are merged, again and again."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -18,27 +20,27 @@ from empirisk.clusters.kmeans import KMeans
 from empirisk.clusters.lloyd import EQUAL_KEYS, TooFew
 from empirisk.clusters.rows import keys, nearest
 from empirisk.contract.arguments import check_count, check_number, check_time
-from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.features import MapsFeatures
+from empirisk.contract.features import Features, MapsFeatures
 from empirisk.contract.inputs import check_weights
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import interruptible
 from empirisk.kernels.distances import robust_centre
 from empirisk.kernels.tiles import DENSE_ENOUGH, dense, density, products, squared_norms
 from empirisk.linalg.blocks import blocks, over_rows
 from empirisk.linalg.compiled import loop_with, plain_loop
-from empirisk.linalg.threads import Stopped, in_threads, stopping
+from empirisk.linalg.threads import parallel_map
 from empirisk.maps.implicit import GramDesign
 from empirisk.settings import require
+from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
 
 Array = NDArray[np.float64]
 
 LINKAGES = ("single", "complete", "average", "ward")
 CLOSE = 1e-3  # pairs nearer than this share of their squared norms are measured by differences: 13 digits are kept
 MERGES = 512  # between two looks at Ctrl-C and the callbacks
-QUICK = 2048  # rows whose distances take no time
-CELLS = 256  # rows that stand for all where there is no time for all distances
+QUICK = 2048  # rows whose distances take milliseconds: they are computed without checks of the clock
+CELLS = 256  # sampled rows that are clustered where max_time is too short for all distances
 SMALLEST = 256  # clusters below which the matrix is not made smaller any more
 
 
@@ -86,7 +88,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     history_ : dict
         ``merges`` that were known, and ``height``, the largest of them, after every piece of the work.
     stopped_ : str
-        Why it ended: "converged", "max_time", "interrupted" or "callback".
+        Why it ended: "finished", "max_time", "interrupted" or "callback".
 
     Examples
     --------
@@ -109,7 +111,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
     )
 
     linkage: str = "average"
-    features: Any = None
+    features: Features = None
     _: KW_ONLY
     squared: bool = False
     n_clusters: int | None = None
@@ -120,7 +122,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "Hierarchical":
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Hierarchical:
         """Link the rows of X; y is not used.
 
         Parameters
@@ -133,7 +135,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             Weights of the rows; weight 2 counts as the row twice.
         """
         self._check()
-        clock = Clock(self.max_time, lambda: False)
+        deadline = Deadline(self.max_time)
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
@@ -142,18 +144,17 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
                 f"Hierarchical needs more than one sample of positive weight, but X has n_samples={len(counting)}."
             )
         self.leaves_ = np.full(len(ones), -1)
-        watch = Watch(self, len(counting), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
-        with interruptible() as interrupted:
-            clock.interrupted = interrupted
-            leaves, sizes, squares = self._distances(X, design, weights, counting, clock)
+        watch = FitCallbacks(self, len(counting), {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible():
+            leaves, sizes, squares = self._distances(X, design, weights, counting, deadline)
             merging = Merging(squares, sizes, self.linkage, self.squared)
-            self.history_ = merging.run(clock, watch)
+            self.history_ = merging.run(deadline, watch)
         merging.merges[:, :2] = leaves[merging.merges[:, :2].astype(np.intp)]
         self.linkage_ = _sorted(merging.merges)
         count = self._wanted()
         self.labels_ = self.cut(height=self.distance_limit) if count is None else self.cut(count)
         self.n_clusters_ = int(self.labels_.max()) + 1
-        self.stopped_ = clock.reason or "converged"
+        self.stopped_ = deadline.reason or Ending.FINISHED
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{int(self.history_['merges'][-1])} merges")
         return self
@@ -171,17 +172,17 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
         self._require_fixed_features()
 
     def _distances(
-        self, X: Any, design: Any, weights: Array, counting: NDArray[np.intp], clock: Clock
+        self, X: Any, design: Any, weights: Array, counting: NDArray[np.intp], deadline: Deadline
     ) -> tuple[NDArray[np.intp], Array, Array]:
         """The leaves in an order of their values, so that theirs breaks no tie; weights and squared distances."""
         if self.cells is not None:
-            found = self._link_cells(X, weights, counting, self.cells, clock.left())
-            clock()
+            found = self._link_cells(X, weights, counting, self.cells, deadline.left())
+            deadline()
             return found
         along = keys(design)[counting]
         order = np.argsort(along, kind="stable")
         try:
-            with stopping(clock if len(counting) > QUICK else lambda: False):
+            with stopping(deadline if len(counting) > QUICK else lambda: False):
                 squares = _squares_between(design.rows(counting[order]))
         except Stopped:
             along = along[order]
@@ -237,7 +238,7 @@ class Hierarchical(MapsFeatures, CallbackSupportMixin, ClusterMixin, BaseEstimat
             raise TooFew(self.n_clusters, distinct)
         return self.n_clusters
 
-    def cut(self, n_clusters: int | None = None, *, height: float | None = None) -> NDArray:
+    def cut(self, n_clusters: int | None = None, *, height: float | None = None) -> NDArray[Any]:
         """The cluster of each row where the tree is cut into so many clusters, or at a height.
 
         Parameters
@@ -463,7 +464,7 @@ class Merging:
         self._names, self._sizes, self._dead = np.arange(leaves), sizes.astype(np.float64), np.zeros(leaves)
         self._path = np.zeros(leaves + 2, np.intp)
 
-    def run(self, clock: Clock, watch: Watch) -> dict[str, Array]:
+    def run(self, deadline: Deadline, watch: FitCallbacks) -> dict[str, Array]:
         """Find all merges, or as many as there is time for; returns how it went."""
         known, heights = [], []
         while self._done < len(self.merges):
@@ -474,8 +475,8 @@ class Merging:
             known.append(float(self._done))
             heights.append(float(self.merges[: self._done, 2].max()))
             stopped = watch.end()
-            if self._done < len(self.merges) and (stopped or clock()):
-                clock.reason = clock.reason or "callback"
+            if self._done < len(self.merges) and (stopped or deadline()):
+                deadline.reason = deadline.reason or Ending.CALLBACK
                 self._join_the_rest()
                 break
         if self._roots:
@@ -484,7 +485,7 @@ class Merging:
         return {"merges": np.array(known), "height": np.array(heights)}
 
     def _make_smaller(self) -> None:
-        """Half of the clusters are gone: a smaller matrix is read faster. A chain can begin again anywhere."""
+        """Copy the distances to a smaller matrix once half of the clusters are merged; the chain restarts."""
         alive = len(self.merges) + 1 - self._done
         if alive <= SMALLEST or 2 * alive > len(self._D):
             return
@@ -503,7 +504,7 @@ class Merging:
             between = self._D[np.ix_(alive[rows], alive)]
             return between.max(where=np.isfinite(between), initial=0.0)
 
-        farthest = in_threads(largest, blocks(len(alive), self._D[0].nbytes))
+        farthest = parallel_map(largest, blocks(len(alive), self._D[0].nbytes))
         height = max(*farthest, self.merges[: self._done, 2].max())
         names = self._names[alive]
         self.merges[self._done :, 0], self.merges[self._done :, 1] = names[:-1], names[1:]

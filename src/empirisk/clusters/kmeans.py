@@ -1,5 +1,7 @@
 """k-means: each row to the nearest of k means, Euclidean, after a map, or behind a kernel."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -10,16 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
-from empirisk.certificate import Status
-from empirisk.clusters.batches import Batches, stepped
+from empirisk.clusters.batches import MinibatchKMeansRun, stepped
 from empirisk.clusters.lloyd import (
     EQUAL_KEYS,
     Ends,
-    Run,
+    LloydRun,
     TooFew,
     best_run,
     draw_rows,
@@ -31,24 +31,24 @@ from empirisk.clusters.lloyd import (
 from empirisk.clusters.product_rows import ROUNDING
 from empirisk.clusters.rows import in_least_room, is_long, keys, nearest, rows_of, some_rows_of
 from empirisk.contract.arguments import check_count, check_flag, check_time
-from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.features import FLOATS, MapsFeatures, expansion
+from empirisk.contract.features import FLOATS, Features, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, generator
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
-from empirisk.validation import check_array
+from empirisk.linalg.threads import single_threaded_blas
+from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, requested, stopping
+from empirisk.validation import available_if, check_array
 
 Array = NDArray[np.float64]
 
 Starts = list[Callable[[Any], None]]
 
 SOME = 256  # rows, and twice as many as clusters, for which there always is time
-SOME_AT_ONCE = 4096  # rows that are labelled between two looks at the clock
-GRACE = 0.3  # seconds after the end in which the rows may find their nearest means
+SOME_AT_ONCE = 4096  # rows that are labelled between two looks at the deadline
+LABELLING_SECONDS = 0.3  # beyond max_time that labelling the rows by their nearest means may take
 
 INITS = ("k-means++", "random", "box", "splitting", "assignment")
 
@@ -62,7 +62,7 @@ class HalfStep(NamedTuple):
     inertia: float
 
 
-def _has_points(machine: "KMeans") -> bool:
+def _has_points(machine: KMeans) -> bool:
     """Whether the means are points that a few rows can move; else an `AttributeError` with the reason."""
     if machine.features is not None and not hasattr(machine.features, "transform"):
         raise AttributeError(
@@ -129,7 +129,7 @@ class KMeans(
     history_ : dict
         ``inertia`` after each of its rounds, and ``changes``, the rows that changed their cluster.
     stopped_ : str
-        Why it ended: "converged", "max_iter", "max_time", "interrupted" or "callback"; "partial fit" after
+        Why it ended: "converged", "max_iter", "max_time", "interrupted" or "callback"; "partial_fit" after
         `partial_fit`.
     counts_ : array of k
         The weight of the rows that each mean rests on.
@@ -165,7 +165,7 @@ class KMeans(
     support_: NDArray[np.intp] = field(init=False)
 
     n_clusters: int = 3
-    features: Any = None
+    features: Features = None
     _: KW_ONLY
     init: str | ArrayLike = "k-means++"
     n_init: int = 10
@@ -177,7 +177,7 @@ class KMeans(
     warm_start: bool = False
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "KMeans":
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> KMeans:
         """Find the clusters of the rows of X; y is not used.
 
         Parameters
@@ -193,9 +193,9 @@ class KMeans(
         return self._fit(X, y, sample_weight, self._last(X) if self.warm_start else None)
 
     @all_or_nothing
-    def _fit(self, X, y, sample_weight, last: NDArray | None) -> "KMeans":
+    def _fit(self, X, y, sample_weight, last: NDArray | None) -> KMeans:
         """Fit from the ``last`` means, or clusters of the rows, if they are given."""
-        clock = Clock(self.max_time, lambda: False)
+        deadline = Deadline(self.max_time)
         design, ones = self._fit_map(X, np.ones(_num_samples(X)), sample_weight)
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
@@ -204,21 +204,20 @@ class KMeans(
         self._require_meaning(design)
         design = in_least_room(design)
         rounds = (self.n_init + self.shifts) * self.max_iter
-        watch = Watch(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
-        with interruptible() as interrupted:
-            clock.interrupted = interrupted
+        watch = FitCallbacks(self, rounds, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible():
             along = keys(design)
             order = counting[np.argsort(along[counting], kind="stable")]
-            starts = self._starts(design.shape[1], along, clock, last)
+            starts = self._starts(design.shape[1], along, deadline, last)
             if self.batch_size is not None:
-                self._fit_batches(design, weights, order, starts, clock, watch)
+                self._fit_batches(design, weights, order, starts, deadline, watch)
             else:
                 try:
-                    self._fit_rounds(design, weights, order, starts, clock, watch)
+                    self._fit_rounds(design, weights, order, starts, deadline, watch)
                 except Stopped:
                     if not is_long(design, self.n_clusters):  # there is nothing to keep
                         raise
-                    self._fit_some(design, weights, order, starts, along, clock)
+                    self._fit_some(design, weights, order, starts, along, deadline)
         self.counts_ = np.bincount(self.labels_, weights, minlength=self.n_clusters).astype(np.float64)
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
@@ -226,7 +225,7 @@ class KMeans(
 
     @available_if(_has_points)
     @continuing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> "KMeans":
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> KMeans:
         """Move the means by some rows, seen once and not kept: each to the mean of all rows that it was ever given.
 
         The first call is a fit of its rows, of which there must be as many different ones as clusters; a feature map
@@ -250,11 +249,13 @@ class KMeans(
             self._fit(X, y, sample_weight, None)
             self._keep_call(np.empty(0), self.inertia_ / self.counts_.sum())
             return self
-        clock = Clock(self.max_time, lambda: False)
+        deadline = Deadline(self.max_time)
         try:
-            with interruptible() as clock.interrupted, stopping(clock):
+            with interruptible(), stopping(deadline):
                 self._step(X, sample_weight)
         except Stopped:
+            if deadline.reason != Ending.MAX_TIME:
+                raise
             raise EmpiriskError(
                 f"max_time={self.max_time!r} s were over before the means had moved; give fewer rows, or raise it."
             ) from None
@@ -271,8 +272,8 @@ class KMeans(
         weights = check_weights(sample_weight, len(ones))
         counting = np.flatnonzero(weights > 0)
         batch = rows_of(in_least_room(design), weights[counting], counting).begin()
-        calls = self.history_["inertia"] if self.stopped_ == Status.PARTIAL else np.empty(0)
-        if "counts_" not in vars(self):  # a file of an earlier version does not tell
+        calls = self.history_["inertia"] if self.stopped_ == Ending.PARTIAL_FIT else np.empty(0)
+        if "counts_" not in vars(self):  # files of earlier versions lack it
             self.counts_ = np.bincount(self.labels_, minlength=self.n_clusters).astype(np.float64)
         self.cluster_centers_, self.counts_, squares = stepped(batch, self.cluster_centers_, self.counts_, len(calls))
         self.labels_, left = nearest(design, self.cluster_centers_)
@@ -280,9 +281,9 @@ class KMeans(
         self._keep_call(calls, np.average(squares, weights=batch.weights))
 
     def _keep_call(self, calls: Array, inertia: float) -> None:
-        """Set what is told of the calls of `partial_fit`: the mean squared distances in each."""
+        """Set the history of the calls of `partial_fit`: the mean squared distances in each."""
         self.history_ = {"inertia": np.append(calls, inertia)}
-        self.n_iter_, self.stopped_ = len(calls) + 1, Status.PARTIAL
+        self.n_iter_, self.stopped_ = len(calls) + 1, Ending.PARTIAL_FIT
 
     def _last(self, X: Any) -> NDArray | None:
         """The means of the last fit, or behind a kernel the clusters that they give to the rows; None without one."""
@@ -357,19 +358,25 @@ class KMeans(
     # --- the two ways to a fit ----------------------------------------------------------------------------------------
 
     def _fit_rounds(
-        self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch
+        self,
+        design: Design,
+        weights: Array,
+        order: NDArray[np.intp],
+        starts: Starts,
+        deadline: Deadline,
+        watch: FitCallbacks,
     ) -> None:
         long = is_long(design, self.n_clusters)
 
         def give_up() -> bool:
-            return long and clock() and clock.reason != "callback"
+            return long and deadline() and deadline.reason != Ending.CALLBACK
 
-        def tell(run: Run) -> bool:
-            return _told(watch, clock, lambda: self._means(run.rows, design))
+        def tell(run: LloydRun) -> bool:
+            return _told(watch, deadline, lambda: self._means(run.rows, design))
 
-        with stopping(give_up if long else clock.interrupted):
+        with stopping(give_up if long else requested):
             rows = rows_of(design, weights[order], order)
-        ends = Ends(clock, give_up, tell)
+        ends = Ends(deadline, give_up, tell)
         best = best_run(rows, starts, self.max_iter, ends)
         if isinstance(self.init, str):
             best = shift_means(best, self.shifts, self.max_iter, ends)
@@ -382,10 +389,10 @@ class KMeans(
             self.labels_[left] = self._labels_in(design, left)
         self.inertia_, self.n_iter_ = best.inertia, best.rounds
         self.history_ = {name: np.array(values) for name, values in best.history.items()}
-        self.stopped_ = "converged" if best.converged else clock.reason or "max_iter"
+        self.stopped_ = Ending.CONVERGED if best.converged else deadline.reason or Ending.MAX_ITER
 
     def _fit_some(
-        self, design: Any, weights: Array, order: NDArray[np.intp], starts: Starts, along: Array, clock: Clock
+        self, design: Any, weights: Array, order: NDArray[np.intp], starts: Starts, along: Array, deadline: Deadline
     ) -> None:
         """The means of a round on some of the rows, which stand for the others; labels in blocks, for a moment."""
         distinct = np.flatnonzero(np.diff(along[order], prepend=-np.inf) > EQUAL_KEYS * np.abs(along).max())
@@ -397,9 +404,9 @@ class KMeans(
             setattr(self, name, value)
         before = np.searchsorted(along[chosen], along, side="right") - 1
         self.labels_ = run.rows.labels[np.maximum(before, 0)]
-        with suppress(Stopped), stopping(Clock(GRACE, clock.interrupted)):
+        with suppress(Stopped), stopping(Deadline(LABELLING_SECONDS)):
             for part in slices(len(along), SOME_AT_ONCE):
-                look()
+                check_stop()
                 if design.implicit:
                     products = design.block(part, self.support_) @ self.dual_coef_.T
                     self.labels_[part] = (run.rows.squares_of_means - 2 * products).argmin(axis=1)
@@ -411,20 +418,28 @@ class KMeans(
         self.inertia_, self.n_iter_ = scale * run.inertia, run.rounds
         self.history_ = {name: np.array(values) for name, values in run.history.items()}
         self.history_["inertia"] *= scale
-        self.stopped_ = clock.reason
+        self.stopped_ = deadline.reason
 
     def _fit_batches(
-        self, design: Design, weights: Array, order: NDArray[np.intp], starts: Starts, clock: Clock, watch: Watch
+        self,
+        design: Design,
+        weights: Array,
+        order: NDArray[np.intp],
+        starts: Starts,
+        deadline: Deadline,
+        watch: FitCallbacks,
     ) -> None:
         sizes = self.n_clusters, int(self.batch_size or 0)
-        batches = Batches(design, weights[order], order, *sizes, generator(self.random_state))
-        batches.start(starts, clock)
-        batches.run(self.max_iter, clock, lambda: _told(watch, clock, lambda: {"cluster_centers_": batches.centres}))
+        batches = MinibatchKMeansRun(design, weights[order], order, *sizes, generator(self.random_state))
+        batches.start(starts, deadline)
+        batches.run(
+            self.max_iter, deadline, lambda: _told(watch, deadline, lambda: {"cluster_centers_": batches.centres})
+        )
         self.cluster_centers_, self.squares_of_means_ = batches.centres, None
         self.labels_, squares = nearest(design, self.cluster_centers_)
         self.inertia_, self.n_iter_ = float(weights @ squares), batches.rounds
         self.history_ = {"inertia": np.array(batches.losses)}
-        self.stopped_ = "converged" if batches.converged else clock.reason or "max_iter"
+        self.stopped_ = Ending.CONVERGED if batches.converged else deadline.reason or Ending.MAX_ITER
 
     def _means(self, rows: Any, design: Design) -> dict[str, Any]:
         """The attributes that the means of a run stand for."""
@@ -436,13 +451,13 @@ class KMeans(
         """The clusters of some rows of the data of `fit`."""
         if not design.implicit:
             return nearest(design.rows(chosen), self.cluster_centers_)[0]
-        products = design.seen_from(chosen, self.support_).dot(self.dual_coef_.T)
+        products = design.cross_design(chosen, self.support_).dot(self.dual_coef_.T)
         return (np.asarray(self.squares_of_means_) - 2 * products).argmin(axis=1)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
     @single_threaded_blas()
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The cluster whose mean is nearest, for each row."""
         check_is_fitted(self)
         if self.squares_of_means_ is None:
@@ -450,13 +465,16 @@ class KMeans(
         return (self.squares_of_means_ - 2 * self._products(X)).argmin(axis=1).astype(np.int32)
 
     @single_threaded_blas()
-    def transform(self, X: Any) -> NDArray:
+    def transform(self, X: Any) -> NDArray[Any]:
         """The distance of each row to each mean."""
         check_is_fitted(self)
         if self.squares_of_means_ is None:
             matrix = self._mapped(X)
             return euclidean_distances(matrix, self.cluster_centers_).astype(matrix.dtype, copy=False)
-        both = np.asarray(self.features_.norms(self._items(X)), dtype=np.float64)[:, None] + self.squares_of_means_
+        both = (
+            np.asarray(self._fitted_kernel.diagonals(self._items(X)), dtype=np.float64)[:, None]
+            + self.squares_of_means_
+        )
         squares = both - 2 * self._products(X)
         return np.sqrt(np.where(squares <= ROUNDING * both, 0.0, squares))
 
@@ -466,7 +484,7 @@ class KMeans(
         return -float(check_weights(sample_weight, len(squares)) @ squares)
 
     def half_steps(self, X: ArrayLike) -> list[HalfStep]:
-        """The way of one restart on the rows of X, each round as its two half-steps.
+        """The rounds of one restart on the rows of X, each as its two half-steps.
 
         Parameters
         ----------
@@ -514,9 +532,9 @@ def _inertia(rows: Any) -> float:
     return float(rows.weights @ rows.own_squares())
 
 
-def _told(watch: Watch, clock: Clock, means: Callable[[], dict[str, Any]]) -> bool:
+def _told(watch: FitCallbacks, deadline: Deadline, means: Callable[[], dict[str, Any]]) -> bool:
     """Tell the callbacks of a round; whether one of them ends the fit."""
     watch.begin("round")
     if watch.end(means):
-        clock.reason = "callback"
-    return clock.reason == "callback"
+        deadline.reason = Ending.CALLBACK
+    return deadline.reason == Ending.CALLBACK

@@ -1,4 +1,4 @@
-"""k-means as such: starts, rounds of two half-steps, empty clusters, restarts. How rows are kept is others' business.
+"""k-means as such: starts, rounds of two half-steps, empty clusters, restarts. How rows are stored is up to `rows`.
 
 Rows come as an object with the half-steps ``assign`` and ``move``; see `DenseRows`, `DesignRows` and `GramRows`.
 """
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.threads import Stopped, in_threads, stopping
+from empirisk.linalg.threads import parallel_map
+from empirisk.stop import Stopped, stopping
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ BETTER = 1e-10  # a later restart must be better by this share: of equal ones th
 
 
 @dataclass
-class Run:
+class LloydRun:
     """One restart: the rows in their last state, and how it went."""
 
     rows: Any
@@ -69,16 +70,16 @@ class Run:
 
 @dataclass
 class Ends:
-    """What may end a run: ``stop`` between two rounds, ``give_up`` within one, and ``tell``, which hears of each."""
+    """What may end a run: ``stop`` between two rounds, ``give_up`` within one; ``tell`` is called after each round."""
 
     stop: Callable[[], bool]
     give_up: Callable[[], bool]
-    tell: Callable[[Run], bool]
+    tell: Callable[[LloydRun], bool]
 
 
-def run_lloyd(rows: Any, start: Callable[[Any], None], max_iter: int, ends: Ends) -> Run:
+def run_lloyd(rows: Any, start: Callable[[Any], None], max_iter: int, ends: Ends) -> LloydRun:
     """A run from a start; `Stopped` where it is given up before every row had a cluster."""
-    run = Run(rows)
+    run = LloydRun(rows)
     try:
         with stopping(ends.give_up):
             run.go(start, max_iter, ends)
@@ -104,14 +105,14 @@ def fill_empty(rows: Any, clusters: int | None = None) -> None:
             exact |= rows.labels == taken
 
 
-def best_run(rows: Any, starts: list[Callable[[Any], None]], max_iter: int, ends: Ends) -> Run:
+def best_run(rows: Any, starts: list[Callable[[Any], None]], max_iter: int, ends: Ends) -> LloydRun:
     """The best of several restarts: side by side where the rows are few, else one after the other."""
-    best: Run | None = None
+    best: LloydRun | None = None
     together = len(starts) if rows.count * rows.width <= SMALL else 1
     inside = ends if together == 1 else replace(ends, tell=lambda run: False)
     for first in range(0, len(starts), together):
 
-        def one(number: int) -> Run | None:
+        def one(number: int) -> LloydRun | None:
             # The first restart always runs, so that there is a result.
             if number and ends.stop():
                 return None
@@ -120,7 +121,7 @@ def best_run(rows: Any, starts: list[Callable[[Any], None]], max_iter: int, ends
             except Stopped:
                 return None
 
-        for run in in_threads(one, range(first, min(first + together, len(starts)))):
+        for run in parallel_map(one, range(first, min(first + together, len(starts)))):
             if run is None:
                 continue
             if best is None or run.inertia < best.inertia * (1 - BETTER):
@@ -132,7 +133,7 @@ def best_run(rows: Any, starts: list[Callable[[Any], None]], max_iter: int, ends
     return best
 
 
-def shift_means(best: Run, most: int, max_iter: int, ends: Ends) -> Run:
+def shift_means(best: LloydRun, most: int, max_iter: int, ends: Ends) -> LloydRun:
     """Move means from where two are close to where the rows are fitted worst, as long as that helps."""
     for _ in range(most):
         try:
@@ -151,7 +152,7 @@ def shift_means(best: Run, most: int, max_iter: int, ends: Ends) -> Run:
     return best
 
 
-def _run_from_shifted(best: Run, max_iter: int, ends: Ends) -> Run | None:
+def _run_from_shifted(best: LloydRun, max_iter: int, ends: Ends) -> LloydRun | None:
     with stopping(ends.give_up):
         labels = _shifted(best.rows)
     if labels is None:

@@ -1,5 +1,7 @@
 """Gaussian mixtures by expectation and maximisation."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -13,7 +15,6 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.certificate import Status
 from empirisk.clusters.density import (
     FLOATS,
     FORMS,
@@ -25,17 +26,16 @@ from empirisk.clusters.density import (
     lower_quantile,
     wrong_covariance,
 )
-from empirisk.clusters.expectation import Columns, Mixture, Moments
+from empirisk.clusters.expectation import ColumnMoments, Mixture, Moments
 from empirisk.clusters.lloyd import TooFew, draw_rows, fill_empty
 from empirisk.clusters.rows import keys, nearest, rows_of
 from empirisk.contract.arguments import check_count, check_flag, check_number, check_time
-from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
 from empirisk.contract.inputs import generator
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing, continuing
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import Stopped, stopping
+from empirisk.stop import Deadline, Ending, Stopped, interruptible, requested, stopping
 from empirisk.validation import validate_data
 
 Array = NDArray[np.float64]
@@ -167,7 +167,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     warm_start: bool = False
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianMixture":
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianMixture:
         """Fit the components to the rows of X; y is not used.
 
         Parameters
@@ -183,9 +183,9 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return self._fit(X, y, sample_weight, self._last() if self.warm_start else None)
 
     @all_or_nothing
-    def _fit(self, X, y, sample_weight, last: Mixture | None) -> "GaussianMixture":
+    def _fit(self, X, y, sample_weight, last: Mixture | None) -> GaussianMixture:
         """Fit from the ``last`` mixture, if it is given and of as many columns."""
-        clock = Clock(self.max_time, lambda: False)
+        deadline = Deadline(self.max_time)
         rows, weights = check_rows(self, X, sample_weight)
         if len(rows) < self.n_components:
             raise TooFew(self.n_components, len(rows), "n_components")
@@ -194,27 +194,28 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if last is not None and last.means.shape[1] != rows.shape[1]:
             last = None
         restarts = self.n_init if isinstance(self.init, str) and self.n_components > 1 and last is None else 1
-        watch = Watch(self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        watch = FitCallbacks(
+            self, restarts * self.max_iter, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        )
         best: _Run | None = None
         long = moments.long(self.n_components)
-        with interruptible() as interrupted, stopping(lambda: long and clock() and clock.reason != "callback"):
-            clock.interrupted = interrupted
+        with interruptible(), stopping(lambda: long and deadline() and deadline.reason != Ending.CALLBACK):
             for random in generator(self.random_state).spawn(restarts):
-                if best is not None and clock():
+                if best is not None and deadline():
                     break
-                run = _Run(self, moments, last or self._start(moments, random, clock))
+                run = _Run(self, moments, last or self._start(moments, random, deadline))
                 with suppress(Stopped):  # what the round began with is there
-                    run.rounds_until(clock, watch)
+                    run.rounds_until(deadline, watch)
                 if best is None or run.likelihood > best.likelihood + 1e-10 * abs(best.likelihood):
                     best = run
             assert best is not None
-            self._keep(best, moments, clock)
+            self._keep(best, moments, deadline)
         watch.close()
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} rounds")
         return self
 
     @continuing
-    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "GaussianMixture":
+    def partial_fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianMixture:
         """Learn from some rows, seen once and not kept, by a step of stepwise expectation and maximisation.
 
         The sums that make the components are averages over all rows so far, in which later rows count more: those of a
@@ -243,27 +244,29 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             self._keep_call(np.empty(0))
             return self
         rows, weights = check_rows(self, X, sample_weight, again=True)
-        columns = Columns(**self.seen_).with_rows(rows, weights)
+        columns = ColumnMoments(**self.seen_).with_rows(rows, weights)
         moments = Moments(rows, weights, self.covariance_type, self.floor, columns)
-        clock = Clock(self.max_time, lambda: False)
+        deadline = Deadline(self.max_time)
         try:
-            with interruptible() as clock.interrupted, stopping(clock):
+            with interruptible(), stopping(deadline):
                 share = float(weights.sum() / columns.weight) ** FORGETTING
                 self.lower_bound_, mixture = moments.step(last, share)
                 self.__dict__.update(mixture.attributes(self.covariance_type))
                 self.offset_ = lower_quantile(self._log_density(rows), weights, self.quantile)
         except Stopped:
+            if deadline.reason != Ending.MAX_TIME:
+                raise
             raise EmpiriskError(
                 f"max_time={self.max_time!r} s were over before the step was made; give fewer rows, or raise it."
             ) from None
         self.seen_ = dict(vars(columns))
-        self._keep_call(self.history_["log_likelihood"] if self.stopped_ == Status.PARTIAL else np.empty(0))
+        self._keep_call(self.history_["log_likelihood"] if self.stopped_ == Ending.PARTIAL_FIT else np.empty(0))
         return self
 
     def _keep_call(self, calls: Array) -> None:
-        """Set what is told of the calls of `partial_fit`."""
+        """Set the history of the calls of `partial_fit`."""
         self.history_ = {"log_likelihood": np.append(calls, self.lower_bound_)}
-        self.n_iter_, self.converged_, self.stopped_ = len(calls) + 1, False, Status.PARTIAL
+        self.n_iter_, self.converged_, self.stopped_ = len(calls) + 1, False, Ending.PARTIAL_FIT
 
     def _last(self) -> Mixture | None:
         """The mixture of the last fit; None where there is none of this number of components and this form."""
@@ -285,7 +288,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if isinstance(self.init, str) and self.init not in INITS:
             raise EmpiriskError(f"init={self.init!r} is not known; choose one of {list(INITS)}, or give means.")
 
-    def _start(self, moments: Moments, random: np.random.Generator, clock: Clock) -> Mixture:
+    def _start(self, moments: Moments, random: np.random.Generator, deadline: Deadline) -> Mixture:
         """Components from the cells around the first means."""
         count = self.n_components
         design = design_of(moments.X)
@@ -295,7 +298,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 raise EmpiriskError(f"init must hold {count} finite means of {design.shape[1]} columns each.")
         else:
             try:
-                centres = self._start_centres(design, moments.weights, random, clock)
+                centres = self._start_centres(design, moments.weights, random, deadline)
             except TooFew as error:
                 raise TooFew(count, error.distinct, "n_components") from None
         try:
@@ -303,21 +306,21 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         except Stopped:
             return moments.at_centres(centres)
 
-    def _start_centres(self, design: Design, weights: Array, random: np.random.Generator, clock: Clock) -> Array:
+    def _start_centres(self, design: Design, weights: Array, random: np.random.Generator, deadline: Deadline) -> Array:
         """Rows drawn at random, or the means of a few rounds of k-means from there."""
-        with stopping(clock.interrupted):  # there is nothing to keep yet
+        with stopping(requested):  # there is nothing to keep yet
             rows = rows_of(design, weights, np.arange(design.shape[0])).begin()
-            rows.start_at_rows(draw_rows(rows, self.n_components, random, self.init == "k-means", clock))
+            rows.start_at_rows(draw_rows(rows, self.n_components, random, self.init == "k-means", deadline))
         with suppress(Stopped):
             for _ in range(START_ROUNDS if self.init == "k-means" else 0):
-                if clock():
+                if deadline():
                     break
                 rows.assign()
                 rows.move()
                 fill_empty(rows)
         return rows.centres
 
-    def _keep(self, run: "_Run", moments: Moments, clock: Clock) -> None:
+    def _keep(self, run: _Run, moments: Moments, deadline: Deadline) -> None:
         """The attributes of a run; where there is no time to look at all rows, some of them stand for the rest."""
         for name, value in run.mixture.attributes(self.covariance_type).items():
             setattr(self, name, value)
@@ -333,7 +336,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         self.lower_bound_ = run.likelihood if run.rounds else float(np.average(densities, weights=weights))
         self.n_iter_, self.converged_, self.seen_ = run.rounds, run.converged, dict(vars(moments.columns))
         self.history_ = {"log_likelihood": np.array(run.history or [self.lower_bound_])}
-        self.stopped_ = "converged" if ended else clock.reason or "max_iter"
+        self.stopped_ = Ending.CONVERGED if ended else deadline.reason or Ending.MAX_ITER
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -361,16 +364,16 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         shares = self._shares(self._rows(X))
         return np.exp(shares - logsumexp(shares, axis=1, keepdims=True))
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The component with the largest share."""
         return self.predict_proba(X).argmax(axis=1)
 
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray:
+    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
         """The component of each row, after a fit to them."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
     def score_samples(self, X: ArrayLike) -> Array:
-        """log p(x) of each row: the smaller, the stranger."""
+        """log p(x) of each row: low values are anomalies."""
         return self._log_density(self._rows(X))
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
@@ -407,7 +410,7 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
 
 class _Run:
-    """One restart: a mixture on its way."""
+    """One restart of expectation-maximisation."""
 
     def __init__(self, machine: GaussianMixture, moments: Moments, start: Mixture):
         self._machine, self._moments, self.mixture = machine, moments, start
@@ -415,7 +418,7 @@ class _Run:
         self.rounds, self.converged = 0, False
         self.likelihood = -np.inf
 
-    def rounds_until(self, clock: Clock, watch: Watch) -> None:
+    def rounds_until(self, deadline: Deadline, watch: FitCallbacks) -> None:
         """Rounds until the likelihood settles; a component without rows is tried elsewhere, once each."""
         tries, following = self._machine.n_components, self.mixture
         while self.rounds < self._machine.max_iter:
@@ -430,8 +433,8 @@ class _Run:
             self.converged = settled and lost is None
             watch.begin("round")
             if watch.end(lambda: self.mixture.attributes(self._machine.covariance_type)):
-                clock.reason = "callback"
-            if self.converged or clock.reason == "callback" or clock():
+                deadline.reason = Ending.CALLBACK
+            if self.converged or deadline.reason == Ending.CALLBACK or deadline():
                 return
         self._round(following)
 

@@ -8,8 +8,9 @@ from scipy import sparse
 
 from empirisk.clusters.dense_rows import shares_of, squares_between
 from empirisk.errors import Unsuitable
-from empirisk.linalg.threads import in_threads, look
+from empirisk.linalg.threads import parallel_map
 from empirisk.settings import require, settings
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 
@@ -117,7 +118,7 @@ class DesignRows(ProductRows):
     """Rows of a sparse table or of a map that is streamed: centres are arrays."""
 
     def products_with_rows(self, chosen):
-        look()
+        check_stop()
         return self.design.dot(self.design.tdot(self._indicators(chosen))).T
 
     def _indicators(self, chosen: NDArray[np.intp]) -> Array:
@@ -156,13 +157,13 @@ class DesignRows(ProductRows):
         self.filled = np.ones(len(centres), dtype=bool)
 
     def _own_level(self):
-        look()
+        check_stop()
         return np.ascontiguousarray(self.design.dot(self.centres.T).T), np.einsum(
             "kj,kj->k", self.centres, self.centres
         )
 
     def move(self):
-        look()
+        check_stop()
         self._weigh()
         member = np.zeros((self.count, len(self.filled)))
         member[np.arange(self.count), self.labels] = self.weights
@@ -180,7 +181,7 @@ class DesignRows(ProductRows):
         return float(self.weights @ self.norms - self.totals @ np.einsum("kj,kj->k", self.centres, self.centres))
 
 
-class GramRows(ProductRows):
+class KernelRows(ProductRows):
     """Items behind a kernel: a centre is the weighted mean of its items, known by its products with all of them.
 
     ``sums`` holds sum_i c_i k(x_i, x_j) over the items of each cluster, k x n. A round changes it by the rows of the
@@ -253,7 +254,7 @@ class GramRows(ProductRows):
                 strip = slice(start, start + STRIP)
                 self.sums[used, strip] += signs @ block[:, strip]
 
-            in_threads(run, range(0, self.count, STRIP))
+            parallel_map(run, range(0, self.count, STRIP))
 
     def renew(self) -> None:
         """Nothing to do: sums in float64 lose less by the changes of one run than a distance loses by its products."""

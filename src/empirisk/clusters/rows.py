@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk.clusters.dense_rows import DenseRows
-from empirisk.clusters.product_rows import DesignRows, GramRows
+from empirisk.clusters.product_rows import DesignRows, KernelRows
 from empirisk.kernels.tiles import dense, density
 from empirisk.linalg.design import design_of
 from empirisk.maps.implicit import GramDesign
@@ -17,14 +17,14 @@ Array = NDArray[np.float64]
 FULL = 2 / 3  # share of entries from which 8 bytes for each take less room than 12 for each that is not zero
 LONG_ROUND = 1 << 29  # products of a round, all shares together, from which it is worth a look at the clock
 SLOWER = 16  # products of numbers in float32 in the time of one of sparse rows
-QUICK = 2048  # items whose Gram matrix takes no time
+QUICK = 2048  # items whose Gram matrix takes milliseconds
 SLICE_BYTES = 1 << 26  # rows that are given their cluster at a time, so that their copies stay small
 
 
 def rows_of(design: Any, weights: Array, order: NDArray[np.intp]) -> Any:
     """The rows of a design, some of them in some order, as k-means wants them."""
     if design.implicit:
-        return GramRows(design, weights, order)
+        return KernelRows(design, weights, order)
     table = getattr(design, "X", None)
     return DenseRows(table, weights, order) if isinstance(table, np.ndarray) else DesignRows(design, weights, order)
 
@@ -33,7 +33,7 @@ def some_rows_of(design: Any, weights: Array, chosen: NDArray[np.intp]) -> Any:
     """Few rows of a design, for which nothing is evaluated at the others."""
     if not design.implicit:
         return rows_of(design, weights, chosen)
-    rows = GramRows(GramDesign(design.kernel, design.items[chosen]), weights, np.arange(len(chosen)))
+    rows = KernelRows(GramDesign(design.kernel, design.items[chosen]), weights, np.arange(len(chosen)))
     rows.order = chosen
     return rows
 
@@ -58,14 +58,16 @@ def keys(design: Any) -> Array:
     """A number for every row, equal for equal rows: sorted by it, rows have the same order however they came.
 
     With draws along that order, a fit depends neither on the order of the rows nor on whether equal rows come as one
-    row with a weight. Objects without coordinates keep the order they have.
+    row with a weight. Objects without coordinates keep the order they have, and so do rows of a Gram matrix.
     """
     if not design.implicit:
         return design.dot(_direction(design.shape[1]))
-    source = design.root.source
-    if design.kernel.takes != "vectors":
+    takes, root = design.kernel.takes, design.root
+    # A kernel of objects, such as a function of one's own, has prepared the numbers of a table as a matrix.
+    table = root.source if takes == "vectors" else root.items
+    if takes == "gram" or not (sparse.issparse(table) or (isinstance(table, np.ndarray) and table.ndim == 2)):
         return np.arange(design.shape[0], dtype=np.float64)
-    return np.asarray(source @ _direction(source.shape[1]), dtype=np.float64)
+    return np.asarray(table @ _direction(table.shape[1]), dtype=np.float64)
 
 
 def _direction(width: int) -> Array:

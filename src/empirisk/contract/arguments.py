@@ -85,7 +85,7 @@ def check_monotone(constraints: Any, names: tuple[str, ...], categorical: NDArra
 
 
 def weigh_classes(
-    y: NDArray, weights: Array, class_weight: dict | str | None
+    y: NDArray, weights: Array, class_weight: dict[Any, float] | str | None
 ) -> tuple[NDArray, NDArray[np.intp], Array]:
     """The sorted classes that have weight, the class number of every row (-1 for a class without weight), its factor.
 

@@ -1,8 +1,10 @@
 """The slot ``features=``: data through the feature map or behind the kernel, validated on the way in."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,17 +15,19 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from empirisk import kernels, state
 from empirisk.contract.arguments import check_time
-from empirisk.contract.clock import Clock
 from empirisk.contract.inputs import LARGEST, check_finite, check_size, check_weights
 from empirisk.dual import feasible
-from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.errors import EmpiriskError, Interrupted, Unsuitable
 from empirisk.kernels.base import Kernel, Term
 from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
-from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
+from empirisk.linalg.design import Design, brings_design, design_of
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
+from empirisk.maps.seeds import seeded_clone
 from empirisk.problem import Array, Point, Problem
+from empirisk.protocols import FeatureMap, is_blockwise, is_learning_map, is_map, learns_with_machine
+from empirisk.stop import Deadline, Ending, Stopped, flag_or_request, requested, stopping
 from empirisk.validation import check_array, readable, validate_data
 
 FORMATS = ("csr", "csc")
@@ -35,10 +39,12 @@ SUPPORT = ("dual_coef_", "support_", "support_vectors_")
 #: Coefficients below this share of the largest are what an interior-point method leaves of zero; those of rows that
 #: do support are larger by many orders of magnitude.
 NEGLIGIBLE = 1e-9
-#: Seconds beyond `max_time` in which a map may still learn what it learns: without it there is no model at all.
-MERCY = 0.5
+#: Seconds beyond `max_time` that a feature map may take to learn: without it there would be no model at all.
+MAP_LEARNING_SECONDS = 0.5
 #: Kinds of items that come as an array of numbers with as many columns in `predict` as in `fit`.
 TABLES = ("vectors", "gram")
+#: What the slot ``features`` takes: a map, a kernel, the name of one or a function that computes one; None is x itself.
+Features = FeatureMap | Kernel | str | Callable[..., Any] | None
 
 
 def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
@@ -55,7 +61,7 @@ def _fits_its_slot(its: Mapping[str, Any]) -> str | None:
     if "dual_coef_" in its and explicit is None:
         return "dual_coef_ has no meaning without a kernel"
     if learned is not None:
-        return None if hasattr(learned, "transform") else "features_ is neither a map nor a kernel"
+        return None if is_map(learned) else "features_ is neither a map nor a kernel"
     # A tree of merges keeps no rows.
     fits = rows is None or rows.shape[-1] == its["n_features_in_"]
     return None if fits else "n_features_in_ is not the number of weights"
@@ -77,15 +83,15 @@ class MapsFeatures:
         support_vectors_=state.optional(state.items("support", "mapped")),
     )
 
-    features: Any
-    features_: Any
-    coef_: Any
-    dual_coef_: Any
+    features: Features
+    features_: FeatureMap | Kernel
+    coef_: NDArray[np.float64]
+    dual_coef_: NDArray[np.float64]
     support_vectors_: Any
 
     def _kernel(self) -> Kernel | None:
         """The kernel in the slot; None where phi is explicit."""
-        if self.features is None or hasattr(self.features, "transform"):
+        if self.features is None or is_map(self.features):
             return None
         return kernels.find(self.features, "features")
 
@@ -95,12 +101,12 @@ class MapsFeatures:
 
     def _learns_features(self) -> bool:
         """Whether the features are a map that learns together with the machine."""
-        return hasattr(self.features, "transform") and hasattr(self.features, "learn_with")
+        return is_learning_map(self.features)
 
     def _require_fixed_features(self) -> None:
         """Raise for features that would learn with a machine that minimises nothing by which they could."""
         features = self.features if self._kernel() is None else self._kernel()
-        if hasattr(features, "learn_with"):
+        if learns_with_machine(features):
             raise Unsuitable(
                 f"features={features!r} learns together with a machine, and {type(self).__name__} minimises nothing "
                 "by which it could; give a sum of kernels, or the features of a machine that was fitted."
@@ -117,50 +123,51 @@ class MapsFeatures:
         kernel = self._kernel()
         if kernel is not None:
             return self._fit_kernel(kernel, X, y, sample_weight, **target)
+        if self.features is None and brings_design(X):
+            # It checks its own numbers, where they lie.
+            design, y = design_of(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)
+            check_consistent_length(y, range(design.shape[0]))
+            if not again:
+                self.n_features_in_ = design.shape[1]
+            return design, y
         if self.features is None:
             matrix, y = validate_data(self, X, y, accept_sparse=FORMATS, reset=not again, **UNREAD, **target)
             self._check_size("X", matrix)
             return design_of(matrix), y
         X, y = readable(X), validate_data(self, X="no_validation", y=y, reset=not again, **target)
         if not again:
-            self.features_ = self._learned_features(X, y)
+            self.features_ = self._learned_map(cast(FeatureMap, self.features), X, y)
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self.features_, name):
                     setattr(self, name, getattr(self.features_, name))
-        blockwise = hasattr(self.features_, "mapped")
-        mapped = self.features_.mapped(X, late) if blockwise else self.features_.transform(X)
-        if isinstance(mapped, Design):
-            check_consistent_length(y, range(mapped.shape[0]))
-            return mapped, y
+        features = cast(FeatureMap, self.features_)
+        mapped = features.mapped(X, late) if is_blockwise(features) else features.transform(X)
+        if brings_design(mapped):
+            design = design_of(mapped)
+            check_consistent_length(y, range(design.shape[0]))
+            return design, y
         matrix = check_array(mapped, accept_sparse=FORMATS, input_name="features(X)", **UNREAD)
         check_consistent_length(matrix, y)
         self._check_size("features(X)", matrix)
         return design_of(matrix), y
 
-    def _learned_features(self, X, y) -> Any:
+    def _learned_map(self, features: FeatureMap, X, y) -> FeatureMap:
         """A clone of the map that has learned what it learns by itself, left where that takes too long."""
-        features, limit = self._seeded(clone(self.features)), getattr(self, "max_time", None)
-        if limit is None:
-            return features.fit(X, y)
+        features, limit = seeded_clone(features, getattr(self, "random_state", None)), getattr(self, "max_time", None)
         check_time(limit)
-        clock = Clock(limit + MERCY, ctrl_c.get() or (lambda: False))
+        deadline = None if limit is None else Deadline(limit + MAP_LEARNING_SECONDS)
         try:
-            with stopping(clock):
+            with stopping(deadline or flag_or_request()):
                 return features.fit(X, y)
         except Stopped:
-            if clock.reason == "interrupted":
-                raise KeyboardInterrupt from None
+            if requested():
+                raise Interrupted("features were interrupted before they had learned: nothing is kept.") from None
+            if deadline is None or deadline.reason != Ending.MAX_TIME:
+                raise  # by a flag around this fit
             raise EmpiriskError(
                 f"max_time={limit!r} s were over before features={features!r} had learned from X; raise it, or give "
                 "features that learn faster."
             ) from None
-
-    def _seeded(self, features: Any) -> Any:
-        """A map that draws at random and has no seed of its own takes that of the machine."""
-        seed = getattr(self, "random_state", None)
-        if seed is not None and getattr(features, "random_state", seed) is None:
-            features.set_params(random_state=seed)
-        return features
 
     def _fit_kernel(self, kernel: Kernel, X, y, sample_weight, **target) -> tuple[Design, NDArray]:
         """The samples behind a clone of the kernel that has learned what it learns from the rows that count."""
@@ -170,16 +177,21 @@ class MapsFeatures:
             if array.dtype == np.float32:
                 check_size("X in float32", array, np.sqrt(SINGLE))
         else:
-            array, y = X, validate_data(self, X="no_validation", y=y, **target)
-        counting = X if kernel.takes == "gram" or sample_weight is None else _with_weight(X, sample_weight, len(y))
+            # Of the sparse formats only some can be asked for rows.
+            array = X.tocsr() if sparse.issparse(X) else X
+            y = validate_data(self, X="no_validation", y=y, **target)
+        weights = None if kernel.takes == "gram" or sample_weight is None else check_weights(sample_weight, len(y))
         with validated() if kernel.takes in TABLES else nullcontext():
-            self.features_ = clone(kernel).fit(counting)
-            items = self.features_.prepare(in_double(array))
+            kernel = clone(kernel).fit(X if weights is None else _with_weight(X, weights))
+            self.features_ = kernel
+            if weights is not None and np.ptp(weights) > 0:
+                kernel.weigh(weights[weights > 0])
+            items = kernel.prepare(in_double(array))
         check_consistent_length(array, y)
-        require_semidefinite(self.features_, items)
+        require_semidefinite(kernel, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
-        design = GramDesign(self.features_, items, source)
+        design = GramDesign(kernel, items, source)
         single = getattr(array, "dtype", None) == np.float32  # predictions for such rows are made in their precision
         _check_kernel_size(design, SINGLE if single else LARGEST**2)
         return design, y
@@ -191,9 +203,14 @@ class MapsFeatures:
         mapped = self.features_.transform(readable(X))
         return check_array(mapped, accept_sparse=FORMATS, dtype=FLOATS, input_name="features(X)")
 
+    @property
+    def _fitted_kernel(self) -> Kernel:
+        """What a machine behind a kernel has learned of it."""
+        return cast(Kernel, self.features_)
+
     def _items(self, X) -> Any:
         """Validated samples in the form that the fitted kernel computes from."""
-        kernel = self.features_
+        kernel = self._fitted_kernel
         if kernel.takes not in TABLES:
             return kernel.prepare(X)
         with validated():
@@ -208,15 +225,16 @@ class MapsFeatures:
     @single_threaded_blas()
     def _products(self, X) -> Array:
         """<w, phi(x)> for every row and output."""
-        if hasattr(getattr(self, "features_", None), "mapped"):
-            return self.features_.products(X, np.atleast_2d(self.coef_).T)
-        if not isinstance(getattr(self, "features_", None), Kernel):
+        features = getattr(self, "features_", None)
+        if is_blockwise(features):
+            return features.products(X, np.atleast_2d(self.coef_).T)
+        if not isinstance(features, Kernel):
             return design_of(self._mapped(X)).dot(np.atleast_2d(self.coef_).T)
         return self._against_support(self._items(X), np.atleast_2d(self.dual_coef_).T)
 
     def _against_support(self, items: Any, weights: Array) -> Array:
         """sum_j weights_jk k(x, x_j) over the support vectors, for every item and column of the weights."""
-        kernel = self.features_
+        kernel = self._fitted_kernel
         if len(weights) == 0:  # w = 0 has no support
             return np.zeros((size(items), weights.shape[1]))
         with validated():
@@ -265,7 +283,7 @@ class MapsFeatures:
         parts = np.stack(found, axis=1)
         return parts[:, :, 0] if parts.shape[2] == 1 else parts
 
-    def part_names(self) -> NDArray:
+    def part_names(self) -> NDArray[Any]:
         """The names of the `parts`: their columns where these are known, else their kernels."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -298,14 +316,13 @@ class MapsFeatures:
         return tags
 
 
-def _takes_sparse(features: Any) -> bool:
+def _takes_sparse(features: Features) -> bool:
     """Whether a feature map takes sparse data: the identity does, a transformer says so itself."""
     return not hasattr(features, "__sklearn_tags__") or get_tags(features).input_tags.sparse
 
 
-def _with_weight(X, sample_weight, rows: int) -> Any:
+def _with_weight(X, weights: Array) -> Any:
     """The samples with a positive weight."""
-    weights = check_weights(sample_weight, rows)
     if weights.min() > 0:
         return X
     # Of the sparse formats only some can be asked for rows.
@@ -327,12 +344,12 @@ def _check_kernel_size(design: GramDesign, limit: float) -> None:
         )
 
 
-def expansion(design: Any, rows: list[NDArray], weights: list[Array]) -> dict[str, Any]:
+def expansion(design: Design, rows: list[NDArray], weights: list[Array]) -> dict[str, Any]:
     """w as attributes of a machine: ``coef_`` where it is explicit, else its coefficients on the support vectors.
 
     ``weights`` holds one array per problem, in the coordinates of a design like the given one on ``rows``.
     """
-    if not design.implicit:
+    if not isinstance(design, GramDesign):
         return {"coef_": np.concatenate([np.atleast_2d(w.T) for w in weights])}
     whole = design.root
     dual = np.concatenate([_on_all_rows(w, where, whole.shape[0]) for w, where in zip(weights, rows, strict=True)])

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from empirisk.errors import EmpiriskError
 from empirisk.linalg import blocks
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.validation import unmasked
 
 Array = NDArray[np.float64]
@@ -134,7 +134,7 @@ def sorted_classes(y: NDArray, weights: Array, continuous: bool = False) -> NDAr
 def _distinct(y: NDArray) -> NDArray:
     """np.unique(y): nearly always the first rows of a block show all the labels in it, and nothing needs sorting."""
 
-    def run(rows: slice) -> NDArray:
+    def run(rows: slice) -> NDArray[Any]:
         block = y[rows]
         shown = np.unique(block[:SHOWN])
         others = block[np.isin(block, shown, invert=True)] if len(shown) <= FEW else block
@@ -142,13 +142,13 @@ def _distinct(y: NDArray) -> NDArray:
 
     if y.dtype.kind not in "biuf" or len(y) <= FEW_ROWS:
         return np.unique(y)
-    return np.unique(np.concatenate(in_threads(run, blocks.blocks(len(y), blocks.ENTRY_BYTES))))
+    return np.unique(np.concatenate(parallel_map(run, blocks.blocks(len(y), blocks.ENTRY_BYTES))))
 
 
 def class_codes(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     """The number of every row's class among the sorted classes, -1 for one that is not among them."""
 
-    def codes(y: NDArray) -> NDArray:
+    def codes(y: NDArray) -> NDArray[Any]:
         places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         return np.where(classes[places] == y, places, -1)
 

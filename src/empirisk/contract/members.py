@@ -5,7 +5,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import hstack, issparse
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d
@@ -47,17 +47,3 @@ def seeded(machine: Any, seed: int, *, every: bool = True) -> Any:
     copy = clone(machine)
     states = {name: value for name, value in copy.get_params().items() if name.rpartition("__")[2] == "random_state"}
     return copy.set_params(**{name: seed for name, value in states.items() if every or value is None})
-
-
-def shuffled(X: Any, column: int, order: NDArray[np.intp]) -> Any:
-    """The table with the values of one column in another order of the rows."""
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        name = frame.columns[column]
-        series = frame[order.tolist()][name]
-        return frame.with_columns(nw.new_series(name, series.to_native(), backend=frame.implementation)).to_native()
-    if issparse(X):
-        return hstack([X[:, :column], X[order][:, [column]], X[:, column + 1 :]], format="csr")
-    X = X.copy()
-    X[:, column] = X[order, column]
-    return X

@@ -1,5 +1,7 @@
 """Machines around a machine: what a search, a threshold, a balance and a choice of columns share."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
+from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
 
@@ -45,7 +47,7 @@ class Around(MetaEstimatorMixin, BaseEstimator):
     estimator_: Any
 
     @property
-    def classes_(self) -> NDArray:
+    def classes_(self) -> NDArray[Any]:
         """The classes, where the machine predicts classes."""
         return self.estimator_.classes_
 
@@ -73,7 +75,7 @@ class Whole:
         return self.estimator_.n_features_in_
 
     @property
-    def feature_names_in_(self) -> NDArray:
+    def feature_names_in_(self) -> NDArray[Any]:
         """Their names, where they have names."""
         return self.estimator_.feature_names_in_
 
@@ -86,7 +88,7 @@ class Delegating(Around):
         check_is_fitted(self)
         return getattr(self.estimator_, method)(self._table(X), *others, **weights)
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """What the machine inside predicts."""
         return self._ask("predict", X)
 

@@ -1,5 +1,7 @@
 """What regressors of a loss share: predictions by its inverse link, and the score that suits it."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Estimators whose loss says what they predict: classes or numbers."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from numpy.typing import ArrayLike

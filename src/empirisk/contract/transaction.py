@@ -7,18 +7,20 @@ from typing import Any, TypeVar
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.state import restored
+from empirisk.stop import keeping
+from empirisk.validation import OF_WORDS
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 #: What is said where pandas.NA is compared or made a number.
 OF_PANDAS_NA = ("value of NA is ambiguous", "not 'NAType'")
 #: What scikit-learn says of NaN among labels that are objects: of numbers it says whose they are.
 OF_MISSING = "Input contains NaN"
-#: What NumPy says of a word among numbers.
-OF_WORDS = "could not convert string to float"
 
 
 def all_or_nothing(fit: Method) -> Method:
     """Method decorator: if ``fit`` raises, every attribute it set is put back; BLAS keeps to one thread.
+
+    An interrupt is raised when the fit has brought its best point into place, which then stays.
 
     What an earlier fit has learned is forgotten first: with other parameters it may be what this one does not set.
     """
@@ -34,7 +36,7 @@ def _guarded(fit: Method, anew: bool) -> Method:
     @wraps(fit)
     def guarded(machine, *args, **kwargs):
         try:
-            with restored(machine, anew), single_threaded_blas():
+            with keeping(type(machine).__name__, machine), restored(machine, anew), single_threaded_blas():
                 return fit(machine, *args, **kwargs)
         except BaseException as error:
             sentence = _sentence(machine, error)

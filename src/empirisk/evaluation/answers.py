@@ -1,4 +1,4 @@
-"""What a machine answered on rows it had not seen, kept so that any score can be computed from it later."""
+"""Out-of-fold predictions of a machine, kept so that any score can be computed from them without a second fit."""
 
 from copy import copy
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils.metaestimators import available_if
 
 from empirisk.contract.meta import Around, transformed
 from empirisk.errors import EmpiriskError
+from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Answers:
 
     def judge(self) -> Any:
         """An estimator that gives these answers to row numbers, for scikit-learn's scorers."""
-        return _Witness(self) if self.classes is None else _Labeller(self)
+        return _StoredRegressor(self) if self.classes is None else _StoredClassifier(self)
 
     @staticmethod
     def join(parts: "list[Answers]") -> "Answers":
@@ -63,9 +63,9 @@ class Answers:
 
 
 def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
-    """Everything that a fitted machine says about rows."""
+    """Predictions of a fitted machine for rows, with probabilities and decision values where it has them."""
     if classes is not None:
-        machine = _asked_once(machine, X)
+        machine = _computed_once(machine, X)
     predictions = np.asarray(machine.predict(X))
     if classes is None:
         if not np.all(np.isfinite(predictions)):
@@ -82,17 +82,18 @@ def answers_of(machine: Any, X: Any, classes: NDArray | None) -> Answers:
     return Answers(predictions, probabilities, decisions, classes)
 
 
-def _asked_once(machine: Any, X: Any) -> Any:
-    """A machine for these rows only, whose classes, probabilities and decisions come from one look at them.
+def _computed_once(machine: Any, X: Any) -> Any:
+    """A copy of the machine for these rows only, which transforms and scores them once.
 
-    It knows the rows as the last step of a pipeline takes them, and the scores of a machine that answers by scores.
+    ``predict``, ``predict_proba`` and ``decision_function`` would each repeat the steps of a pipeline and the products
+    with the weights. The copy keeps the rows as they arrive at the last step, and the scores of the machine there.
     """
-    if type(machine) is Pipeline:  # a class made from it may answer in its own way
+    if type(machine) is Pipeline:  # a subclass may predict differently
         rows = transformed(machine.steps[:-1], X)
-        return Pipeline([("rows", _Rows(rows)), ("machine", _asked_once(machine[-1], rows))])
+        return Pipeline([("rows", _StoredRows(rows)), ("machine", _computed_once(machine[-1], rows))])
     if isinstance(machine, Around):
         around = copy(machine)
-        around.estimator_ = _asked_once(machine.estimator_, machine._table(X))
+        around.estimator_ = _computed_once(machine.estimator_, machine._table(X))
         return around
     if hasattr(machine, "_scores"):
         scores, machine = machine._scores(X), copy(machine)
@@ -100,8 +101,8 @@ def _asked_once(machine: Any, X: Any) -> Any:
     return machine
 
 
-class _Rows(BaseEstimator):
-    """A first step of a pipeline that has the rows already."""
+class _StoredRows(BaseEstimator):
+    """A pipeline step that ignores its input and returns rows that were transformed before."""
 
     def __init__(self, rows: Any):
         self.rows = rows
@@ -110,8 +111,8 @@ class _Rows(BaseEstimator):
         return self.rows
 
 
-class _Given(BaseEstimator):
-    """Has just the methods that the machine had; a row is its number."""
+class _StoredPredictions(BaseEstimator):
+    """An estimator that looks stored predictions up by row number; it has the methods that the machine had."""
 
     def __init__(self, answers: Answers):
         self.answers = answers
@@ -128,11 +129,11 @@ class _Given(BaseEstimator):
         return np.asarray(self.answers.decisions)[X]
 
 
-class _Labeller(ClassifierMixin, _Given):
+class _StoredClassifier(ClassifierMixin, _StoredPredictions):
     @property
     def classes_(self) -> NDArray:
         return np.asarray(self.answers.classes)
 
 
-class _Witness(RegressorMixin, _Given):
+class _StoredRegressor(RegressorMixin, _StoredPredictions):
     pass

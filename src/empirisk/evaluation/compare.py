@@ -1,5 +1,7 @@
 """Which machine is better, and is the difference real?"""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -188,7 +190,7 @@ def corrected_p(differences: Array, share: float) -> float:
     if count < 2:
         return 1.0
     mean, spread = float(np.mean(differences)), float(np.std(differences, ddof=1))
-    # Differences that are all alike but for rounding: no chance is left in them.
+    # All differences are equal up to rounding: there is no variance to divide by, and any common difference is real.
     if spread <= 1e-12 * abs(mean) or spread == 0:
         return 1.0 if mean == 0 else 0.0
     return float(2 * student.sf(abs(mean) / (spread * np.sqrt(1 / count + share)), count - 1))

@@ -1,5 +1,7 @@
 """Learning and validation curves, and what they say about over- and underfitting."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import Array, Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Rows
-from empirisk.runs.parallel import spread
+from empirisk.runs.parallel import parallel_fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +196,7 @@ def _counts(sizes: Sequence[float], most: int) -> NDArray[np.intp]:
 
 
 def _spread_out(data: Data, rows: Rows, random: np.random.Generator) -> Rows:
-    """Training rows in an order in which every beginning holds the classes in proportion, as far as can be."""
+    """Training rows in a random order in which the first m rows are stratified by class, for every m."""
     rows = random.permutation(rows)
     if data.classes is None:
         return rows
@@ -215,12 +217,12 @@ def _scores(tasks: list[tuple], data: Data, metric: Metric, folds: int, random_s
         fitted = fit(seeded(machine, drawn[number % folds]), inside)
         return inside.score(fitted, metric.scorer), outside.score(fitted, metric.scorer)
 
-    pairs = np.array(spread(work, range(len(tasks))))
+    pairs = np.array(parallel_fits(work, range(len(tasks))))
     return pairs[:, 0].reshape(-1, folds), pairs[:, 1].reshape(-1, folds)
 
 
 def _floor(data: Data, splits: list, metric: Metric) -> float:
-    """What a constant scores; NaN where the score asks for more than answers."""
+    """The score of a constant predictor on the first split; NaN where the scorer cannot score one."""
     dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
     train, test = splits[0]
     try:
@@ -250,13 +252,13 @@ def judge_learning(
     high, *_ = over_folds(np.nanmean, train)[::-1]
     last, before, *_ = [*over_folds(np.nanmean, validation)[::-1], np.nan]
     gap, noise = high - last, 2 * _noise(validation[-1])
-    # A fiftieth of what learning has gained at all, or of the score, is worth a word; less is not.
+    # A change counts as material above 2 % of the gain over a constant, or of the score where that is not known.
     material = 0.02 * (abs(high - floor) if np.isfinite(floor) else max(abs(high), abs(last)))
     doubt = _noise(validation[-1] - validation[-2]) if len(validation) > 1 else np.inf
     rising = last - before > max(material, doubt)
     rises = "rises" if sign > 0 else "falls"
     shown = f"{name} {sign * high:.3g} on training rows, {sign * last:.3g} on new ones"
-    # A tenth of what the training rows gain over a constant is lost on new rows, and it is no accident.
+    # Overfitting: more than 10 % of the training gain over a constant is lost on new rows, which noise cannot explain.
     if gap > max(noise, 5 * material):
         more = f"but the score on new ones still {rises}: more rows would help"
         return f"overfitting: {shown}; {more if rising else 'use a simpler machine, or more rows'}."
@@ -270,9 +272,10 @@ def judge_learning(
 
 
 def judge_ends(train: Array, validation: Array, best: int, ends: Iterable[int]) -> list[str]:
-    """What ails the machine at each end of a curve, where it is worse than at the best point by more than chance.
+    """Over- or underfitting at each end of a validation curve; empty where it is worse than the best by noise only.
 
-    It underfits if its training score has fallen as well, by half as much at least; else it overfits.
+    The machine underfits if its training score has fallen by at least half as much as its validation score; else it
+    overfits.
     """
     means, training = over_folds(np.nanmean, validation), over_folds(np.nanmean, train)
     lost, slack = means[best] - means, _noise(validation[best])

@@ -54,16 +54,16 @@ class Data:
         return Data(_safe_indexing(self.X, rows), self.y[rows], weights, groups, self.classes, self.pairwise)
 
     def repeated(self, rows: NDArray, times: NDArray[np.int64]) -> "Data":
-        """Rows, each so many times and all of weight one: where rows have weights, by these.
+        """Rows, each repeated so many times. Data with weights gets the counts as weights instead of copies of rows.
 
-        Weights may count millions of rows.
+        Weights may stand for millions of rows, whose copies would not fit into memory.
         """
         if self.weights is None:
             return self.rows(np.repeat(rows, times))
         return replace(self.rows(rows[times > 0]), weights=times[times > 0].astype(np.float64))
 
     def split(self, train: NDArray, test: NDArray) -> "tuple[Data, Data]":
-        """Rows to learn from and rows to judge by; of a Gram matrix with the columns of the former."""
+        """Training part and test part. Both parts of a Gram matrix keep the columns of the training rows only."""
         inside, outside = self.rows(train), self.rows(test)
         return (inside.only(train), outside.only(train)) if self.pairwise else (inside, outside)
 
@@ -76,7 +76,7 @@ class Data:
         return make_splits(cv, self.y, classes=self.classes is not None, groups=self.groups, **rules)
 
     def score(self, machine: Any, scorer: Any) -> Any:
-        """What a scorer says of a fitted machine on these rows."""
+        """The score of a fitted machine on these rows."""
         extra = {} if self.weights is None else {"sample_weight": self.weights}
         return scorer(machine, self.X, self.y, **extra)
 
@@ -106,7 +106,7 @@ def read_data(
 
 
 def _table(X: Any) -> Any:
-    """The rows as something that can be cut by row numbers; lists of objects and data frames stay what they are."""
+    """The rows in a form that row numbers can index; lists of objects and data frames are left as they are."""
     if issparse(X):
         return X.tocsr()
     rows_of_numbers = isinstance(X, (list, tuple)) and isinstance(X[0], (list, tuple, Real, np.ndarray))
@@ -129,7 +129,7 @@ def _classes(machine: Any, y: NDArray) -> NDArray | None:
 
 
 def seeded(machine: Any, seed: int) -> Any:
-    """A fresh copy whose random states are set where they were left open, so that a run can be repeated."""
+    """An unfitted copy in which every ``random_state`` that is None is set, so that a run can be repeated."""
     return members.seeded(machine, seed, every=False)
 
 

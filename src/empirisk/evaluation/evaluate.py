@@ -1,4 +1,6 @@
-"""Honest evaluation: every score from rows that had no part in the fit, with its interval."""
+"""Evaluation by resampling: every score is computed on rows that had no part in the fit, and has an interval."""
+
+from __future__ import annotations
 
 import time as clock
 import warnings
@@ -15,7 +17,7 @@ from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import Answers, Array, answers_of
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
-from empirisk.evaluation.intervals import Part, Trial, grade, score
+from empirisk.evaluation.intervals import EvaluatedPart, EvaluatedSets, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.results import EvaluationResult, Fold
 from empirisk.evaluation.splits import Split
@@ -23,20 +25,23 @@ from empirisk.fits.choice import is_given
 from empirisk.fits.leave_one_out import decompose
 from empirisk.kernels.base import Kernel
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.protocols import has_problems, is_map, learns_with_machine
 from empirisk.runs.journal import Journal, fingerprint, freeze, pack, thaw, unpack
-from empirisk.runs.parallel import spread
+from empirisk.runs.parallel import parallel_fits
 from empirisk.theory.bound import check_open
 
-#: What fitted kernels keep that no value k(x, z) depends on: where columns stand, sizes, and a centre against rounding.
-HARMLESS = {"centre_", "columns_", "n_features_in_", "size_", "diagonal_"}
+#: Fitted attributes of kernels on which no value k(x, z) depends: positions of columns, sizes, and a centre that only
+#: reduces rounding. A kernel with no other fitted attribute is the same in every fold.
+VALUE_FREE_ATTRIBUTES = {"centre_", "columns_", "n_features_in_", "size_", "diagonal_"}
 
 
 @single_threaded_blas()
 def left_out_predictions(machine: Any, data: Data) -> Array | None:
-    """What the machine fitted to all rows but one predicts for that one, for every row; None without a formula.
+    """Leave-one-out predictions from one fit, by the hat matrix; None where the machine has no such formula.
 
-    (f(x_i) - y_i) / (1 - h_ii) is the residual of a row left out, on the rows themselves or behind a kernel. A feature
-    map and a kernel that learns would have seen the row, and weights of zero leave rows out of the fit, so they refit.
+    (f(x_i) - y_i) / (1 - h_ii) is the residual of row i when it is left out, on the columns or behind a kernel. There
+    is no formula for feature maps and kernels that learn from the rows, since they would have learned from the row
+    left out, nor for rows of weight zero, which have no part in the fit.
     """
     if not _applies(machine, data):
         return None
@@ -50,9 +55,9 @@ def left_out_predictions(machine: Any, data: Data) -> Array | None:
 
 
 def _applies(machine: Any, data: Data) -> bool:
-    if data.classes is not None or not hasattr(machine, "problems"):
+    if data.classes is not None or not has_problems(machine):
         return False
-    if machine.features is not None and machine._kernel() is None:
+    if is_map(machine.features):
         return False
     if data.weights is not None and data.weights.min() == 0:
         return False
@@ -70,14 +75,14 @@ def is_fixed(kernel: Kernel) -> bool:
     """
     learned = {name: value for name, value in vars(kernel).items() if name.endswith("_") and not name.startswith("_")}
     inner = {name: value if isinstance(value, list) else [value] for name, value in learned.items()}
-    return not hasattr(kernel, "learn_with") and all(
-        name in HARMLESS or all(isinstance(one, Kernel) and is_fixed(one) for one in values)
+    return not learns_with_machine(kernel) and all(
+        name in VALUE_FREE_ATTRIBUTES or all(isinstance(one, Kernel) and is_fixed(one) for one in values)
         for name, values in inner.items()
     )
 
 
 def evidence(machine: Any) -> tuple[dict[str, Any], Certificate | None]:
-    """What a fitted machine chose, and its certificate, also through pipelines and searches."""
+    """Parameters that a fitted machine chose from the data, and its certificate; pipelines and searches are opened."""
     chosen: dict[str, Any] = {}
     certificate = None
     for prefix, part in _parts(machine):
@@ -101,7 +106,7 @@ def _parts(machine: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def known_parts(machine: Any) -> list[Any]:
-    """The objects among the values that a search tries, to find them again by their text."""
+    """The values that a search tries; `thaw` finds objects among them by their repr."""
     spaces = [
         value for name, value in machine.get_params().items() if name.rpartition("__")[2] in ("space", "param_grid")
     ]
@@ -200,7 +205,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came out of one split; ``scores`` are those of the user's own scorers."""
+    """Predictions, parameters, certificate and seconds of one split; ``scores`` has the user's own scorers only."""
 
     answers: Answers
     scores: dict[str, float]
@@ -209,7 +214,7 @@ class Outcome:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON; labels by the number of their class."""
+        """The outcome as JSON; labels are stored as indices into the classes."""
         answers, labels = self.answers, self.answers.classes
         said = answers.predictions if labels is None else np.searchsorted(labels, answers.predictions)
         return {
@@ -221,8 +226,8 @@ class Outcome:
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any], task: Task) -> "Outcome":
-        """From JSON."""
+    def from_json(cls, value: dict[str, Any], task: Task) -> Outcome:
+        """The outcome that `to_json` wrote."""
         said, probabilities, decisions = (unpack(packed) for packed in value["answers"])
         labels, certificate = task.data.classes, value["certificate"]
         return cls(
@@ -235,7 +240,7 @@ class Outcome:
 
 
 def _by_refitting(task: Task, journal: Any) -> list[Outcome]:
-    """Fit and test in every split that the journal does not know yet."""
+    """Fit and test in every split whose result is not in the journal yet."""
     data = task.data
     what = ("evaluate", task.machine, data.X, data.y, data.weights, task.splits, task.seeds)
     notes = Journal(journal, lambda: fingerprint(*what, [metric.name for metric in task.metrics]))
@@ -244,7 +249,7 @@ def _by_refitting(task: Task, journal: Any) -> list[Outcome]:
         notes.add(str(number), _one_split(task, number).to_json())
 
     left = [number for number in range(len(task.splits)) if str(number) not in notes.done]
-    spread(run, left, alone=len(task.splits) == 1)
+    parallel_fits(run, left, alone=len(task.splits) == 1)
     return [Outcome.from_json(notes.done[str(number)], task) for number in range(len(task.splits))]
 
 
@@ -260,7 +265,7 @@ def _one_split(task: Task, number: int) -> Outcome:
 
 
 def _own_score(metric: Metric, machine: Any, test: Data) -> float:
-    """What a scorer of the user's own says."""
+    """The score by the user's own scorer, which must be one number."""
     value = test.score(machine, metric.scorer)
     if np.ndim(value) != 0 or not isinstance(value, (Real, np.generic)):
         raise EmpiriskError(f"scoring={metric.name!r} must give one number, not {type(value).__name__}.")
@@ -268,7 +273,7 @@ def _own_score(metric: Metric, machine: Any, test: Data) -> float:
 
 
 def _closed_form(task: Task, cv: Any) -> list[Outcome]:
-    """Leave-one-out without refitting, where there is a formula and nothing but the answers is asked for."""
+    """Leave-one-out without refitting; empty where there is no formula, or a scorer needs the fitted machine."""
     if cv != "loo" or task.data.groups is not None or not all(metric.named for metric in task.metrics):
         return []
     start = clock.perf_counter()
@@ -286,11 +291,11 @@ def _result(task: Task, outcomes: list[Outcome], confidence: float) -> Evaluatio
     rows, first = np.unique(order, return_index=True)
     once = joined.take(first)
     parts = [_part(data, test, outcome.answers) for test, outcome in zip(tests, outcomes, strict=True)]
-    pooled = min(map(len, tests)) < 2  # so few rows are scored together
+    pooled = min(map(len, tests)) < 2  # test sets of one row cannot be scored one by one
     each = [outcome.scores for outcome in outcomes] if pooled else _fold_scores(task, parts, outcomes)
     share = sum(len(test) for test in tests) / sum(len(train) for train, _ in task.splits)
     together = [_part(data, order, joined)] if pooled or data.classes is None else parts
-    trial = Trial(together, len(task.splits), share, data.groups, confidence)
+    trial = EvaluatedSets(together, len(task.splits), share, data.groups, confidence)
     scores = {
         metric.name: score(metric, trial, np.array([one[metric.name] for one in each if metric.name in one]))
         for metric in task.metrics
@@ -309,12 +314,12 @@ def _result(task: Task, outcomes: list[Outcome], confidence: float) -> Evaluatio
     return EvaluationResult(scores, folds, rows, *answers, weights, type(task.machine).__name__, notes)
 
 
-def _part(data: Data, rows: NDArray, answers: Answers) -> Part:
-    return Part(rows, data.y[rows], answers, None if data.weights is None else data.weights[rows])
+def _part(data: Data, rows: NDArray, answers: Answers) -> EvaluatedPart:
+    return EvaluatedPart(rows, data.y[rows], answers, None if data.weights is None else data.weights[rows])
 
 
-def _fold_scores(task: Task, parts: list[Part], outcomes: list[Outcome]) -> list[dict[str, float]]:
-    """The scores of each fold; NaN, and no warning for each, where a fold does not allow one."""
+def _fold_scores(task: Task, parts: list[EvaluatedPart], outcomes: list[Outcome]) -> list[dict[str, float]]:
+    """The scores of each fold; NaN without a warning where a fold cannot be scored, since the result has a note."""
     named = [metric for metric in task.metrics if metric.named]
     with warnings.catch_warnings(action="ignore"):
         return [
@@ -324,7 +329,7 @@ def _fold_scores(task: Task, parts: list[Part], outcomes: list[Outcome]) -> list
 
 
 def _refuse_inner_journal(machine: Any) -> None:
-    """A journal inside a split would meet other data at the next."""
+    """Raise for a search with a journal of its own: every split has other data, which the journal would refuse."""
     given = machine.get_params().items()
     if any(value is not None for name, value in given if name.rpartition("__")[2] == "journal"):
         raise EmpiriskError("journal= of a search is for one fit on all rows; give evaluate(journal=...) instead.")

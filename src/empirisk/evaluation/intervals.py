@@ -1,4 +1,4 @@
-"""Every score with an interval: what new rows would say of the machines that were trained.
+"""Confidence intervals of scores: where the mean score of the trained machines on new rows lies.
 
 The aim is the mean score of these machines on all rows there could be. So the machines are given, the rows are the
 sample, and their spread gives the variance: binomial for rates, a jackknife over blocks of rows (or of groups) for all
@@ -9,6 +9,8 @@ machines trained on other data would differ cannot be seen in folds, which share
 for accuracy, area under the ROC curve, R^2 or RMSE, and much for F1 or recall of a machine that has found nothing:
 chance then decides how often it says yes.
 """
+
+from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,9 +31,10 @@ from empirisk.theory.luck import clopper_pearson, wilson
 
 #: Blocks of rows for the jackknife: thirty give a stable variance, fewer than five none.
 BLOCKS, FEWEST = 30, 5
-SMALL = 1.1  # the square of Student's quantile with so many blocks over that of the normal one, roughly
-#: What folds drawn at random add to the variance of the rows: for scores of labels, for those of numbers, and for those
-#: that few rows bias, where the bias that is taken off is an estimate too.
+#: Squared quantile of Student's t with about `BLOCKS` degrees of freedom over that of the normal distribution.
+STUDENT_FACTOR = 1.1
+#: What the random choice of folds adds to the variance, as a share of the variance due to the rows: for scores of
+#: labels, for scores of numbers, and for scores that are biased on few rows, whose bias correction is an estimate too.
 FOLDS, FOLDS_OF_NUMBERS, FOLDS_OF_BIASED = 0.4, 0.8, 1.0
 
 
@@ -75,12 +78,16 @@ class Score:
     folds: Array
     higher_is_better: bool = True
 
+    def to_dict(self) -> dict[str, Any]:
+        """The score as JSON has it."""
+        return {"name": self.name, "value": self.value, "low": self.interval[0], "high": self.interval[1]}
+
     def __str__(self) -> str:
         return f"{self.name} {self.value:.4g} [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class EvaluatedPart:
     """A test set: its row numbers, the truth, the answers, and weights if there are any."""
 
     rows: NDArray[np.intp]
@@ -90,7 +97,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class EvaluatedSets:
     """All test sets of an evaluation.
 
     Attributes
@@ -105,7 +112,7 @@ class Trial:
         The group of each row of the data, where rows of a group go together.
     """
 
-    parts: list[Part]
+    parts: list[EvaluatedPart]
     splits: int
     share: float
     groups: NDArray | None
@@ -122,9 +129,10 @@ class Trial:
         return sum(len(part.rows) for part in self.parts) / len(self.tested)
 
     def allowance(self, metric: Metric, labels: bool) -> float:
-        """What the variance of the rows is multiplied with, to pay for folds drawn at random.
+        """Factor on the variance due to the rows that accounts for the random choice of folds.
 
-        Drawing them again makes it less for scores of labels, which flip; hardly for those of numbers.
+        Repeated folds reduce the extra variance of scores of labels, since near ties fall on either side of the
+        threshold; they hardly reduce that of scores of numbers.
         """
         if self.splits == 1:
             return 1.0
@@ -133,7 +141,7 @@ class Trial:
         return 1 + (FOLDS_OF_BIASED if metric.biased else FOLDS_OF_NUMBERS)
 
 
-def grade(metric: Metric, part: Part, kept: NDArray[np.bool_] | None = None) -> float:
+def grade(metric: Metric, part: EvaluatedPart, kept: NDArray[np.bool_] | None = None) -> float:
     """The score of a test set, or of a part of it."""
     rows = np.arange(len(part.rows)) if kept is None else np.flatnonzero(kept)
     extra = {} if part.weights is None else {"sample_weight": part.weights[rows]}
@@ -148,18 +156,20 @@ def grade(metric: Metric, part: Part, kept: NDArray[np.bool_] | None = None) -> 
         raise EmpiriskError(f"scoring={metric.name!r} does not suit these answers: {error}") from error
 
 
-def score(metric: Metric, trial: Trial, folds: Array) -> Score:
-    """A score with its interval, from the test sets and what each fold scored."""
+def score(metric: Metric, trial: EvaluatedSets, folds: Array) -> Score:
+    """A score with its interval, from the test sets and the score of each fold."""
     parts = folds
     if metric.named:
-        with warnings.catch_warnings(action="ignore"):  # of test sets that lack a class; what cannot be scored is NaN
+        # Scikit-learn warns about test sets that lack a class; their score is NaN, which the result explains.
+        with warnings.catch_warnings(action="ignore"):
             parts = np.array([grade(metric, part) for part in trial.parts])
     value = float(np.mean(parts))
     if not metric.named:
         method, interval = "corrected t", corrected_t(folds, trial.share, trial.confidence)
     elif np.isnan(value):
         method, interval = "none", (np.nan, np.nan)
-    elif metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):  # leaving rows out moves no limit
+    # A score of exactly 0 or 1 stays there whichever rows are left out: the jackknife would give it no width.
+    elif metric.rate or (metric.limits == (0.0, 1.0) and value in (0.0, 1.0)):
         method, interval = "binomial", _of_rate(metric, trial, parts)
     else:
         method, interval = "jackknife", _around(value, *_bias_and_half(metric, trial, parts), metric.limits)
@@ -167,7 +177,10 @@ def score(metric: Metric, trial: Trial, folds: Array) -> Score:
 
 
 def _around(value: float, bias: float, half: float, limits: tuple[float, float]) -> tuple[float, float]:
-    """value - bias -+ half on a scale without limits: log odds between 0 and 1, logarithms above 0; value included."""
+    """The interval value - bias -+ half, built on an unbounded scale and widened to include the value itself.
+
+    Scores between 0 and 1 use log odds and positive ones logarithms, so that no limit leaves the range of the score.
+    """
     low, high = limits
     centre = value - bias if low < value - bias < high else value
     if (low, high) == (0.0, 1.0) and 0 < centre < 1:
@@ -189,25 +202,25 @@ def corrected_t(values: Array, share: float, confidence: float) -> tuple[float, 
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
-def _of_rate(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
-    """A binomial interval with the number of rows that the answers are worth."""
+def _of_rate(metric: Metric, trial: EvaluatedSets, folds: Array) -> tuple[float, float]:
+    """A binomial interval with an effective number of rows, which weights, groups and random folds reduce."""
     value, rows = float(np.mean(folds)), trial.tested
     weights = _weights(trial, rows)
     worth = float(weights.sum() ** 2 / (weights**2).sum())
     if not metric.rate:
-        # Of a score at its limit: the rows that it counts, such as all rows said to be positive for precision.
+        # A score at its limit: only the rows that it counts matter, such as the predicted positives for precision.
         worth = min(worth, 1 / np.max(np.abs(_one_more(metric, trial)), initial=1 / (1 + worth)) - 1)
     if trial.groups is not None:
         variance, _, _ = _jackknife(metric, trial, folds)
         clusters = len(np.unique(trial.groups[rows]))
         worth = min(worth, value * (1 - value) / variance if variance > 0 else clusters)
-    # The normal quantile stands where the jackknife has Student's, whose square is larger by this factor.
-    worth = max(worth / (trial.allowance(metric, labels=True) * (1.0 if trial.splits == 1 else SMALL)), 1.0)
+    # Wilson's interval has a normal quantile; the jackknife has Student's, whose square is larger by this factor.
+    worth = max(worth / (trial.allowance(metric, labels=True) * (1.0 if trial.splits == 1 else STUDENT_FACTOR)), 1.0)
     method: Callable = clopper_pearson if trial.splits == 1 else wilson
     return method(min(max(value, 0.0), 1.0) * worth, worth, trial.confidence)
 
 
-def _weights(trial: Trial, rows: NDArray[np.intp]) -> Array:
+def _weights(trial: EvaluatedSets, rows: NDArray[np.intp]) -> Array:
     """The weight of each tested row."""
     weights = np.ones(int(rows.max()) + 1)
     for part in trial.parts:
@@ -216,8 +229,8 @@ def _weights(trial: Trial, rows: NDArray[np.intp]) -> Array:
     return weights[rows]
 
 
-def _bias_and_half(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float]:
-    """What a score of so few rows is off by on average, and half the width of its interval."""
+def _bias_and_half(metric: Metric, trial: EvaluatedSets, folds: Array) -> tuple[float, float]:
+    """Jackknife estimate of the bias of a score, and half the width of its interval."""
     rows, freedom, bias = _jackknife(metric, trial, folds)
     if freedom < 1:
         return 0.0, np.nan
@@ -226,11 +239,11 @@ def _bias_and_half(metric: Metric, trial: Trial, folds: Array) -> tuple[float, f
     return bias, float(student.ppf((1 + trial.confidence) / 2, freedom) * np.sqrt(variance))
 
 
-def _one_more(metric: Metric, trial: Trial) -> Array:
-    """How far one row more, answered right or wrong, of each class would move a score of labels; empty for others.
+def _one_more(metric: Metric, trial: EvaluatedSets) -> Array:
+    """How much one more row of each class, predicted rightly or wrongly, would change a score of labels; else empty.
 
-    A machine that never says yes leaves nothing that could move, though on more rows it would have said it. These
-    moves stand for the kinds of rows that happen not to be there, like a success and a failure added to a count.
+    A machine that never predicts the positive class has a jackknife variance of zero for precision or recall. These
+    changes stand for the kinds of rows that the sample lacks, as adding a success and a failure does for a proportion.
     """
     answers = Answers.join([part.answers for part in trial.parts])
     if answers.classes is None:
@@ -242,30 +255,30 @@ def _one_more(metric: Metric, trial: Trial) -> Array:
     def with_row(label: Any, said: Any) -> float:
         more = replace(labels, predictions=np.append(labels.predictions, said))
         heavier = None if weights is None else np.append(weights, weights.mean())
-        return grade(metric, Part(np.append(rows, -1), np.append(truth, label), more, heavier))
+        return grade(metric, EvaluatedPart(np.append(rows, -1), np.append(truth, label), more, heavier))
 
     pairs = zip(answers.classes, np.roll(answers.classes, 1), strict=True)
     with _without_checks():
         try:
-            before = grade(metric, Part(rows, truth, labels, weights))
+            before = grade(metric, EvaluatedPart(rows, truth, labels, weights))
             moved = [with_row(label, said) for label, other in pairs for said in (label, other)]
-        except EmpiriskError:  # it asks for more than labels
+        except EmpiriskError:  # the metric needs probabilities or decision values
             return np.empty(0)
     return trial.repeats * (np.array(moved) - before)
 
 
 @contextmanager
 def _without_checks() -> Iterator[None]:
-    """For scores of parts of the rows that were checked; what a part does not allow is not worth a warning."""
+    """Within, scikit-learn's checks and warnings are off: the whole data were checked, and parts may lack a class."""
     rules = sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
     with warnings.catch_warnings(action="ignore"), rules:
         yield
 
 
-def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float, float]:
-    """Variance of the score, from how it moves when a block of rows is left out, its degrees of freedom, and its bias.
+def _jackknife(metric: Metric, trial: EvaluatedSets, folds: Array) -> tuple[float, float, float]:
+    """Delete-a-block jackknife: the variance of the score, its degrees of freedom, and its bias.
 
-    Blocks lie inside the test sets; of groups, and where all test sets are scored at once, they are left out of all.
+    Blocks lie inside one test set. Where there are groups, or one pooled test set, a block is left out of all of them.
     """
     with _without_checks():
         if trial.groups is not None or len(trial.parts) == 1:
@@ -282,21 +295,21 @@ def _jackknife(metric: Metric, trial: Trial, folds: Array) -> tuple[float, float
             count = min(len(part.rows), max(FEWEST, BLOCKS // len(trial.parts)))
             block = np.random.default_rng(0).permutation(np.arange(len(part.rows)) % count)
             found.append(_spread([_without(metric, part, block != number, old) for number in range(count)], old))
-    # Draws of the folds do not make rows: the variance is that of one draw.
+    # Repeated folds test the same rows again: they must not divide the variance as new rows would.
     variance, freedom, bias = np.sum(found, axis=0)
     return trial.repeats * variance / len(trial.parts) ** 2, freedom / trial.repeats, bias / len(trial.parts)
 
 
 def _spread(scores: Sequence[float], score: float) -> tuple[float, float, float]:
-    """Variance, degrees of freedom and bias that a jackknife finds in the scores without each block."""
+    """Jackknife variance, degrees of freedom and bias from the scores that leave each block out."""
     moved = np.asarray(scores)
     count, mean = len(moved), float(np.nanmean(moved))
     variance = (count - 1) / count * float(np.nansum((moved - mean) ** 2))
     return variance, count - 1.0, (count - 1) * (mean - score)
 
 
-def _blocks(trial: Trial) -> NDArray[np.intp]:
-    """The block of each row of the data, that of its group where there are groups; -1 for rows not tested."""
+def _blocks(trial: EvaluatedSets) -> NDArray[np.intp]:
+    """The block of each row; rows of one group share a block, and rows that are not tested have -1."""
     rows, random = trial.tested, np.random.default_rng(0)
     members = np.arange(len(rows)) if trial.groups is None else np.unique(trial.groups[rows], return_inverse=True)[1]
     block = np.full(int(rows.max()) + 1, -1)
@@ -304,14 +317,14 @@ def _blocks(trial: Trial) -> NDArray[np.intp]:
     return block
 
 
-def _without(metric: Metric, part: Part, kept: NDArray[np.bool_], before: float) -> float:
-    """The score of a test set without a block; as before where the rest cannot be scored."""
+def _without(metric: Metric, part: EvaluatedPart, kept: NDArray[np.bool_], before: float) -> float:
+    """The score of the rows that are kept; the score before where these cannot be scored."""
     if kept.all():
         return before
     if not kept.any():
         return np.nan
     try:
         value = grade(metric, part, kept)
-    except EmpiriskError:  # a class is gone
+    except EmpiriskError:  # the rows that are left lack a class
         return before
     return value if np.isfinite(value) else before

@@ -56,6 +56,10 @@ class Metric:
     sign: float = 1.0
     named: bool = True
 
+    def to_dict(self) -> dict[str, Any]:
+        """The metric as JSON has it."""
+        return {"name": self.name, "sign": self.sign}
+
     @property
     def rate(self) -> bool:
         """Whether it is a share of the rows."""

@@ -1,5 +1,7 @@
 """How well scores rank: dominance of ROC curves, their convex hull, cost curves, gains, lift and precision at k."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -9,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from empirisk.contract.inputs import Array
 from empirisk.errors import EmpiriskError
-from empirisk.evaluation.scored import Scored, scored_one
+from empirisk.evaluation.scored import ClassScores, scored_one
 
 ROUNDING = 1e-12  # rates that differ by less are equal
 
@@ -48,7 +50,7 @@ class ROCHull:
         """The area below the hull."""
         return float(np.trapezoid(self.true_positive_rate, self.false_positive_rate))
 
-    def at(self, false_positive_rate: float) -> "Randomised":
+    def at(self, false_positive_rate: float) -> Randomised:
         """The best classifier with this false positive rate: a coin that chooses between two thresholds.
 
         Parameters
@@ -135,12 +137,12 @@ def roc_hull(
     return hull_of(scored_one(truth, scores, positive, sample_weight))
 
 
-def hull_of(one: Scored) -> ROCHull:
+def hull_of(one: ClassScores) -> ROCHull:
     """The convex hull of one class's ROC curve."""
     thresholds, hits, alarms = one.steps()
     kept: list[int] = []
     for place in range(len(thresholds)):
-        # The chain turns right at every corner; what lies on or below the line of its neighbours goes.
+        # Upper hull by a monotone chain: drop points on or below the line from the point before to the new one.
         while len(kept) > 1 and _turn(hits, alarms, kept[-2], kept[-1], place) >= 0:
             kept.pop()
         kept.append(place)
@@ -148,7 +150,7 @@ def hull_of(one: Scored) -> ROCHull:
 
 
 def _turn(hits: Array, alarms: Array, a: int, b: int, c: int) -> float:
-    """Above zero for a turn to the left, zero on a line, but for rounding."""
+    """Cross product of two edges: positive for a turn to the left, zero on a line (up to rounding)."""
     first = (alarms[b] - alarms[a]) * (hits[c] - hits[a])
     second = (hits[b] - hits[a]) * (alarms[c] - alarms[a])
     return 0.0 if abs(first - second) <= ROUNDING * max(first, second) else first - second
@@ -233,7 +235,7 @@ def dominance(
     (hits, alarms), (other_hits, other_alarms) = curves = [_rates(one) for one in pair]
     every = np.unique(np.concatenate([alarms, other_alarms]))
     at = every[np.diff(every, prepend=-1.0) > ROUNDING]
-    # Sums of the same weights in another order are the same place.
+    # Rates that differ only by the rounding of sums in another order are set to one value.
     alarms, other_alarms = (at[np.searchsorted(at, part, side="right") - 1] for part in (alarms, other_alarms))
     ours, theirs = _heights(alarms, hits, at), _heights(other_alarms, other_hits, at)
     signs = np.where(np.abs(ours - theirs) <= ROUNDING, 0, np.sign(ours - theirs))
@@ -251,7 +253,7 @@ def dominance(
     )
 
 
-def _rates(one: Scored) -> tuple[Array, Array]:
+def _rates(one: ClassScores) -> tuple[Array, Array]:
     """True and false positive rates of all thresholds."""
     _, hits, alarms = one.steps()
     return hits / hits[-1], alarms / alarms[-1]
@@ -370,7 +372,7 @@ def cost_curve(
     return costs_of(scored_one(truth, scores, positive, sample_weight))
 
 
-def costs_of(one: Scored) -> CostCurve:
+def costs_of(one: ClassScores) -> CostCurve:
     """The cost curve of one class."""
     hull = hull_of(one)
     across, up = np.diff(hull.false_positive_rate), np.diff(hull.true_positive_rate)
@@ -471,7 +473,7 @@ def gains(
     return gains_of(scored_one(truth, scores, positive, sample_weight))
 
 
-def gains_of(one: Scored) -> Gains:
+def gains_of(one: ClassScores) -> Gains:
     """The gains of one class."""
     thresholds, hits, alarms = one.steps()
     taken = (hits + alarms) / (hits[-1] + alarms[-1])

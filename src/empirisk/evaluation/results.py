@@ -1,4 +1,6 @@
-"""What an evaluation found."""
+"""Results of an evaluation: scores, folds, held-out predictions."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from empirisk.notebook import html
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One split: who learned, who judged, and what came out.
+    """One split: training rows, test rows, scores, chosen parameters and certificate.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ def sorted_classes(argument: str, labels: NDArray) -> NDArray:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ClassScores:
     """One class against the others: which rows belong to it, how high each was scored for it, and its weight."""
 
     name: Any
@@ -56,7 +56,7 @@ class Scored:
 
 def scored(
     truth: Any, scores: ArrayLike | None, positive: Any, sample_weight: ArrayLike | None, *, decisions: bool = True
-) -> list[Scored]:
+) -> list[ClassScores]:
     """The positive class of two, or every class of several, with its scores.
 
     A matrix of scores has a column for each class, sorted. ``decisions`` tells whether decision values will do where
@@ -87,10 +87,10 @@ def scored(
         raise EmpiriskError(f"scores has {given.shape[1]} columns for {len(names)} classes; give one for each.")
     weights = check_weights(sample_weight, len(known))
     wanted = names if len(names) > 2 and positive is None else [names[1] if positive is None else positive]
-    return [Scored(name, known == name, given[:, names.tolist().index(name)], weights) for name in wanted]
+    return [ClassScores(name, known == name, given[:, names.tolist().index(name)], weights) for name in wanted]
 
 
-def scored_one(truth: Any, scores: ArrayLike | None, positive: Any, sample_weight: ArrayLike | None) -> Scored:
+def scored_one(truth: Any, scores: ArrayLike | None, positive: Any, sample_weight: ArrayLike | None) -> ClassScores:
     """The positive class against the others; of several classes it has to be named."""
     found = scored(truth, scores, positive, sample_weight)
     if len(found) > 1:

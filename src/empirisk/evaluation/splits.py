@@ -1,4 +1,4 @@
-"""Which rows are for learning and which for judging: scikit-learn's splitters behind one argument."""
+"""Training and test rows of every split: scikit-learn's splitters behind the one argument ``cv``."""
 
 from collections.abc import Iterable
 from numbers import Integral
@@ -102,17 +102,17 @@ def _in_time(
 
 
 def _moments(time: ArrayLike, n: int) -> NDArray:
-    """The place of each row in time: equal numbers are the same moment."""
+    """The rank of each row in time; rows of the same moment have the same rank."""
     values = np.asarray(time)
     if len(values) != n:
         raise EmpiriskError(f"time has {len(values)} entries for {n} rows; give one for each row, or True.")
-    if np.any(values != values):  # NaN and NaT differ from themselves
+    if np.any(values != values):  # NaN and NaT are not equal to themselves
         raise EmpiriskError("time holds missing values; leave those rows out, or say when they were.")
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def _before(train: Rows, test: Rows, moments: NDArray) -> Split:
-    """The split without training rows of the moment at which the test begins: they are not earlier."""
+    """The split without training rows of the same moment as the first test row, since these are not earlier."""
     earlier = train[moments[train] < moments[test].min()]
     if len(earlier) == 0:
         raise EmpiriskError("time leaves no rows before the first test; use fewer folds, or times that differ more.")

@@ -1,4 +1,4 @@
-"""The zip around a model: written in one stroke, read without trust.
+"""The zip around a model: written atomically, and read as a file that may be hostile.
 
 Members are stored, never compressed: a file cannot unfold into more than its own size, and every size is known before
 anything is allocated. ``manifest.json`` states the format, the versions, and size and SHA-256 of every other member.

@@ -1,4 +1,4 @@
-"""Plain arrays as ``.npy`` members: which types there are, the header, and reading without trust.
+"""Plain arrays as ``.npy`` members: the types allowed, the header, and reading of files that may be hostile.
 
 The header is a fixed function of type, shape and order. Reading compares it byte by byte with the one that the tree
 announces, so nothing in it is ever evaluated.
@@ -90,14 +90,14 @@ def read(file: BinaryIO, size: int, kind: str, shape: list[int], fortran: bool) 
 
 
 class Source(Protocol):
-    """Where the arrays of a tree come from; those that were asked for are kept, so that the others can be told."""
+    """Where the arrays of a tree come from; those that were read are kept, so that unused ones can be reported."""
 
     def get(self, number: int, kind: str, shape: list[int], fortran: bool) -> NDArray[Any]:
         """The array of a number, which is of this type, shape and order, and cannot be changed."""
         ...
 
     def unused(self) -> str | None:
-        """The name of an array that nobody asked for."""
+        """The name of an array of the file that the tree does not use."""
         ...
 
 
@@ -119,7 +119,7 @@ class Stored:
         return min(others, default=None)
 
 
-class Held:
+class ArraysToSave:
     """The arrays of a model that is about to be saved, as `Stored` would give them."""
 
     def __init__(self, arrays: list[NDArray[Any]]):
@@ -133,6 +133,6 @@ class Held:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """An array that nobody can change: what was checked stays as it is."""
+    """A read-only array: what was checked cannot be changed afterwards."""
     array.flags.writeable = False
     return array

@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import keyword
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
 from empirisk.files.account import COLUMN, ENTRY, GENERATOR, LIST, TABLE, TAGGED, VALUE, Account, Cost, Damaged
 from empirisk.files.encode import BIT_GENERATORS, DEPTH, FRAME_TYPES, NUMPY_TYPES, PLAIN_TYPES, SPARSE
-from empirisk.files.registry import GONE, ONLY, RENAMED, STEP_PLACES, class_of
+from empirisk.files.rebuild import FITS, check_rebuilt, is_public, rebuilt
+from empirisk.files.registry import ENDINGS, GONE, OLD_ENDINGS, OLD_RARE, ONLY, RENAMED, STEP_PLACES, class_of
 from empirisk.files.steps import STEPS
 from empirisk.state import Mismatch, Scope, State, state_of
 
@@ -91,7 +92,7 @@ class Built(NamedTuple):
 
 
 class Decoder:
-    """Turns a tree back into objects; arrays come from the source, and the account pays for everything first."""
+    """Turns a tree back into objects; arrays come from the source, and the account limits the memory of all."""
 
     def __init__(self, source: arrays.Source, account: Account):
         self._source, self._account = source, account
@@ -248,20 +249,40 @@ class Decoder:
         state = {_attribute(cls, key): self.value(item) for key, item in renamed(cls, name, tree).items()}
         for gone in GONE.get(name, ()):
             state.pop(gone, None)
+        for key in ENDINGS:
+            if isinstance(state.get(key), str):
+                state[key] = OLD_ENDINGS.get(state[key], state[key])
         if _typed(number, int) in self._objects:
             raise Damaged("two objects in it have one number")
         for (owner, key), allowed in ONLY.items():
             if owner == name and state.get(key) != allowed:
                 raise Damaged(f"its {name} would use other files")
         _add_defaults(cls, state)
+        private = _take_private(state) if name.startswith("sklearn.") else {}
         scope = check_state(cls, name, state, lambda value: self._scopes.get(id(value)))
-        made, height = _build(cls, state), self._height + 1
+        again = name in FITS and scope.fitted
+        made = self._rebuilt(cls, name, state, private, scope) if again else _build(cls, state)
+        height = self._height + 1
         if height > DEPTH:
             raise Damaged("its objects hold each other too deep")
         self._height = max(beside, height)
         self._objects[number] = Built(made, self._account.since(before), height)
         self._scopes[id(made)] = scope
         return made
+
+    def _rebuilt(self, cls: type, name: str, state: dict[str, Any], private: dict[str, Any], scope: Scope) -> Any:
+        try:
+            return rebuilt(cls, name, state, private, scope, self._account)
+        except EmpiriskError:
+            raise
+        except _STUMBLES as error:
+            raise Damaged(f"a {cls.__name__} in it does not hold together") from error
+
+    def check_rebuilt(self, saved: Sequence[Any]) -> None:
+        """Raise unless the steps of scikit-learn are those that were written, by their numbers."""
+        for number, step in enumerate(saved):
+            if type(step).__module__.startswith("sklearn.") and isinstance(step, BaseEstimator):
+                check_rebuilt(step, self._objects[number].made)
 
 
 def _add_defaults(cls: type, state: dict[str, Any]) -> None:
@@ -281,6 +302,15 @@ def _add_defaults(cls: type, state: dict[str, Any]) -> None:
             raise Damaged(f"a {cls.__name__} in it lacks {name!r}")
 
 
+def _take_private(state: dict[str, Any]) -> dict[str, Any]:
+    """Take away the private attributes of a step of scikit-learn, all of which older files have."""
+    private = {key: state.pop(key) for key in list(state) if not is_public(key)}
+    if OLD_RARE in private:
+        pairs = zip(state["categories_"], private[OLD_RARE], strict=True)
+        state["infrequent_categories_"] = [None if rare is None else found[rare] for found, rare in pairs]
+    return private
+
+
 def _build(cls: type, state: dict[str, Any]) -> Any:
     """An object with this state, made without its constructor."""
     made = object.__new__(cls)
@@ -295,7 +325,8 @@ def _attribute(cls: type, name: str) -> str:
     """An attribute that a state may set: no methods, nothing that Python itself looks at."""
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
         raise Damaged(f"a {cls.__name__} in it has an attribute {name[:LETTERS]!r}")
-    if callable(getattr(cls, name, None)) or isinstance(getattr(cls, name, None), property):
+    replaces = isinstance(getattr(cls, name, None), property) and name != "infrequent_categories_"
+    if callable(getattr(cls, name, None)) or replaces:
         raise Damaged(f"a {cls.__name__} in it replaces {name!r}")
     return name
 
@@ -323,7 +354,7 @@ def _sound_state(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spread(keys: Iterable[Any]) -> list[Any]:
-    """Keys of a table or a set, unless so many have one hash that to put them there would take for ever."""
+    """Keys of a table or a set, unless so many share one hash that inserting them would take quadratic time."""
     found = list(keys)
     longest = max((sum(1 for _ in group) for _, group in groupby(sorted(map(hash, found)))), default=0)
     if longest > SAME_HASH:
@@ -337,12 +368,14 @@ def _typed(value: Any, kind: type) -> Any:
     return value
 
 
-def decode(tree: Any, source: arrays.Source, account: Account) -> Any:
-    """The object of a tree; any tree that does not fit is one `EmpiriskError`."""
+def decode(tree: Any, source: arrays.Source, account: Account, saved: Sequence[Any] = ()) -> Any:
+    """The object of a tree; any tree that does not fit is one `EmpiriskError`, as is one that is not what is saved."""
     if not isinstance(tree, dict) or set(tree) != {"root"}:
         raise Damaged("its tree has no root")
     try:
-        found = Decoder(source, account).value(tree["root"])
+        decoder = Decoder(source, account)
+        found = decoder.value(tree["root"])
+        decoder.check_rebuilt(saved)
     except EmpiriskError:
         raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:

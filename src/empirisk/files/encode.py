@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files import arrays
+from empirisk.files.rebuild import is_kept
 from empirisk.files.registry import ONLY, name_of
 from empirisk.state import fitted_elsewhere
 
@@ -29,8 +30,6 @@ NUMPY_TYPES = {f"numpy.{name}": getattr(np, name) for name in (*_NUMBERS, "bool_
 TYPE_NAMES = {cls: name for name, cls in (PLAIN_TYPES | NUMPY_TYPES).items()}
 _SERIES = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8)
 FRAME_TYPES = {str(kind): kind for kind in (*_SERIES, pl.Boolean, pl.String)}
-#: What says nothing of a model: where an object of this process lies.
-VOLATILE = ("_stop_words_id",)
 SPARSE = {cls.__name__: cls for cls in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)}
 
 
@@ -42,7 +41,7 @@ class Encoder:
         self._durations = durations
         self._array_numbers: dict[int, int] = {}
         self._numbers: dict[int, int | None] = {}  # of objects by identity; None while their state is being written
-        self._written: list[Any] = []  # kept alive, so that no identity is given twice
+        self.written: list[Any] = []  # kept alive, so that no identity is given twice
         self._copies: list[tuple[Any, Any]] = []  # of what can be changed, and what was in it
 
     def value(self, value: Any, where: str) -> Any:
@@ -69,7 +68,7 @@ class Encoder:
 
     def changed(self) -> bool:
         """Whether another thread has changed an object, a list or a table since it was written into the tree."""
-        return any(map(fitted_elsewhere, self._written)) or not all(_is_same(*pair) for pair in self._copies)
+        return any(map(fitted_elsewhere, self.written)) or not all(_is_same(*pair) for pair in self._copies)
 
     def _copy(self, value: Any) -> Any:
         copy = value.copy()
@@ -152,8 +151,8 @@ class Encoder:
         kept = state_of(value, name, where)
         kept = kept if self._durations else _timeless(kept, name)
         state = {key: self.value(item, f"{where}.{key}") for key, item in kept.items()}
-        number = self._numbers[id(value)] = len(self._written)
-        self._written.append(value)
+        number = self._numbers[id(value)] = len(self.written)
+        self.written.append(value)
         return {"object": [name, number, state]}
 
 
@@ -165,7 +164,11 @@ def state_of(value: Any, name: str, where: str) -> dict[str, Any]:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     else:
         state = vars(value)
-    kept = {key: item for key, item in (state or {}).items() if "callback" not in key and key not in VOLATILE}
+    kept = {key: item for key, item in (state or {}).items() if "callback" not in key}
+    if name.startswith("sklearn."):
+        kept = {key: item for key, item in kept.items() if is_kept(key, item)}
+        if hasattr(value, "infrequent_categories_"):  # a property
+            kept["infrequent_categories_"] = value.infrequent_categories_
     for (owner, key), allowed in ONLY.items():
         if owner == name and allowed is None:
             kept[key] = None

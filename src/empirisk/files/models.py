@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import sklearn
-from numpy.typing import NDArray
 
 import empirisk
 from empirisk.errors import EmpiriskError
@@ -50,7 +49,7 @@ def save(model: Any, path: str | os.PathLike[str], *, durations: bool = True) ->
         raise EmpiriskError(f"path={str(path)!r} is a folder; name a file in it, such as 'my.model'.")
     encoder, tree = _encoded(model, durations)
     members = {f"arrays/{number}.npy": arrays.chunks(array) for number, array in enumerate(encoder.arrays)}
-    _check_loads(type(model).__name__, tree, encoder.arrays)
+    _check_loads(type(model).__name__, tree, encoder)
     about = {"library": f"empirisk {empirisk.__version__}", "scikit-learn": sklearn.__version__}
     write(place, about, {TREE: (tree.encode("ascii"),), **members})
 
@@ -71,11 +70,11 @@ def _encoded(model: Any, durations: bool) -> tuple[Encoder, str]:
     raise EmpiriskError(f"Another thread changes the {name} while it is saved; save it when that is done.")
 
 
-def _check_loads(name: str, tree: str, held: list[NDArray[Any]]) -> None:
+def _check_loads(name: str, tree: str, encoder: Encoder) -> None:
     """Raise where the loader would refuse what is about to be written: by its own rules, before a file is replaced."""
-    length = len(tree) + sum(array.nbytes for array in held)
+    length = len(tree) + sum(array.nbytes for array in encoder.arrays)
     try:
-        decode(json.loads(tree), arrays.Held(held), Account(math.inf, length))
+        decode(json.loads(tree), arrays.ArraysToSave(encoder.arrays), Account(math.inf, length), encoder.written)
     except Damaged as error:
         raise EmpiriskError(f"{name} is not saved, since it would not load: {error.what}; correct it.") from error
 

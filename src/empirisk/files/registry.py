@@ -14,21 +14,29 @@ import empirisk
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.files.steps import STEPS
 
-#: Our records that fitted machines hold, by the name that files use and the module where they live.
+#: Our records that fitted machines hold and kernels that operators make: the name that files use, and its module.
 RECORDS = {
     "Certificate": "empirisk.certificate",
     "Choice": "empirisk.fits.choice",
-    "Columns": "empirisk.trees.columns",
+    "Columns": "empirisk.trees.table_columns",
     "Nodes": "empirisk.trees.nodes",
     "Pruned": "empirisk.trees.prune",
+    "kernels.Exp": "empirisk.kernels.algebra",
+    "kernels.On": "empirisk.kernels.wrappers",
+    "kernels.PolynomialOf": "empirisk.kernels.algebra",
+    "kernels.Power": "empirisk.kernels.algebra",
+    "kernels.Product": "empirisk.kernels.algebra",
+    "kernels.Scaled": "empirisk.kernels.algebra",
+    "kernels.Sum": "empirisk.kernels.algebra",
+    "kernels.Times": "empirisk.kernels.wrappers",
     "maps.BoxCox": "empirisk.maps.recipes",
     "maps.Logarithm": "empirisk.maps.recipes",
     "tables.Items": "empirisk.tables.kinds.several",
-    "tables.Letters": "empirisk.tables.letters",
-    "tables.Means": "empirisk.tables.words",
-    "tables.Numbers": "empirisk.tables.blocks",
-    "tables.Texts": "empirisk.tables.blocks",
-    "tables.Words": "empirisk.tables.words",
+    "tables.Letters": "empirisk.tables.encoding.letters",
+    "tables.Means": "empirisk.tables.encoding.categories",
+    "tables.Numbers": "empirisk.tables.encoding.numbers_and_texts",
+    "tables.Texts": "empirisk.tables.encoding.numbers_and_texts",
+    "tables.Words": "empirisk.tables.encoding.categories",
 }
 
 #: Where scikit-learn has the steps that we have rules for, by the name that files use.
@@ -52,6 +60,27 @@ RENAMED = {
     "Cs": "values",
     "C": "chosen",
 }
+
+#: Attributes that say how a fit ended, and the words of version 0.1 for it.
+ENDINGS = ("stopped_", "status")
+OLD_ENDINGS = {
+    "iteration limit": "max_iter",
+    "time limit": "max_time",
+    "stopped early": "early_stopping",
+    "all passes done": "finished",
+    "n_estimators": "finished",
+    "all steps": "finished",
+    "partial fit": "partial_fit",
+    "no minimiser exists (separable classes)": "separable",
+    "an epoch without mistakes": "no_mistakes",
+    "perfect learner": "perfect_learner",
+    "no edge": "no_edge",
+    "early stopping": "early_stopping",
+    "not finite": "not_finite",
+}
+
+#: Where encoders of older files have the places of rare categories, which now go by their own names.
+OLD_RARE = "_infrequent_indices"
 
 #: Attributes that objects of older files have and none has now: what they said is said by others.
 GONE = {

@@ -1,39 +1,39 @@
 """Choosing C: exact leave-one-out for the squared loss, cross-validation along warm-started paths for the rest."""
 
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
 from empirisk import state
-from empirisk.certificate import Status
-from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.constraint import Constraint
-from empirisk.fits.fit import Fit, Run, interruptible
+from empirisk.fits.fit import Fit, SolverRun
 from empirisk.fits.leave_one_out import decompose
 from empirisk.linalg.design import design_of
-from empirisk.linalg.threads import Stopped, stopping
+from empirisk.maps.seeds import seeded_clone
 from empirisk.problem import Array, Point, Problem
+from empirisk.protocols import is_learning_map
+from empirisk.stop import REMEDIES, Deadline, Ending, Stopped, cut_by, stopping, warn_of
 
 #: Of each value in turn: the fits of the problems, and the sum of the losses of the held-out rows.
 Judged = Iterator[tuple[list[Fit], float]]
 WAYS = ("loo", "cv")
 RULES = ("best", "1se")
 SCORING_TOL = 1e-4  # a score of held-out rows needs no more than four digits of the fit
-#: Held-out losses that differ by no more than this share differ by rounding.
-ALIKE = 1e-12
-#: Held-out losses from here on are all as bad, and their squares are still numbers.
-HOPELESS = 1e150
+#: Held-out losses that differ by no more than this share are equal but for rounding.
+LOSS_ROUNDING = 1e-12
+#: Held-out losses are capped here: their squares are still finite.
+MAX_LOSS = 1e150
 #: A natural C is smaller: beyond, products with it may be no numbers.
 LARGEST = 1e150
 #: The share of ``max_time`` in which C is chosen.
@@ -74,6 +74,18 @@ class Choice:
     cut: bool = False
 
 
+class ChoosesC(Protocol):
+    """The parameters of a machine by which C is chosen, and its features."""
+
+    C: Any
+    Cs: Any
+    rule: str
+    cv: Any
+    random_state: Any
+    max_time: float | None
+    features: Any
+
+
 def is_given(C: Any) -> bool:
     """Whether C is a number rather than a way to find one."""
     return not isinstance(C, (str, Constraint))
@@ -95,8 +107,8 @@ def check_rule(rule: Any) -> None:
         raise EmpiriskError(f"rule={rule!r} must be 'best' or '1se'.")
 
 
-@np.errstate(all="ignore")  # losses beyond all numbers are as bad as `HOPELESS`
-def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run) -> Choice:
+@np.errstate(all="ignore")  # losses beyond all numbers are as bad as `MAX_LOSS`
+def choose_C(machine: ChoosesC, X: Any, problems: list[Problem], y: NDArray, run: SolverRun) -> Choice:
     """The choice that the machine's parameters ask for."""
     if problems[0].penalty.zero:
         raise Unsuitable(
@@ -105,16 +117,16 @@ def choose_C(machine: Any, X: Any, problems: list[Problem], y: NDArray, run: Run
         )
     if machine.C == "loo":
         try:
-            with interruptible() as interrupted, stopping(lambda: interrupted() or time.perf_counter() >= run.deadline):
+            with stopping(run.deadline):
                 return _leave_one_out(problems, machine.Cs, machine.rule)
         except Stopped:
-            if time.perf_counter() < run.deadline:
-                raise KeyboardInterrupt from None  # without a C there is no fit to keep
+            if run.deadline.reason != Ending.MAX_TIME:
+                raise  # an interrupt: without a C there is no fit to keep
             raise EmpiriskError(
                 f"max_time={machine.max_time!r} s were over before C='loo' had tried any value; raise it, "
                 "give a number as C, or use fewer rows."
             ) from None
-    again = machine._learns_features()
+    again = is_learning_map(machine.features)
     judged = partial(_learning_again, machine, X, y, run) if again else partial(_along_a_path, _judging(run))
     return _cross_validate(machine, problems, y, judged, _judging(run).deadline)
 
@@ -136,10 +148,10 @@ def choice_of(values: Array, losses: Array, weights: Array, rule: str, simplest:
 
     A row of the table counts as many rows as its weight says.
     """
-    share, bounded = weights / weights.sum(), np.fmin(losses, HOPELESS)
+    share, bounded = weights / weights.sum(), np.fmin(losses, MAX_LOSS)
     mean = share @ bounded
     error = np.sqrt(np.maximum(share @ (bounded - mean) ** 2, 0.0) / max(weights.sum() - 1, 1))
-    best = int(np.argmax(mean <= (1 + ALIKE) * mean.min()))  # rounding decides between none
+    best = int(np.argmax(mean <= (1 + LOSS_ROUNDING) * mean.min()))  # rounding decides between none
     chosen = best if rule == "best" else int(np.flatnonzero(mean <= mean[best] + error[best])[simplest])
     return Choice(values, losses, mean, error, float(values[chosen]), rule)
 
@@ -171,7 +183,7 @@ def _leave_one_out(problems: list[Problem], Cs: Any, rule: str) -> Choice:
 
 
 def _cross_validate(
-    machine: Any, problems: list[Problem], y: NDArray, judged: Callable[..., Judged], deadline: float
+    machine: ChoosesC, problems: list[Problem], y: NDArray, judged: Callable[..., Judged], deadline: Deadline
 ) -> Choice:
     counting = np.unique(np.concatenate([problem.places for problem in problems]))
     splits = _folds(machine, y, counting)
@@ -182,19 +194,17 @@ def _cross_validate(
         sizes[number] = sum(problem.weights[_standing_in(problem, test)].sum() for problem in problems)
         to_come = (len(splits) - number) * len(values)
         for column, (fits, lost) in enumerate(judged(problems, train, test, values, to_come)):
-            if any(fit.certificate.status == Status.INTERRUPTED for fit in fits):
-                raise KeyboardInterrupt  # without a C there is no fit to keep
-            cut = any(fit.certificate.status == Status.TIME for fit in fits)
+            cut = any(fit.certificate.status in (Ending.MAX_TIME, Ending.INTERRUPTED) for fit in fits)
             if not cut or number == column == 0:  # the first value of the first fold is all there is if it is cut
                 table[number, column] = lost / sizes[number]
-            # Fits that end at once never look at the clock; thousands of them take long.
-            if cut or (time.perf_counter() >= deadline and np.isnan(table).any()):
+            # Fits that end at once never ask for the time; thousands of them take long.
+            if cut or (deadline() and np.isnan(table).any()):
                 return _pick_in_haste(machine, values, table, sizes)
     return choice_of(values, table, sizes / sizes.mean(), machine.rule)
 
 
 def _along_a_path(
-    run: Run, problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int
+    run: SolverRun, problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int
 ) -> Judged:
     """The fits of one fold for each value, begun where the last ones ended, and the losses of its held-out rows."""
     inside = [_part(problem, train) for problem in problems]
@@ -204,19 +214,19 @@ def _along_a_path(
 
 
 def _learning_again(
-    machine: Any, X: Any, y: NDArray, run: Run,
+    machine: ChoosesC, X: Any, y: NDArray, run: SolverRun,
     problems: list[Problem], train: NDArray, test: NDArray, values: Array, to_come: int,
 ) -> Judged:  # fmt: skip
     """The same where the features learn with the machine: they begin again for each value, on the rows of the fold."""
     for number, C in enumerate(values):
         # They are shown all rows, but the problems point to those of the fold alone.
-        features = machine._seeded(clone(machine.features)).fit(X, y)
+        features = seeded_clone(machine.features, machine.random_state).fit(X, y)
         inside = [_part(problem, train).with_C(float(C)) for problem in problems]
-        now = time.perf_counter()
-        share = (_judging(run).deadline - now) / (to_come - number)
-        limits = replace(run.limits, max_time=max(share, SHORTEST) if np.isfinite(share) else None)
+        left = _judging(run).deadline.left()
+        seconds = None if left is None else max(left / (to_come - number), SHORTEST)
+        limits = replace(run.limits, max_time=seconds)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the fit on all rows will tell
-            alone = replace(run, progress=None, learning=None, limits=limits, begin=now)
+            alone = replace(run, progress=None, learning=None, limits=limits, deadline=Deadline(seconds))
             learned, fits = alone.learn(inside, features)
         phi, lost = design_of(features.transform(X)), 0.0
         for problem, found, fit in zip(problems, learned, fits, strict=True):
@@ -227,28 +237,29 @@ def _learning_again(
         yield fits, lost
 
 
-def _judging(run: Run) -> Run:
+def _judging(run: SolverRun) -> SolverRun:
     """The run for the fits that a C is judged by: half of the time is left for the fit itself."""
-    limit = run.limits.max_time
-    limits = replace(run.limits, max_time=None if limit is None else JUDGING_SHARE * limit)
-    return replace(run, progress=None, limits=limits, resisted=[])
+    return replace(run, progress=None, deadline=run.deadline.share(JUDGING_SHARE), resisted=[])
 
 
-def _pick_in_haste(machine: Any, Cs: Array, table: Array, sizes: Array) -> Choice:
-    """The choice where time was over: by the folds that are complete, or by the values that the first one has tried."""
+def _pick_in_haste(machine: ChoosesC, Cs: Array, table: Array, sizes: Array) -> Choice:
+    """The choice of one that was cut: by the folds that are complete, or by the values that the first one has tried."""
     folds = np.flatnonzero(~np.isnan(table).any(axis=1))
     tried = np.ones(len(Cs), dtype=bool)
     if len(folds) == 0:
         folds, tried = np.arange(1), ~np.isnan(table[0])
-    warn_unfinished(
-        f"C='cv' was chosen from {tried.sum()} of {len(Cs)} values by {len(folds)} of {len(table)} folds: "
-        f"max_time={machine.max_time!r} s were over; raise max_time, or give fewer Cs or folds."
+    ending = cut_by()
+    warn_of(
+        ending,
+        f"C='cv' was stopped ({ending}) and chosen from {tried.sum()} of {len(Cs)} values by {len(folds)} of "
+        f"{len(table)} folds",
+        REMEDIES | {Ending.MAX_TIME: "raise max_time, or give fewer Cs or folds"},
     )
     found = choice_of(Cs[tried], table[np.ix_(folds, tried)], sizes[folds] / sizes[folds].mean(), machine.rule)
     return replace(found, cut=True)
 
 
-def _folds(machine: Any, y: NDArray, counting: NDArray[np.intp]) -> list[tuple[NDArray, NDArray]]:
+def _folds(machine: ChoosesC, y: NDArray, counting: NDArray[np.intp]) -> list[tuple[NDArray, NDArray]]:
     """The rows to learn from and those to judge by, of every fold; a number of folds is shuffled by ``random_state``.
 
     It divides the rows that count, of which some problem has a sample: a row of weight zero could as well be absent.
@@ -338,7 +349,7 @@ def _energy(problem: Problem) -> float:
 
 
 def along(
-    problems: list[Problem], Cs: Iterable[float], run: Run, tol: float | None = None, each: bool = False
+    problems: list[Problem], Cs: Iterable[float], run: SolverRun, tol: float | None = None, each: bool = False
 ) -> Iterator[list[Fit]]:
     """Fits of the problems at each C in turn, each started where the one before ended.
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.choice import natural_range
 from empirisk.fits.constraint import Constraint
-from empirisk.fits.fit import Fit, Run
+from empirisk.fits.fit import Fit, SolverRun
 from empirisk.penalties import NoPenalty
 from empirisk.problem import Array, Point, Problem
+from empirisk.stop import Ending
 
 #: Values of C that are tried at most; bisection alone has found all digits of it by then.
 MOST = 100
@@ -38,7 +38,7 @@ STEEPEST = 30.0
 
 
 @dataclass(frozen=True)
-class Stage:
+class PointsAtC:
     """The points of all problems at a C, and their sums of losses and penalties."""
 
     C: float
@@ -58,15 +58,15 @@ class Stage:
 
 
 @dataclass
-class Search:
+class RadiusSearch:
     """The state of the search for C: the nearest fits inside and outside of the radius, and the best bound."""
 
     problems: list[Problem]
     radius: float
-    run: Run
-    inside: Stage = field(init=False)
-    outside: Stage | None = None
-    answer: Stage = field(init=False)
+    run: SolverRun
+    inside: PointsAtC = field(init=False)
+    outside: PointsAtC | None = None
+    answer: PointsAtC = field(init=False)
     bound: float = -math.inf
     tol: float = field(init=False)
     shared: dict = field(default_factory=dict)
@@ -88,10 +88,10 @@ class Search:
         self.bound = -sum(problem.conjugates_at_zero for problem in self.problems)
         self.answer = self.inside
 
-    def _stage(self, C: float, points: list[Point]) -> Stage:
+    def _stage(self, C: float, points: list[Point]) -> PointsAtC:
         pairs = list(zip(self.problems, points, strict=True))
         losses = np.array([problem.loss_sum(problem.predict(point)) for problem, point in pairs])
-        return Stage(C, points, losses, np.array([problem.penalty_sum(point) for problem, point in pairs]))
+        return PointsAtC(C, points, losses, np.array([problem.penalty_sum(point) for problem, point in pairs]))
 
     @property
     def magnitude(self) -> float:
@@ -153,7 +153,7 @@ class Search:
         for name, value in (("C", C), ("objective", self.answer.loss), ("gap", self.gap)):
             self.history[name].append(value)
 
-    def _between(self) -> Stage:
+    def _between(self) -> PointsAtC:
         """The point at the radius on the line between the fits on either side of it."""
         inside, outside = self.inside, self.outside
         if outside is None or inside.size >= self.radius:
@@ -195,7 +195,7 @@ class Search:
         return math.exp(min(max(guess, low + margin), high - margin))
 
 
-def _crossing(inside: Stage, outside: Stage) -> float:
+def _crossing(inside: PointsAtC, outside: PointsAtC) -> float:
     """The C at which two fits are worth the same."""
     gained = inside.loss - outside.loss
     crossing = (outside.size - inside.size) / gained if gained > 0 else math.inf
@@ -216,12 +216,14 @@ def _mixture(first: Point, second: Point, t: float) -> Point:
     return Point((1 - t) * first.w + t * second.w, b if b.ndim else float(b), u)
 
 
-def constrained(problems: list[Problem], constraint: Constraint, run: Run) -> tuple[list[Problem], list[Fit], float]:
+def constrained(
+    problems: list[Problem], constraint: Constraint, run: SolverRun
+) -> tuple[list[Problem], list[Fit], float]:
     """The problems at the C that gives the constrained answer, the fits with their certificates, and that C."""
     if problems[0].penalty.zero:
         raise Unsuitable(f"C={constraint!r} bounds the penalty, and there is none; use penalty='l2' or 'l1'.")
     begin = time.perf_counter()
-    search = Search(problems, constraint.limit, replace(run, progress=None, learning=None))
+    search = RadiusSearch(problems, constraint.limit, replace(run, progress=None, learning=None))
     smallest, largest = natural_range(search.problems)
     tried_freely = problems[0].design.implicit
     for step in range(MOST):
@@ -242,12 +244,12 @@ def constrained(problems: list[Problem], constraint: Constraint, run: Run) -> tu
     return [problem.with_C(finite) for problem in search.problems], fits, C
 
 
-def _fits(search: Search, seconds: float) -> list[Fit]:
+def _fits(search: RadiusSearch, seconds: float) -> list[Fit]:
     """The answer with the certificate of the constrained problem, whose gap the problems share."""
     answer, share = search.answer, 1.0 / len(search.problems)
     relative = search.gap / search.magnitude
     converged = bool(relative <= search.run.limits.tol)
-    cut = next((fit.certificate.status for fit in search.fits if fit.cut), Status.STALLED)
+    cut = next((fit.certificate.status for fit in search.fits if fit.cut), Ending.STALLED)
     active = answer.size >= search.radius * (1 - 1e-6)
     words = f"R(w) = {answer.size:.6g} {'=' if active else '<'} {search.radius:.6g}, {len(search.history['C'])} fits"
     found = []
@@ -259,7 +261,7 @@ def _fits(search: Search, seconds: float) -> list[Fit]:
             gap=share * search.gap,
             relative_gap=relative,
             converged=converged,
-            status=Status.CONVERGED if converged else cut,
+            status=Ending.CONVERGED if converged else cut,
             reason=f"{fit.certificate.reason}; subject to {words}",
             iterations=search.iterations,
             seconds=share * seconds,

@@ -1,58 +1,51 @@
 """Running a solver on a problem: limits, interrupts, progress, and the certificate of what came out."""
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
-from types import FrameType
-from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from empirisk.certificate import Certificate, Status, combine
+from empirisk.certificate import SHORT, Certificate, combine
 from empirisk.dual import feasible
-from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable, warn_unfinished
+from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.fits.separation import separable
-from empirisk.linalg.threads import Stopped, ctrl_c, single_threaded_blas, stopping
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.problem import Array, Point, Problem
-from empirisk.settings import holding
+from empirisk.protocols import learns_with_machine
 from empirisk.solvers import find
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.choose import choose, ranked
+from empirisk.stop import (
+    CLOSING_SECONDS,
+    REMEDIES,
+    Deadline,
+    Ending,
+    Stopped,
+    interruptible,
+    keeping,
+    stopping,
+    warn_of,
+)
 
 Progress = Callable[[int, Point], bool]
 #: Numbers in a problem on which the last digits cost nothing; the tolerance from which they are wanted; and their gap.
 SMALL, FINE, ROUNDING = 10_000, 1e-6, 1e-13
 #: A dual value that exceeds the primal one by this share is no rounding.
 BEYOND_ROUNDING = 1e-3
-GRACE = 0.5  # seconds for the certificates of a fit that was stopped
-#: Iterations of a method that follows one which gave up: it may find the last digits, but not take for ever.
-AGAIN = 500
-#: Methods that followed one which gave up and gave up too, after which a problem like theirs is not worth another.
-IN_VAIN = 3
-#: A gap of more times the objective of a constant leaves no digit: the constant may be the better fit.
-HOPELESS = 2.0
+#: Iterations that a fallback solver may take after one that gave up: enough for the last digits.
+FALLBACK_ITERATIONS = 500
+#: Fallback solvers that may fail on similar problems before the rest of the batch skips them.
+MAX_FALLBACK_FAILURES = 3
+#: Beyond this multiple of a constant's objective a gap says nothing: the constant may be the better fit.
+MAX_USEFUL_GAP = 2.0
 #: A relative gap above this is told even of solvers that aim at no gap.
 COARSE = 0.01
-
-CUT = (Status.TIME, Status.INTERRUPTED, Status.EARLY)
-
-REMEDIES = {
-    Status.ITERATIONS: "raise max_iter, raise tol, or standardise the columns",
-    Status.TIME: "raise max_time or tol",
-    Status.INTERRUPTED: "fit again to continue",
-    Status.STALLED: "standardise the columns, lower C, or raise tol",
-    Status.SEPARABLE: "use a penalty, or SVM(C=inf) for the widest margin",
-    Status.ZEROS: "use a penalty",
-    Status.PASSES: "raise max_iter, or use solver='auto'",
-}
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,24 @@ class Limits:
 
 @dataclass(frozen=True)
 class Fit:
-    """What came out of one problem."""
+    """What came out of one problem.
+
+    Attributes
+    ----------
+    point : Point
+        The weights, the intercept and the dual point that were found.
+    certificate : Certificate
+        How good they are, recomputed from the problem.
+    history : dict of lists
+        The objective, and what else the solver tells, over its iterations.
+
+    Examples
+    --------
+    >>> (problem,) = er.Ridge(C=1.0).problems([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> fit = er.solve(problem)
+    >>> fit.point.w.round(3), fit.certificate.converged
+    (array([0.8]), True)
+    """
 
     point: Point
     certificate: Certificate
@@ -82,79 +92,8 @@ class Fit:
 
     @property
     def cut(self) -> bool:
-        """Whether a limit of time, the user or a callback ended it."""
-        return self.certificate.status in CUT
-
-
-#: What tells the fits of a batch to end, whichever thread of the pool they run in.
-_batch: ContextVar[threading.Event | None] = ContextVar("batch", default=None)
-
-
-def as_batch() -> AbstractContextManager[threading.Event]:
-    """Fits in here are parts of one piece of work: Ctrl-C ends it as a whole, by KeyboardInterrupt.
-
-    The event tells them to end, whichever thread of the pool they run in; a batch within a batch listens to the outer
-    one.
-    """
-    return holding(_batch, _batch.get() or threading.Event())
-
-
-def listening_to(question: Callable[[], bool]) -> AbstractContextManager[Any]:
-    """Fits in here end when the answer is yes, and leave Ctrl-C to whoever asks."""
-    return holding(ctrl_c, question)
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question that solvers ask between iterations; a second Ctrl-C raises as usual.
-
-    The best point so far then is the result, but in a batch, which would take it for a finished fit. A fit within a fit
-    shares its question. A Ctrl-C that comes when the last question has been asked has come too late, and is forgotten.
-    """
-    outer = ctrl_c.get()
-    if outer is not None:
-        yield outer
-        return
-    pressed = _batch.get() or threading.Event()
-    with _listening(pressed), listening_to(pressed.is_set):  # in this order: no press may leave the question behind
-        try:
-            yield pressed.is_set
-        except Stopped:  # in the midst of compiling there is nothing to keep
-            if not pressed.is_set():
-                raise
-            raise KeyboardInterrupt from None
-    if pressed.is_set() and _batch.get() is not None:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _listening(pressed: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C sets the event; the next one does what it did before."""
-    before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
-    if not callable(before):  # another thread, or the signal is ignored, or not Python's to handle
-        yield
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if pressed.is_set():
-            before(number, frame)
-        pressed.set()
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        _restore(before, pressed)
-
-
-def _restore(before: Callable[[int, FrameType | None], object], pressed: threading.Event) -> None:
-    """Put the handler back; a Ctrl-C between the two is heard here, and neither by the caller nor by the next fit."""
-    try:
-        signal.signal(signal.SIGINT, before)
-        signal.getsignal(signal.SIGINT)  # a signal that is pending is handled by now
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, before)
-        pressed.set()
+        """Whether a limit of time, the user, a callback or held-out rows ended it."""
+        return self.certificate.status in SHORT
 
 
 def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]:
@@ -175,10 +114,10 @@ def pick(solver: str | Solver, problem: Problem) -> Iterator[tuple[Solver, str]]
 
 
 @dataclass(frozen=True)
-class Run:
+class SolverRun:
     """Problems in, fits out: a solver within limits, asked once, or as often as a choice of C or a map needs.
 
-    The limit of time is that of all that is asked of a run: its clock starts when it is made.
+    The limit of time is that of all that is asked of a run: its seconds count from when it is made.
 
     Attributes
     ----------
@@ -188,37 +127,35 @@ class Run:
         When to end.
     progress : callable, optional
         progress(number of the problem, problem) gives what is called as (iteration, point) and returns True to stop.
-    interrupted : callable, optional
-        Tells whether the user asked to stop; by default each call listens for Ctrl-C itself.
     learning : callable, optional
         Called by a map that learns as learning(rounds in all, state) after each round, where state() gives the map, the
         problems on it and their points; returns True to stop.
     resisted : list, optional
-        Where many problems alike are solved, those on which a solver that followed another has failed too, once for
-        each: after `IN_VAIN` of them the others get the first solver alone.
+        Where many problems alike are solved, those on which a fallback solver has failed too, once for each: after
+        `MAX_FALLBACK_FAILURES` of them the others get the first solver alone.
+    deadline : Deadline, optional
+        That of the limits by default.
     """
 
     solver: str | Solver
     limits: Limits
     progress: Callable[[int, Problem], Progress] | None = None
-    interrupted: Callable[[], bool] | None = None
     learning: Callable[[int, Callable[[], tuple]], bool] | None = None
     resisted: list[Problem] | None = None
-    begin: float = field(default_factory=time.perf_counter)
+    deadline: Deadline = None  # type: ignore[assignment]
+
+    def __post_init__(self):
+        if self.deadline is None:
+            object.__setattr__(self, "deadline", Deadline(self.limits.max_time))
 
     @property
-    def deadline(self) -> float:
-        """Value of `time.perf_counter` at which all must end."""
-        return np.inf if self.limits.max_time is None else self.begin + self.limits.max_time
-
-    @property
-    def _in_vain(self) -> bool:
+    def _first_alone(self) -> bool:
         """Whether no solver but the first is worth asking."""
-        return len(self.resisted or ()) >= IN_VAIN
+        return len(self.resisted or ()) >= MAX_FALLBACK_FAILURES
 
-    def again(self) -> "Run":
-        """The same run with its clock at zero."""
-        return replace(self, begin=time.perf_counter())
+    def again(self) -> "SolverRun":
+        """The same run with all its time."""
+        return replace(self, deadline=Deadline(self.limits.max_time))
 
     @single_threaded_blas()
     def __call__(
@@ -235,31 +172,30 @@ class Run:
         shared = {} if shared is None else shared
         given = [None] * len(problems) if starts is None else starts
         tol = self.limits.tol if tol is None else tol
-        with interruptible() if self.interrupted is None else nullcontext(self.interrupted) as interrupted:
-            # The first problem that is stopped starts the clock of the proofs, which is one for all.
-            proofs_end = cache(lambda: time.perf_counter() + GRACE)
-            watch = partial(
-                Watch, deadline=self.deadline, interrupted=interrupted, shared=shared, proofs_end=proofs_end
-            )
+        with interruptible():
+            # The first problem that is stopped begins the seconds of the proofs, which are the same for all.
+            proofs_end = cache(lambda: time.perf_counter() + CLOSING_SECONDS)
+            watch = partial(Watch, deadline=self.deadline, shared=shared, proofs_end=proofs_end)
             return [self._one(*each, tol, watch) for each in zip(count(), problems, given, strict=False)]
 
     def _one(
         self, number: int, problem: Problem, start: Point | None, tol: float, watching: Callable[..., Watch]
     ) -> Fit:
         attempts: list[Fit] = []
-        given_up = Status.ITERATIONS if self.limits.max_iter is None else Status.STALLED
+        given_up = Ending.MAX_ITER if self.limits.max_iter is None else Ending.STALLED
         for chosen, reason in pick(self.solver, problem):
+            most = min(chosen.limit(problem), FALLBACK_ITERATIONS if attempts else np.inf)
             watch = watching(
-                once=self._in_vain,
+                once=self._first_alone,
                 tol=_aim(problem, tol),
-                max_iter=self.limits.max_iter or min(chosen.limit(problem), AGAIN if attempts else np.inf),
+                max_iter=self.limits.max_iter or most,
                 progress=None if self.progress is None else self.progress(number, problem),
             )
             with np.errstate(all="ignore"):  # what is not finite is never kept, and a certificate says the rest
                 point = _finite(problem, _solve(chosen, problem, watch, start))
                 attempts.append(_certify(problem, point, watch, tol, chosen, _after(attempts, reason)))
             # Where one method ends for lack of digits, the next in the table may still get there.
-            if attempts[-1].certificate.status not in (Status.STALLED, given_up) or self._in_vain or watch.final:
+            if attempts[-1].certificate.status not in (Ending.STALLED, given_up) or self._first_alone or watch.final:
                 break
             if self.resisted is not None and (len(attempts) > 1 or watch.ran_by):
                 self.resisted.append(problem)
@@ -271,13 +207,13 @@ class Run:
         return feasible(problem, u)[0]
 
     def learn(
-        self, problems: list[Problem], features: Any, starts: Sequence[Point | None] | None = None
+        self, problems: list[Problem], features: object, starts: Sequence[Point | None] | None = None
     ) -> tuple[list[Problem], list[Fit]]:
         """The problems as they are in the end, and their fits.
 
-        A feature map with a method ``learn_with(problems, run)`` takes part in learning; the others stay as they are.
+        `LearningFeatures` take part in learning; other features, and None, stay as they are.
         """
-        if hasattr(features, "learn_with"):
+        if learns_with_machine(features):
             return features.learn_with(problems, self)
         return problems, self(problems, starts)
 
@@ -320,18 +256,21 @@ def solve(
     >>> fit.certificate.converged, fit.certificate.primal < er.solve(problem).certificate.primal
     (True, True)
     """
-    return Run(solver, Limits(tol, max_iter, max_time))([problem], None if start is None else [start])[0]
+    with keeping("solve") as interrupt:
+        found = SolverRun(solver, Limits(tol, max_iter, max_time))([problem], None if start is None else [start])[0]
+        interrupt.kept = found
+    return found
 
 
 def _solve(solver: Solver, problem: Problem, watch: Watch, start: Point | None) -> Point:
     """What the solver finds, or the best point that it reported before it was stopped half-way."""
     try:
-        with stopping(lambda: watch.interrupted() or time.perf_counter() >= watch.deadline):
+        with stopping(watch.deadline):
             return solver.solve(problem, watch, start)
     except Stopped:
-        watch.status = Status.INTERRUPTED if watch.interrupted() else Status.TIME
+        watch.must_stop()
     except LinAlgError:  # no digits are left for a step
-        watch.status = Status.STALLED
+        watch.status = Ending.STALLED
     return watch.best or start or problem.origin()
 
 
@@ -342,9 +281,9 @@ def _finite(problem: Problem, point: Point) -> Point:
 
 def _graded(problem: Problem, point: Point, watch: Watch) -> Certificate:
     """The certificate of a point. That of one where the fit was stopped must not take long: else nothing is proved."""
-    if watch.status not in (Status.INTERRUPTED, Status.TIME):
+    if watch.status not in (Ending.INTERRUPTED, Ending.MAX_TIME):
         return watch.proof(problem, point).with_rounding()
-    end, found = watch.proofs_end(), watch.status == Status.TIME or watch.best is not None
+    end, found = watch.proofs_end(), watch.status == Ending.MAX_TIME or watch.best is not None
     with suppress(Stopped), stopping(lambda: time.perf_counter() >= end):
         if found:  # else Ctrl-C came before the first point, and even loops may have to be compiled to weigh none
             return watch.proof(problem, point).with_rounding()
@@ -383,16 +322,16 @@ def _require_weak_duality(problem: Problem, certificate: Certificate) -> None:
 
 def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: Solver, reason: str) -> Fit:
     certificate = _graded(problem, problem.as_stored(point), watch)
-    if solver.aims_at_tol and not certificate.gap <= HOPELESS * problem.origin_value:
+    if solver.aims_at_tol and not certificate.gap <= MAX_USEFUL_GAP * problem.origin_value:
         constant = problem.origin()
         known = _graded(problem, problem.as_stored(constant), watch)
         point, certificate = min((point, certificate), (constant, known), key=lambda pair: pair[1].gap)
     _require_weak_duality(problem, certificate)
-    cut = watch.status in CUT
+    cut = watch.status in SHORT
     near = bool(certificate.relative_gap <= tol)
     # Without a penalty, separable classes or zeros let some losses fall for ever: no point attains the infimum.
     falls = not cut and not problem.loss.attained and problem.penalty.zero
-    unattained = Status.SEPARABLE if problem.classes or problem.loss.margin_form else Status.ZEROS
+    unattained = Ending.SEPARABLE if problem.classes or problem.loss.margin_form else Ending.UNATTAINED
     objection = watch.objection or (unattained if falls and separable(problem, point, near) else "")
     # A perceptron that was stopped may stand at w = 0, where its loss is least and nothing is learned.
     unfinished = cut and not solver.aims_at_tol
@@ -401,11 +340,11 @@ def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: S
     if objection and not cut:
         status = objection
     elif converged:
-        status = Status.CONVERGED
-    elif status in ("", Status.CONVERGED):
-        status = Status.STALLED
-    elif status == Status.ITERATIONS and not solver.aims_at_tol:
-        status = Status.PASSES
+        status = Ending.CONVERGED
+    elif status in ("", Ending.CONVERGED):
+        status = Ending.STALLED
+    elif status == Ending.MAX_ITER and not solver.aims_at_tol:
+        status = Ending.FINISHED
     certificate = replace(
         certificate,
         converged=converged,
@@ -437,12 +376,16 @@ def warn_unless_converged(certificate: Certificate, machine: str, scaled: bool) 
 
     A solver that was not meant to reach it has done its passes; that is worth a word where much is missing.
     """
-    if certificate.converged or certificate.status not in REMEDIES:
+    if certificate.converged:
         return
-    if certificate.status == Status.PASSES and certificate.relative_gap <= COARSE:
-        return
-    remedy = REMEDIES[certificate.status] if scaled else REMEDIES[certificate.status].replace(" lower C,", "")
-    warn_unfinished(
-        f"{machine} did not reach tol: {certificate.status} after {certificate.iterations} iterations with a "
-        f"relative duality gap of {certificate.relative_gap:.1e}; {remedy}."
+    remedies = dict(REMEDIES)
+    if certificate.relative_gap > COARSE:
+        remedies[Ending.FINISHED] = "raise max_iter, or use solver='auto'"
+    if not scaled:
+        remedies[Ending.STALLED] = "standardise the columns, or raise tol"
+    warn_of(
+        certificate.status,
+        f"{machine} did not reach tol ({certificate.status}) after {certificate.iterations} iterations with a "
+        f"relative duality gap of {certificate.relative_gap:.1e}",
+        remedies,
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from empirisk.linalg import blocks, lapack
 from empirisk.linalg.design import DenseDesign
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.threads import interruptible_call
 from empirisk.problem import Array, Problem
 from empirisk.settings import require
 
@@ -22,7 +22,7 @@ THIN = 0.4
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class EigenDecomposition:
     """Eigenvectors and eigenvalues of the smaller product matrix, and what is needed to apply G.
 
     Attributes
@@ -66,7 +66,7 @@ class Decomposition:
         return out
 
 
-def decompose(problem: Problem) -> Decomposition:
+def decompose(problem: Problem) -> EigenDecomposition:
     """The decomposition of the design of a ridge problem."""
     rows, columns = problem.design.shape
     root = np.sqrt(problem.weights)
@@ -79,10 +79,10 @@ def decompose(problem: Problem) -> Decomposition:
         centre, constant = problem.design.tdot(share), np.sqrt(share)
     if rows > columns and rows > min(4 * columns, ROWS):
         gram = problem.design.gram(problem.weights) - problem.weights.sum() * np.outer(centre, centre)
-        values, vectors = patiently(lambda: np.linalg.eigh(gram), columns)
+        values, vectors = interruptible_call(lambda: np.linalg.eigh(gram), columns)
         scores = problem.design.predict(vectors, -(centre @ vectors))
         scores *= root[:, None]
-        return Decomposition(scores, np.maximum(values, 0.0), root, constant, by_rows=False)
+        return EigenDecomposition(scores, np.maximum(values, 0.0), root, constant, by_rows=False)
     products = problem.design.row_products
     if problem.design.implicit and rows > ROWS:
         thin = _thin_factor(products)
@@ -104,9 +104,9 @@ def decompose(problem: Problem) -> Decomposition:
         inner *= root[part, None]
 
     blocks.over_rows(fill, rows, 8 * rows)
-    values, vectors = patiently(lambda: np.linalg.eigh(matrix), rows)
+    values, vectors = interruptible_call(lambda: np.linalg.eigh(matrix), rows)
     kept = slice(rows - 1 if problem.intercept else rows)
-    return Decomposition(vectors[:, kept], np.maximum(values[kept], 0.0), root, constant, by_rows=True)
+    return EigenDecomposition(vectors[:, kept], np.maximum(values[kept], 0.0), root, constant, by_rows=True)
 
 
 def _thin_factor(K: Array) -> Array | None:

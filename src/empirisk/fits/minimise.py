@@ -1,5 +1,7 @@
 """`minimise`: descent and its relatives on a function of one's own."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError, warn_unfinished
-from empirisk.fits.fit import Limits, interruptible
-from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
+from empirisk.fits.fit import Limits
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.notebook import html
 from empirisk.parts import is_number
 from empirisk.solvers.base import Watch
 from empirisk.solvers.first_order.steps import AT_CORNERS, STEPS
+from empirisk.solvers.functions.descent_record import UNBOUNDED, DescentRecord, Ended
 from empirisk.solvers.functions.methods import METHODS, Options
-from empirisk.solvers.functions.objective import Objective, shown
-from empirisk.solvers.functions.path import UNBOUNDED, Ended, Path
+from empirisk.solvers.functions.objective import UserObjective, shown
+from empirisk.stop import FUNCTION_REMEDIES, Deadline, Ending, Stopped, interruptible, keeping, stopping, warn_of
 
 Array = NDArray[np.float64]
 #: Iterations where ``max_iter`` is None: as for `GradientDescent`, cheap and many.
@@ -31,12 +33,6 @@ CHOICES = {"gradient_descent": STEPS, "subgradient": AT_CORNERS} | dict.fromkeys
 )
 #: The methods that have a first step size.
 RATED = (*CHOICES, "accelerated")
-REMEDIES = {
-    Status.ITERATIONS: "raise max_iter or tol, or try method='bfgs'",
-    Status.TIME: "raise max_time or tol",
-    Status.INTERRUPTED: "begin again at x to go on",
-    Status.STALLED: "lower rate, give a gradient, or try another method",
-}
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,8 @@ class Minimum:
     value, gradient : float, array
         The function and its gradient there; NaN for methods without gradients.
     stopped : str
-        Why it ended: "converged", "iteration limit", "time limit", "interrupted", "stalled", "stopped early", or "all
-        passes done" for a method that aims at no tolerance.
+        Why it ended: "converged", "max_iter", "max_time", "interrupted", "stalled", "callback", or "finished" for a
+        method that aims at no tolerance.
     history : dict of arrays
         "x", the points; "objective", their values; "seconds"; from the start on.
     method : str
@@ -76,7 +72,7 @@ class Minimum:
     @property
     def converged(self) -> bool:
         """Whether ``tol`` was reached."""
-        return self.stopped == Status.CONVERGED
+        return self.stopped == Ending.CONVERGED
 
     def __repr__(self) -> str:
         way = f"{self.iterations} iterations of {self.method}"
@@ -161,10 +157,12 @@ def minimise(
     name = checked_method(method, np.size(start), step, rate, hessian)
     _check_numbers(rate, grow, shrink)
     options = Options(step, rate, grow, shrink)
-    found = descend(
-        f, start, name, gradient=gradient, hessian=hessian, options=options, limits=Limits(tol, max_iter, max_time),
-        callback=callback,
-    )  # fmt: skip
+    limits = Limits(tol, max_iter, max_time)
+    with keeping("minimise") as interrupt:
+        found = descend(
+            f, start, name, gradient=gradient, hessian=hessian, options=options, limits=limits, callback=callback
+        )
+        interrupt.kept = found
     warn_unless_minimal(found, "minimise")
     return found
 
@@ -183,13 +181,11 @@ def descend(
 ) -> Minimum:
     """`minimise` by a method that is known, within limits, without a warning."""
     point = _start(start)
-    begin = time.perf_counter()
-    deadline = np.inf if limits.max_time is None else begin + limits.max_time
-    with interruptible() as interrupted, np.errstate(all="ignore"):  # what is not finite is never kept
-        watch = Watch(limits.tol, limits.max_iter or ITERATIONS, deadline, interrupted)
-        objective = Objective(f, point, gradient, hessian)
+    with interruptible(), np.errstate(all="ignore"):  # what is not finite is never kept
+        watch = Watch(limits.tol, limits.max_iter or ITERATIONS, Deadline(limits.max_time))
+        objective = UserObjective(f, point, gradient, hessian)
         told = None if callback is None else lambda x, value: callback(_shaped(x, point), value)
-        path = Path(objective, point.ravel(), watch, told)
+        path = DescentRecord(objective, point.ravel(), watch, told)
         try:
             with stopping(watch.must_stop):
                 METHODS[method](objective, point.ravel(), path, options or Options())
@@ -197,17 +193,17 @@ def descend(
             pass
         except Stopped:
             watch.must_stop()
-    passed = path.status == Status.ITERATIONS and not path.smooth
+    passed = path.status == Ending.MAX_ITER and not path.smooth
     return Minimum(
         _shaped(path.x, point),
         path.value,
         _shaped(path.gradient, point),
-        Status.PASSES if passed else path.status,
+        Ending.FINISHED if passed else path.status,
         path.history | {"x": path.history["x"].reshape(-1, *point.shape)},
         method,
         path.iterations,
         objective.calls,
-        time.perf_counter() - begin,
+        time.perf_counter() - watch.start,
         f,
     )
 
@@ -216,12 +212,12 @@ def warn_unless_minimal(found: Minimum, name: str) -> bool:
     """Say where a descent ended before its minimum, and what to do; whether there was something to say."""
     if found.value < -UNBOUNDED:
         warn_unfinished(f"{name} was stopped at a value of {found.value:.2g}: f seems to have no lower bound.")
-    elif found.stopped in REMEDIES:
-        warn_unfinished(
-            f"{name} did not reach tol: {found.stopped} after {found.iterations} iterations of {found.method}, at a "
-            f"value of {found.value:.6g}; {REMEDIES[found.stopped]}."
-        )
-    return found.value < -UNBOUNDED or found.stopped in REMEDIES
+        return True
+    sentence = (
+        f"{name} did not reach tol ({found.stopped}) after {found.iterations} iterations of {found.method}, at a value "
+        f"of {found.value:.6g}"
+    )
+    return warn_of(found.stopped, sentence, FUNCTION_REMEDIES)
 
 
 def _start(start: ArrayLike) -> Array:

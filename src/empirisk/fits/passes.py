@@ -1,7 +1,6 @@
 """Passes from problems to problems: equal rows become one behind a kernel, C = inf becomes a hard margin."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,9 @@ from numpy.typing import NDArray
 from empirisk import losses, penalties
 from empirisk.dual import feasible
 from empirisk.errors import EmpiriskError, NotSeparable, listed
-from empirisk.fits.fit import Fit, Run
+from empirisk.fits.fit import Fit, SolverRun
+from empirisk.linalg.hashes import equal_keys
+from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 
 SCALES = (1e2, 1e4, 1e6, 1e8, 1e10)  # the C tried for infinity, in turn; beyond the last a double has no digits left
@@ -18,7 +19,7 @@ SEPARATED = 1e-6  # a largest loss below this is none: the margin is kept but fo
 THIN = 1e-7
 
 
-def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list[Point | None] | None]:
+def hard_margins(problems: list[Problem], run: SolverRun) -> tuple[list[Problem], list[Point | None] | None]:
     """The problems as they are where C is finite; else with a C so large that every margin is kept, and the solution.
 
     Once C exceeds the largest multiplier of the hard problem, the soft problem has the same solution and its dual
@@ -31,7 +32,7 @@ def hard_margins(problems: list[Problem], run: Run) -> tuple[list[Problem], list
     return [problem for problem, _ in pairs], [point for _, point in pairs]
 
 
-def _exact_penalty(problem: Problem, run: Run) -> tuple[Problem, Point]:
+def _exact_penalty(problem: Problem, run: SolverRun) -> tuple[Problem, Point]:
     loss, even = losses.find(problem.loss.hard_form or problem.loss), np.ones_like(problem.weights)
     problem = replace(problem, loss=loss, weights=even)
     # Whether margins are kept is no question of luck: looser fits leave losses that a sharper one would not.
@@ -54,7 +55,7 @@ def _violation(problem: Problem, fit: Fit) -> float:
     return float(problem.loss.value(problem.y, problem.predict(fit.point)).max())
 
 
-def _refuse_if_not_separable(problem: Problem, run: Run) -> None:
+def _refuse_if_not_separable(problem: Problem, run: SolverRun) -> None:
     """Raise if even the hyperplane of least total hinge loss, found by a linear programme, leaves some.
 
     A positive dual value proves it: the multipliers are weights under which the convex hulls of the classes meet.
@@ -131,8 +132,8 @@ def merged(problems: list[Problem]) -> list[Problem]:
 
 def _groups(problem: Problem, targets: list[NDArray]) -> tuple[NDArray, NDArray] | None:
     """The first of each set of equal rows, and the set of every row; None where there is little to gain."""
-    design: Any = problem.design
-    if not design.implicit or len(problem.y) < MANY or problem.penalty.l2 == 0:
+    design = problem.design
+    if not isinstance(design, GramDesign) or len(problem.y) < MANY or problem.penalty.l2 == 0:
         return None
     source = design.root.source
     if design.kernel.takes != "vectors" or not isinstance(source, np.ndarray):
@@ -142,5 +143,5 @@ def _groups(problem: Problem, targets: list[NDArray]) -> tuple[NDArray, NDArray]
     if len(np.unique(X @ np.random.default_rng(0).normal(size=X.shape[1]))) > SHARE * len(X):
         return None
     whole = np.ascontiguousarray(np.column_stack([X, *targets]), dtype=np.float64)
-    _, first, inverse = np.unique(whole, axis=0, return_index=True, return_inverse=True)
-    return None if len(first) > SHARE * len(X) else (first, inverse.ravel())
+    first, inverse = equal_keys(whole)
+    return None if len(first) > SHARE * len(X) else (first, inverse)

@@ -50,7 +50,7 @@ def _is_learnable(problem: Problem) -> bool:
     if _is_free(problem):
         pulls = problem.weights * (problem.y - np.average(problem.y, weights=problem.weights))
     else:
-        pulls = problem.slopes(np.array(problem.constant_predictions))
+        pulls = problem.slopes(problem.constant_predictions)
     design = problem.design
     # What is left of constant columns by a shift is measured by what they were.
     longest = np.hypot(np.sqrt(design.squared_rows().max()), 0.0 if design.shift is None else norm(design.shift))

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from empirisk.kernels.algebra import Exp, PolynomialOf, Power, Product, Scaled, Sum, exp, polynomial
+from empirisk.kernels.algebra import exp, polynomial
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.callables import Callable
 from empirisk.kernels.checks import Report, check, require_kernel
@@ -12,15 +12,15 @@ from empirisk.kernels.graphs import Diffusion, RandomWalk, WeisfeilerLehman
 from empirisk.kernels.precomputed import Precomputed
 from empirisk.kernels.strings import Spectrum, Subsequence
 from empirisk.kernels.vectors import Anova, Gaussian, Laplacian, Linear, Polynomial
-from empirisk.kernels.wrappers import Centred, Normalised, On, Times, centre, pairwise_product, pairwise_sum
+from empirisk.kernels.wrappers import Centred, Normalised, centre, pairwise_product, pairwise_sum
 from empirisk.parts import by_name, resolve
 
+#: What users write. Sums, products, powers and kernels of some columns are made by operators and methods.
 __all__ = [
     "Anova",
     "Callable",
     "Centred",
     "Diffusion",
-    "Exp",
     "ExpectedLikelihood",
     "Gaussian",
     "Kernel",
@@ -28,19 +28,13 @@ __all__ = [
     "Linear",
     "MeanEmbedding",
     "Normalised",
-    "On",
     "Polynomial",
-    "PolynomialOf",
-    "Power",
     "Precomputed",
-    "Product",
     "RandomWalk",
     "Report",
-    "Scaled",
     "Spectrum",
     "Subsequence",
-    "Sum",
-    "Times",
+    "Tangent",
     "WeisfeilerLehman",
     "centre",
     "check",

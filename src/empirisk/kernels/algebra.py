@@ -1,5 +1,7 @@
 """Kernels from kernels: sums, products, powers, multiples, exponentials, parts of the columns, normalised forms."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,7 @@ from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 from empirisk.parts import is_finite, is_number
+from empirisk.protocols import learns_with_machine
 
 
 def kind_of(parts: Sequence[Kernel]) -> str:
@@ -64,7 +67,7 @@ class Composed(Kernel):
     def check(self):
         for name in self.children:
             self.child(name).check()
-            if hasattr(self.child(name), "learn_with"):
+            if learns_with_machine(self.child(name)):
                 raise Unsuitable(f"{self.child(name)!r} learns its weights only where it is all that features= holds.")
         require_one_kind(self, self.parts)
 
@@ -74,6 +77,10 @@ class Composed(Kernel):
         for name in self.children:
             setattr(self, f"{name}_", clone(getattr(self, name)).fit(X))
         return self
+
+    def weigh(self, weights):
+        for part in self.parts:
+            part.weigh(weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -96,8 +103,13 @@ class Wrapper(Composed):
         self.apply(block)
         return block
 
-    def norms(self, A):
-        values = self.child("kernel").norms(A)
+    def diagonals(self, A):
+        values = self.child("kernel").diagonals(A)
+        self.apply(values)
+        return values
+
+    def term_diagonals(self, A):
+        values = self.child("kernel").term_diagonals(A)
         self.apply(values)
         return values
 
@@ -139,8 +151,12 @@ class Binary(Composed):
         block = left.between(A.groups[0], others[0], out)
         return type(self).operation(block, right.between(A.groups[1], others[1]), out=block)
 
-    def norms(self, A):
-        left, right = (part.norms(group) for part, group in zip(self.parts, A, strict=True))
+    def diagonals(self, A):
+        left, right = (part.diagonals(group) for part, group in zip(self.parts, A, strict=True))
+        return type(self).operation(left, right)
+
+    def term_diagonals(self, A):
+        left, right = (part.term_diagonals(group) for part, group in zip(self.parts, A, strict=True))
         return type(self).operation(left, right)
 
     def pack(self, A):
@@ -278,6 +294,11 @@ class Exp(Wrapper):
             np.exp(values, out=values)
         if not np.isfinite(values).all():
             raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+
+    def term_diagonals(self, A):
+        # What cancels in the exponent is a relative error of the value; the exponential of its terms may overflow.
+        lost = self.child("kernel").term_diagonals(A) - self.child("kernel").diagonals(A)
+        return self.diagonals(A) * np.maximum(lost, 1.0)
 
     def __repr__(self) -> str:
         return f"exp({self.kernel!r})"

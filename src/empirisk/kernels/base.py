@@ -1,5 +1,7 @@
 """The kernel: its formula for a block of items, and the operators that build kernels from kernels."""
 
+from __future__ import annotations
+
 import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +38,7 @@ class Term(NamedTuple):
         What it is multiplied by.
     """
 
-    kernel: "Kernel"
+    kernel: Kernel
     items: Any
     columns: tuple[int, ...] | None = None
     factor: float = 1.0
@@ -97,23 +99,29 @@ class Kernel(Part):
         """The block k(a_i, b_j) of prepared items; exactly symmetric where B is None. ``out`` is overwritten."""
         raise NotImplementedError
 
-    def formula(self, A: Any, B: Any) -> "Formula | None":
+    def formula(self, A: Any, B: Any) -> Formula | None:
         """The kernel between prepared items as a formula of their products, which compiled loops evaluate; or None."""
         return None
 
-    def norms(self, A: Any) -> NDArray:
+    def diagonals(self, A: Any) -> NDArray:
         """k(a_i, a_i) of prepared items."""
         raise NotImplementedError
 
-    def term_norms(self, A: Any) -> NDArray:
+    def term_diagonals(self, A: Any) -> NDArray:
         """The size of the terms that k(a_i, a_i) sums: a difference rounds like what it is taken of."""
-        return self.norms(A)
+        return self.diagonals(A)
+
+    def weigh(self, weights: NDArray[np.float64]) -> None:
+        """Take the weights of the items that the kernel was fitted on, where it has learned a mean of them.
+
+        Most kernels learn nothing that depends on how often an item stands there.
+        """
 
     def pack(self, A: Any) -> Any:
         """The same items in a form that saves work where they take part in many blocks; it may hold copies."""
         return A
 
-    def summands(self, A: Any) -> list[tuple["Kernel", Any]]:
+    def summands(self, A: Any) -> list[tuple[Kernel, Any]]:
         """The kernels that are added with weights unknown as yet, each with its items."""
         return [(self, A)]
 
@@ -121,14 +129,14 @@ class Kernel(Part):
         """w = sum_i beta_i x_i of the linear kernels that are summed in this one; None if there are none."""
         return None
 
-    def terms(self, A: Any) -> list["Term"]:
+    def terms(self, A: Any) -> list[Term]:
         """The kernels that are summed in this one, each with its part of the items; itself, if it is no sum."""
         return [Term(self, A)]
 
     # --- what follows from it -----------------------------------------------------------------------------------------
 
     @state.renewing
-    def fit(self, X: Any, y: Any = None) -> "Kernel":
+    def fit(self, X: Any, y: Any = None) -> Kernel:
         """Learn the parameters that depend on data, such as ``width="median"``; most kernels have none."""
         self.learn(self.prepare(X))
         return self
@@ -142,12 +150,12 @@ class Kernel(Part):
     @single_threaded_blas()
     def diagonal(self, X: Any) -> NDArray:
         """k(x_i, x_i) for every item."""
-        return self.norms(self.prepare(X))
+        return self.diagonals(self.prepare(X))
 
     def __call__(self, X: Any, Z: Any = None) -> NDArray:
         return self.block(X, Z)
 
-    def set_params(self, **params: Any) -> "Kernel":
+    def set_params(self, **params: Any) -> Kernel:
         """Set parameters; what was learned under the old ones is forgotten."""
         learned = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         for name in learned if params else ():
@@ -156,48 +164,48 @@ class Kernel(Part):
 
     # --- the algebra --------------------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> "Kernel":
+    def __add__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
-            return _kernels().Sum(self, other)
+            return _algebra().Sum(self, other)
         return self if is_number(other) and other == 0 else NotImplemented  # sum([k1, k2]) starts at 0
 
     __radd__ = __add__
 
-    def __mul__(self, other: Any) -> "Kernel":
+    def __mul__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
-            return _kernels().Product(self, other)
+            return _algebra().Product(self, other)
         if not is_number(other):
             return NotImplemented
-        scaled = _kernels().Scaled(self, other)
+        scaled = _algebra().Scaled(self, other)
         scaled.check()
         return scaled
 
     __rmul__ = __mul__
 
-    def __pow__(self, exponent: Any) -> "Kernel":
-        power = _kernels().Power(self, exponent)
+    def __pow__(self, exponent: Any) -> Kernel:
+        power = _algebra().Power(self, exponent)
         power.check()
         return power
 
-    def __sub__(self, other: Any) -> "Kernel":
+    def __sub__(self, other: Any) -> Kernel:
         raise NotAKernel("a difference of kernels need not be positive semidefinite; use sums, products and multiples.")
 
     __rsub__ = __sub__
 
-    def __neg__(self) -> "Kernel":
+    def __neg__(self) -> Kernel:
         raise NotAKernel("minus a kernel is not positive semidefinite; multiply kernels by factors >= 0 only.")
 
-    def on(self, columns: Any) -> "Kernel":
+    def on(self, columns: Any) -> Kernel:
         """This kernel on some columns: positions, a slice, a mask, or names of columns of a data frame."""
-        return _kernels().On(self, columns)
+        return _wrappers().On(self, columns)
 
-    def times(self, function: Any) -> "Kernel":
+    def times(self, function: Any) -> Kernel:
         """f(x) k(x, z) f(z), where ``function`` takes all items X and gives one number for each."""
-        return _kernels().Times(self, function)
+        return _wrappers().Times(self, function)
 
-    def normalised(self) -> "Kernel":
+    def normalised(self) -> Kernel:
         """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine between phi(x) and phi(z)."""
-        return _kernels().Normalised(self)
+        return _wrappers().Normalised(self)
 
     # --- text and equality --------------------------------------------------------------------------------------------
 
@@ -214,10 +222,16 @@ class Kernel(Part):
         return True
 
 
-def _kernels():
-    from empirisk import kernels  # they build on this module
+def _algebra():
+    from empirisk.kernels import algebra  # it builds on this module
 
-    return kernels
+    return algebra
+
+
+def _wrappers():
+    from empirisk.kernels import wrappers  # they build on this module
+
+    return wrappers
 
 
 def _changed(kernel: Kernel) -> list[str]:

@@ -1,5 +1,7 @@
 """A function as a kernel."""
 
+from __future__ import annotations
+
 from collections.abc import Callable as Function
 from typing import Any
 
@@ -103,7 +105,7 @@ class Callable(Kernel):
             raise EmpiriskError(f"{self!r} returned NaN or infinity; a kernel must be finite.")
         return values
 
-    def norms(self, A):
+    def diagonals(self, A):
         out = np.empty(size(A), dtype_of(A))
         if self._takes_blocks(A):
             for i in range(size(A)):

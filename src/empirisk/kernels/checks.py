@@ -1,5 +1,7 @@
 """Is it a kernel? Symmetric, positive semidefinite, and if not, a witness."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ from empirisk.errors import EmpiriskError, NotAKernel
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.callables import Callable
 from empirisk.kernels.items import as_matrix, size
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.threads import interruptible_call
 from empirisk.settings import require
 
 TESTED = 300  # rows whose eigenvalues take a few milliseconds
@@ -108,7 +110,7 @@ def _report(K: NDArray) -> Report:
     asymmetry = float(np.abs(K - K.T).max())
     scale = float(np.abs(K).max())
     even = 0.5 * (K.astype(np.float64) + K.T)
-    values, vectors = patiently(lambda: np.linalg.eigh(even), len(K))
+    values, vectors = interruptible_call(lambda: np.linalg.eigh(even), len(K))
     # Entries are off by a few units in the last place, which moves eigenvalues by the norm of that error matrix.
     tolerance = 8 * precision * len(K) * scale
     return Report(

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from empirisk.kernels.tiles import SIDE, result
 from empirisk.linalg.compiled import inner_with, multiply, plain_loop
-from empirisk.linalg.threads import in_threads, workers
+from empirisk.linalg.threads import parallel_map, workers
 
 Array = NDArray[np.float64]
 
-#: Formulas of kernels, as compiled loops know them.
+#: Codes of the kernels' formulas in compiled loops.
 EXPONENTIAL, DISTANCE, POLYNOMIAL = range(3)
 #: Entries that a call makes at most, some hundredths of a second: between calls the threads look at the flag.
 ENTRIES = 1 << 21
@@ -98,7 +98,7 @@ class Formula:
             memory = np.empty(side * side, self._kind)
             walk(tiles.reshape(-1, 2), side, rule, work, memory, out, coefficients, sums)
 
-        in_threads(run, parts)
+        parallel_map(run, parts)
 
 
 def tiles_of(shape: tuple[int, ...], side: int, symmetric: bool) -> NDArray[np.int64]:
@@ -195,7 +195,7 @@ def walk(tiles, side, rule, work, memory, out, coefficients, sums):
         height, width = len(left) - row, len(right) - column
         height, width = side if side < height else height, side if side < width else width
         tile = memory[: height * width].reshape(height, width)
-        multiply(left[row : row + height], right[column : column + width].T, tile)  # type: ignore[call-arg]
+        multiply(left[row : row + height], right[column : column + width].T, tile)
         for i in range(height):
             line = tile[i]
             if form == POLYNOMIAL:

@@ -62,7 +62,7 @@ class CountKernel(Cosine):
     def plain_block(self, A, B, out):
         return products(A.matrix, None, out) if B is None else products(A.over(B.columns), B.matrix, out)
 
-    def plain_norms(self, A):
+    def plain_diagonals(self, A):
         return squared_norms(A.matrix)
 
 

@@ -14,7 +14,7 @@ from empirisk.kernels.base import Kernel, require_positive
 from empirisk.kernels.items import Parts, Ragged, as_finite, as_matrix
 from empirisk.kernels.tiles import by_rows, dtype_of, require_same_columns, result
 from empirisk.kernels.vectors import Gaussian
-from empirisk.kernels.wrappers import Cosine
+from empirisk.kernels.wrappers import Cosine, inverse_roots
 from empirisk.linalg.tiled import mirror
 
 RANGE = 700.0  # exp of more is no number any more
@@ -91,9 +91,15 @@ class MeanEmbedding(Cosine, Wrapper):
         sums = np.add.reduceat(sums, here, axis=0)
         return sums / np.multiply.outer(A.counts[slice(*rows)], B.counts[slice(*columns)])
 
-    def plain_norms(self, A):
+    def plain_diagonals(self, A):
         values = [self._means(A, A, (i, i + 1), (i, i + 1))[0, 0] for i in range(len(A))]
         return np.array(values, dtype=dtype_of(A.values))
+
+    def term_diagonals(self, A):
+        samples, squares = A if self.normalise else (A, np.ones(len(A)))
+        lengths = np.sqrt(self.child("kernel").term_diagonals(samples.values))
+        # The mean over pairs of points is at most the square of the mean length of a point.
+        return (np.add.reduceat(lengths, samples.starts[:-1]) / samples.counts * inverse_roots(squares)) ** 2
 
 
 @dataclass(eq=False, repr=False)
@@ -151,7 +157,7 @@ class ExpectedLikelihood(Cosine):
 
         return by_rows(A, B, out, fill_row)
 
-    def norms(self, A):
+    def diagonals(self, A):
         return np.exp(self._logarithms(A, A))
 
     def _logarithms(self, A: Parts, B: Parts) -> NDArray:

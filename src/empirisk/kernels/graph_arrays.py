@@ -14,7 +14,7 @@ from empirisk.kernels.tiles import dense
 FORMS = "give networkx graphs or tuples (edges, labels)"
 
 
-class Network:
+class LabelledGraph:
     """An undirected graph: the label of every node, and every edge in both directions with its label."""
 
     def __init__(self, nodes: list, labels: list, edges: list[tuple[int, int, Any]]):
@@ -50,7 +50,7 @@ def is_networkx(graph: Any) -> bool:
     return hasattr(graph, "adjacency") and hasattr(graph, "is_directed")
 
 
-def read(graph: Any, node_label: str, edge_label: str) -> Network:
+def read(graph: Any, node_label: str, edge_label: str) -> LabelledGraph:
     """The network of a networkx graph or of a tuple (edges, labels)."""
     try:
         return _from_networkx(graph, node_label, edge_label) if is_networkx(graph) else _from_edges(*graph)
@@ -60,13 +60,13 @@ def read(graph: Any, node_label: str, edge_label: str) -> Network:
         ) from error
 
 
-def _from_networkx(graph: Any, node_label: str, edge_label: str) -> Network:
+def _from_networkx(graph: Any, node_label: str, edge_label: str) -> LabelledGraph:
     if graph.is_directed():
         raise EmpiriskError("directed graphs have no place in these kernels; give undirected ones: to_undirected().")
     position = {node: i for i, node in enumerate(graph.nodes)}
     labels = [data.get(node_label) for _, data in graph.nodes(data=True)]
     edges = [(position[u], position[v], data.get(edge_label)) for u, v, data in graph.edges(data=True)]
-    return Network(list(position), labels, edges)
+    return LabelledGraph(list(position), labels, edges)
 
 
 def _edge(edge: Any) -> tuple:
@@ -79,7 +79,7 @@ def _edge(edge: Any) -> tuple:
     return tuple(edge) if len(edge) == 3 else (*edge, None)
 
 
-def _from_edges(edges: Any, labels: Any) -> Network:
+def _from_edges(edges: Any, labels: Any) -> LabelledGraph:
     edges = [_edge(edge) for edge in edges]
     if labels is None:
         labels = dict.fromkeys(node for u, v, _ in edges for node in (u, v))
@@ -95,14 +95,14 @@ def _from_edges(edges: Any, labels: Any) -> Network:
     placed = [(position[u], position[v], _plain(label)) for u, v, label in edges]
     # Many lists hold every edge in both directions; it is one edge all the same.
     once = dict.fromkeys((min(u, v), max(u, v), label) for u, v, label in placed)
-    return Network(list(position), list(labels.values()), list(once))
+    return LabelledGraph(list(position), list(labels.values()), list(once))
 
 
 def _is_graph(value: Any) -> bool:
     return is_networkx(value) or (isinstance(value, (tuple, list)) and len(value) == 2)
 
 
-def read_all(X: Any, node_label: str, edge_label: str) -> list[Network]:
+def read_all(X: Any, node_label: str, edge_label: str) -> list[LabelledGraph]:
     """The networks of a list of graphs."""
     if is_networkx(X):
         raise EmpiriskError(f"X is a single graph, but a list of graphs is needed; {FORMS} in a list.")

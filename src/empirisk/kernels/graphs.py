@@ -13,12 +13,12 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.base import require_positive, require_whole
 from empirisk.kernels.counts import CountKernel, digest
-from empirisk.kernels.graph_arrays import Network, read_all, weights_of
+from empirisk.kernels.graph_arrays import LabelledGraph, read_all, weights_of
 from empirisk.kernels.items import Objects, as_objects
 from empirisk.kernels.tiles import by_rows, result
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.threads import interruptible_call
 from empirisk.linalg.tiled import mirror
 from empirisk.settings import require
 
@@ -134,7 +134,7 @@ class WeisfeilerLehman(CountKernel):
         for network in read_all(X, self.node_label, self.edge_label):
             yield self._bag(network)
 
-    def _bag(self, network: Network) -> Counter:
+    def _bag(self, network: LabelledGraph) -> Counter:
         labels = [digest(label) for label in network.labels]
         bag = Counter(labels)
         for _ in range(int(self.rounds)):
@@ -194,7 +194,7 @@ class RandomWalk(Cosine):
                 self._require_finite_sum(network, i)
         return Objects([network.arrays() for network in networks])
 
-    def _require_finite_sum(self, network: Network, place: int) -> None:
+    def _require_finite_sum(self, network: LabelledGraph, place: int) -> None:
         adjacency = network.adjacency()
         if adjacency.nnz == 0:
             return
@@ -224,7 +224,7 @@ class RandomWalk(Cosine):
 
         return by_rows(A, B, out, fill_row)
 
-    def plain_norms(self, A):
+    def plain_diagonals(self, A):
         return np.array([self._value(graph, graph) for graph in A])
 
 
@@ -278,7 +278,7 @@ class Diffusion(Cosine):
         nodes, weights = weights_of(self.graph)
         require(4 * weights.nbytes, "The diffusion kernel of all nodes", "use a smaller graph")
         laplacian = np.diag(weights.sum(axis=1)) - weights
-        values, vectors = patiently(lambda: np.linalg.eigh(laplacian), len(laplacian))
+        values, vectors = interruptible_call(lambda: np.linalg.eigh(laplacian), len(laplacian))
         half = vectors * np.exp(-0.5 * self.beta * values)
         gram = half @ half.T
         mirror(gram)
@@ -298,5 +298,5 @@ class Diffusion(Cosine):
         others = A if B is None else B
         return np.take(self.gram_[A], others, axis=1, out=result(len(A), len(others), np.float64, out))
 
-    def plain_norms(self, A):
+    def plain_diagonals(self, A):
         return self.gram_[A, A]

@@ -169,7 +169,7 @@ _validated: ContextVar[bool] = ContextVar("validated", default=False)
 
 
 def validated() -> AbstractContextManager[Any]:
-    """Rows that kernels get in here are known to be finite: whoever says so has looked."""
+    """Inside this context rows are known to be finite: the caller has checked them."""
     return holding(_validated, True)
 
 

@@ -105,7 +105,7 @@ class Precomputed(Kernel):
         out = result(len(A), len(columns), A.values.dtype, out)
         return np.take(A.values, columns, axis=1, out=out)
 
-    def norms(self, A):
+    def diagonals(self, A):
         if A.columns is None:
             raise EmpiriskError("k(x, x) of new items is not in X; features='precomputed' knows k(x, x_j) only.")
         return self.diagonal_[A.columns] if hasattr(self, "diagonal_") else A.values[np.arange(len(A)), A.columns]

@@ -15,7 +15,7 @@ from empirisk.kernels.items import Ragged, as_objects
 from empirisk.kernels.tiles import by_rows
 from empirisk.kernels.wrappers import Cosine
 from empirisk.linalg.compiled import loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.parts import is_number
 
 MOST_LETTERS = 10_000  # of a substring that a file may ask for: more would be hours of work
@@ -137,9 +137,9 @@ class Subsequence(Cosine):
         starts = others.starts[start : stop + 1]
         _subsequences(word, others.values, starts, float(self.decay), weights, line[start:stop])
 
-    def plain_norms(self, A):
+    def plain_diagonals(self, A):
         out = np.empty(len(A))
-        in_threads(lambda i: self._row(A.part(i, i + 1), A, i, i + 1, out), range(len(A)))
+        parallel_map(lambda i: self._row(A.part(i, i + 1), A, i, i + 1, out), range(len(A)))
         return out
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.linalg.tiled import mirror
 from empirisk.settings import require
 
@@ -54,7 +54,7 @@ def by_rows(A: Any, B: Any, out: NDArray | None, fill_row: Callable[[int, int, N
     """
     others = A if B is None else B
     out = result(len(A), len(others), np.float64, out)
-    in_threads(lambda i: fill_row(i, i if B is None else 0, out[i]), range(len(A)))
+    parallel_map(lambda i: fill_row(i, i if B is None else 0, out[i]), range(len(A)))
     if B is None:
         mirror(out)
     return out
@@ -81,7 +81,7 @@ def products(A: Any, B: Any, out: NDArray | None, finish: Finish = lambda rows, 
         finish(*tile, out[tile])
 
     rows = slices(A.shape[0], ROWS if sparsely else SIDE[out.dtype])
-    in_threads(run, [(a, b) for a in rows for b in columns if not symmetric or a.start < b.stop])
+    parallel_map(run, [(a, b) for a in rows for b in columns if not symmetric or a.start < b.stop])
     if symmetric:
         mirror(out)
     return out

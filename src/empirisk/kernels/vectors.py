@@ -20,11 +20,11 @@ from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
 from empirisk.kernels.items import Parts, as_matrix, size
 from empirisk.linalg.blocks import slices
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.linalg.tiled import mirror
 from empirisk.parts import is_number
 
-MOST_TERMS = 5000  # groups of columns that anybody looks at
+MOST_TERMS = 5000  # groups of columns at most: a list of more is of no use
 SAMPLE = 1000  # rows: half a million distances give the median to a per cent
 NARROWEST, WIDEST = 1e-150, 1e150  # the squares of other widths are no numbers, or have no inverse
 FLOORS = {np.float32: 128.0, np.float64: 4096.0}  # norms up to here cost exponents only their last digits
@@ -55,7 +55,7 @@ class InnerProduct(Kernel):
         tiles.require_same_columns(A, B)
         return Formula(POLYNOMIAL, A, B, tiles.dtype_of(A), degree=int(self.degree), constant=float(self.constant))
 
-    def norms(self, A):
+    def diagonals(self, A):
         return ((tiles.squared_norms(A) + self.constant) ** int(self.degree)).astype(tiles.dtype_of(A))
 
     def linear_part(self, A, beta):
@@ -89,7 +89,7 @@ class Polynomial(InnerProduct):
     array([[16.]])
     """
 
-    # Powers are products one by one: a file must not ask for more of them than anybody fits.
+    # Powers are computed as repeated products: a file must not ask for hours of them.
     _state = state.State(degree=state.whole(1, MOST_POWERS), constant=state.number(0))
 
     def __init__(self, degree: int = 2, constant: float = 1.0):
@@ -140,10 +140,10 @@ class Stationary(Kernel):
         distances = self.distances(items)[np.triu_indices(size(items), 1)]
         if not np.any(distances > 0):
             return 1.0  # all items are equal, and so is every width
-        # More than half of the pairs are equal where items repeat; the others tell the scale.
+        # More than half of the pairs are equal where items repeat; the others give the scale.
         return float(np.median(distances) or np.median(distances[distances > 0]))
 
-    def norms(self, A):
+    def diagonals(self, A):
         return np.ones(size(A), tiles.dtype_of(A))
 
     def _scale(self) -> float:
@@ -296,7 +296,7 @@ def _manhattan(A: NDArray, B: NDArray | None, out: NDArray | None, factor: float
         if exponential:
             np.exp(part, out=part)
 
-    in_threads(run, slices(len(A), tiles.ROWS))
+    parallel_map(run, slices(len(A), tiles.ROWS))
     if B is None:
         mirror(out)
     return out
@@ -350,6 +350,10 @@ class Anova(Kernel):
         self.kernels_ = [clone(self._base()).fit(X[:, [j]]) for j in range(X.shape[1])]
         return self
 
+    def weigh(self, weights):
+        for kernel in self.kernels_:
+            kernel.weigh(weights)
+
     def _columns(self, count: int) -> list[Kernel]:
         kernels = getattr(self, "kernels_", None) or [self._base()] * count
         if len(kernels) != count:
@@ -370,8 +374,8 @@ class Anova(Kernel):
         parts = (kernel.between(a, b) for kernel, a, b in zip(kernels, A, others, strict=True))
         return _elementary(parts, min(int(self.order), len(kernels)), out)
 
-    def norms(self, A):
-        parts = (kernel.norms(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
+    def diagonals(self, A):
+        parts = (kernel.diagonals(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
         return _elementary(parts, min(int(self.order), len(A.groups)), None)
 
     def terms(self, A):
@@ -402,8 +406,8 @@ class ColumnProduct(Kernel):
         out[...] = total
         return out
 
-    def norms(self, A):
-        return reduce(np.multiply, (kernel.norms(a) for kernel, a in zip(self.kernels, A, strict=True)))
+    def diagonals(self, A):
+        return reduce(np.multiply, (kernel.diagonals(a) for kernel, a in zip(self.kernels, A, strict=True)))
 
 
 def _elementary(parts: Any, order: int, out: NDArray | None) -> NDArray:

@@ -1,5 +1,7 @@
 """A kernel seen another way: on some columns, weighted by a function, normalised, centred."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -7,13 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import clone
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import ATOM, Kernel, text, within
-from empirisk.kernels.items import Parts, as_finite, as_matrix, is_frame, is_table, position, select, size, table_of
+from empirisk.kernels.items import Parts, as_finite, as_floats, as_matrix, is_frame, position, select, size, table_of
 from empirisk.kernels.tiles import ROWS
 from empirisk.linalg.blocks import slices
 
@@ -62,10 +65,10 @@ class Times(Changed):
 
     def prepare(self, X):
         self.check()
-        if self.takes == "vectors" and not is_table(X):
-            X = np.asarray(X)
         items = self.child("kernel").prepare(X)
-        factors = as_finite(self.function(X), "function(X)")
+        # As machines hand them on, a kernel alone does: of a table of numbers f sees the array.
+        given = as_floats(X, "X") if self.takes == "vectors" and not sparse.issparse(X) else X
+        factors = as_finite(self.function(given), "function(X)")
         if factors.shape != (size(items),):
             raise EmpiriskError(
                 f"function(X) has shape {factors.shape}; f in k.times(f) must return one number per item, "
@@ -76,10 +79,14 @@ class Times(Changed):
     def change(self, block, rows, columns):
         _multiply(block, rows, columns)
 
-    def norms(self, A):
+    def diagonals(self, A):
         items, factors = A
-        values = self.child("kernel").norms(items)
+        values = self.child("kernel").diagonals(items)
         return (values * factors**2).astype(values.dtype)
+
+    def term_diagonals(self, A):
+        items, factors = A
+        return self.child("kernel").term_diagonals(items) * factors**2
 
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)}.times({text(self.function)})"
@@ -176,7 +183,7 @@ class On(Wrapper):
 class Cosine(Kernel):
     """A kernel that can divide its values by sqrt(k(x, x) k(z, z)) itself.
 
-    What is stated is the plain kernel: `plain_items`, `plain_block` and `plain_norms`.
+    What is stated is the plain kernel: `plain_items`, `plain_block` and `plain_diagonals`.
     """
 
     normalise: bool = field(default=False, kw_only=True)
@@ -189,7 +196,7 @@ class Cosine(Kernel):
         """The block of the plain kernel."""
         raise NotImplementedError
 
-    def plain_norms(self, A: Any) -> NDArray:
+    def plain_diagonals(self, A: Any) -> NDArray:
         """k(x, x) of the plain kernel."""
         raise NotImplementedError
 
@@ -201,7 +208,7 @@ class Cosine(Kernel):
     def _squares(self, items: Any) -> NDArray:
         """k(x, x) of the plain kernel, by which values are divided; raises where it overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = self.plain_norms(items).astype(np.float64)
+            squares = self.plain_diagonals(items).astype(np.float64)
         if not np.isfinite(squares).all():
             raise EmpiriskError(f"k(x, x) overflows in {self!r}; divide X by its size, or give it in double precision.")
         return squares
@@ -212,16 +219,16 @@ class Cosine(Kernel):
         items, squares = A
         others, columns = (None, squares) if B is None else B
         block = self.plain_block(items, others, out)
-        _multiply(block, _inverse_roots(squares), _inverse_roots(columns))
+        _multiply(block, inverse_roots(squares), inverse_roots(columns))
         if B is None:
             np.fill_diagonal(block, squares > 0)
         return block
 
-    def norms(self, A):
+    def diagonals(self, A):
         if not self.normalise:
-            return self.plain_norms(A)
+            return self.plain_diagonals(A)
         items, squares = A
-        return (squares > 0).astype(self.plain_norms(items[:1]).dtype)
+        return (squares > 0).astype(self.plain_diagonals(items[:1]).dtype)
 
 
 @dataclass(eq=False, repr=False)
@@ -245,14 +252,19 @@ class Normalised(Cosine, Changed):
     def plain_block(self, A, B, out):
         return self.child("kernel").between(A, B, out)
 
-    def plain_norms(self, A):
-        return self.child("kernel").norms(A)
+    def plain_diagonals(self, A):
+        return self.child("kernel").diagonals(A)
+
+    def term_diagonals(self, A):
+        items, squares = A
+        return self.child("kernel").term_diagonals(items) * inverse_roots(squares) ** 2
 
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)}.normalised()"
 
 
-def _inverse_roots(squares: NDArray) -> NDArray:
+def inverse_roots(squares: NDArray) -> NDArray:
+    """1 / sqrt(k(x, x)) of every item, 0 where that is 0."""
     return np.divide(1, np.sqrt(squares), where=squares > 0, out=np.zeros_like(squares))
 
 
@@ -270,7 +282,7 @@ class Centred(Changed):
     """The kernel of phi(x) - mean of phi over the data that it is fitted on.
 
     k(x, z) - m(x) - m(z) + mean of m, where m(x) is the mean of k(x, x_i) over the data: H K H on the data itself, with
-    H = I - 1 1'/n, and the same formula for new items.
+    H = I - 1 1'/n, and the same formula for new items. In a machine that is given weights of rows the means have them.
 
     Parameters
     ----------
@@ -283,6 +295,8 @@ class Centred(Changed):
         The data of the mean.
     mean_ : float
         The mean of k(x_i, x_j) over the data.
+    weights_ : ndarray
+        The shares of the data in their mean, where a machine has given them weights.
 
     Examples
     --------
@@ -296,6 +310,7 @@ class Centred(Changed):
         filled=("kept",),
         items_=state.optional(state.items("kept", "columns")),
         mean_=state.optional(state.number()),
+        weights_=state.optional(state.array("f8", "kept", low=0)),
     )
 
     @state.renewing
@@ -306,10 +321,18 @@ class Centred(Changed):
         self.mean_ = float(self._means(self.items_).mean())
         return self
 
+    def weigh(self, weights):
+        super().weigh(weights)
+        self.weights_ = weights / weights.max()
+        self.weights_ /= self.weights_.sum()
+        self.mean_ = float(self.weights_ @ self._means(self.items_))
+
     def _means(self, items: Any) -> NDArray:
         """The mean of k(x, x_i) over the data, for every item x."""
         kernel = self.child("kernel")
         chunks = [kernel.between(items[rows], self.items_) for rows in slices(size(items), CHUNK)]
+        if hasattr(self, "weights_"):
+            return np.concatenate([chunk.astype(np.float64, copy=False) @ self.weights_ for chunk in chunks])
         return np.concatenate([chunk.mean(axis=1, dtype=np.float64) for chunk in chunks])
 
     def prepare(self, X):
@@ -323,14 +346,14 @@ class Centred(Changed):
         for some in slices(len(block), ROWS):
             block[some] -= np.add.outer(rows[some], columns).astype(block.dtype)
 
-    def norms(self, A):
+    def diagonals(self, A):
         items, means = A
-        values = self.child("kernel").norms(items)
+        values = self.child("kernel").diagonals(items)
         return (values - 2 * means).astype(values.dtype)
 
-    def term_norms(self, A):
+    def term_diagonals(self, A):
         items, means = A
-        return self.child("kernel").term_norms(items) + 2 * np.abs(means)
+        return self.child("kernel").term_diagonals(items) + 2 * np.abs(means)
 
 
 def centre(K: ArrayLike, train: ArrayLike | None = None) -> NDArray:

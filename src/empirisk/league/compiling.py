@@ -6,13 +6,12 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from numba.core import event
-from numba.core.registry import cpu_target
 
-from empirisk.linalg import threads
+from empirisk.stop import Stopped, check_stop
 
 
-class Compiling(event.Listener):
-    """Hears from Numba that a loop is compiled, which happens once on a machine.
+class CompilationListener(event.Listener):
+    """Hears from Numba that a loop is compiled, which happens once on a computer.
 
     Parameters
     ----------
@@ -37,9 +36,9 @@ class Compiling(event.Listener):
             self._begin = time.perf_counter()
             self._tell()
         self._depth += 1
-        threads.look()  # compiled code has no pieces, but a loop has many functions
+        check_stop()  # compiled code has no pieces, but a loop has many functions
         if self._late():
-            raise threads.Stopped
+            raise Stopped
 
     def on_end(self, event: event.Event) -> None:
         """It is compiled, or given up."""
@@ -48,12 +47,6 @@ class Compiling(event.Listener):
             self.seconds += time.perf_counter() - self._begin
 
 
-def load() -> None:
-    """Load what Numba needs for its first loop, so that this is not taken for the time of a fit."""
-    cpu_target.typing_context.refresh()  # type: ignore[attr-defined]
-    cpu_target.target_context.refresh()  # type: ignore[attr-defined]
-
-
-def heard(listener: Compiling) -> AbstractContextManager[Any]:
+def listening_to_numba(listener: CompilationListener) -> AbstractContextManager[Any]:
     """While this is entered the listener hears of all that is compiled."""
     return event.install_listener("numba:compile", listener)

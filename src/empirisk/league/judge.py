@@ -17,30 +17,28 @@ from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import answers_of
 from empirisk.evaluation.compare import judge_gaps
 from empirisk.evaluation.curves import LearningCurve, learning_curve
-from empirisk.evaluation.intervals import BLOCKS, Part, Score, Trial, corrected_t, grade, score
+from empirisk.evaluation.intervals import BLOCKS, EvaluatedPart, EvaluatedSets, Score, corrected_t, grade, score
 from empirisk.evaluation.metrics import Metric, find_metrics
-from empirisk.formats import number
-from empirisk.league.arena import sample
-from empirisk.league.contest import Standing
+from empirisk.explain.permutation import falls_in_time
+from empirisk.formats import metric_name, number
+from empirisk.league.encoded_folds import sample
+from empirisk.league.records import CandidateResult
 from empirisk.league.result import Test
 from empirisk.league.split import Plan, rare_class
-from empirisk.report.words import plain as plain_name
 from empirisk.settings import settings
 from empirisk.theory.bound import chance
 from empirisk.theory.luck import luck, verdict
 
 CONFIDENCE = 0.95  # of intervals and of differences: the usual one
-#: Test rows on which columns are shuffled, so many times each: enough for two digits; on fewer rows nothing is told.
-TESTED_ROWS, LEAST_TESTED, SHUFFLES = 2000, 100, 3
-#: Columns whose time is foreseen, those that a report shows; and seconds for all of them.
-FIRST_GROUPS, IMPORTANCE_SECONDS = 40, 10.0
+#: Test rows on which columns are shuffled, and how often each is: enough for two digits; seconds for all of them.
+TESTED_ROWS, SHUFFLES, IMPORTANCE_SECONDS = 2000, 3, 10.0
 #: Seconds for the learning curve, its folds, and the rows that its first point must have.
-CURVE_SECONDS, CURVE_FOLDS, LEAST = 20.0, 3, 20
+CURVE_SECONDS, CURVE_FOLDS, MIN_CURVE_ROWS = 20.0, 3, 20
 CURVE_SHARES = (0.1, 0.25, 0.5, 1.0)  # of the rows, about twice as many each time
 #: Seconds of a processor that the usual scores of one row take, of a number and of a class.
-SCORING = 3e-7, 2.5e-6
+SCORING_SECONDS = 3e-7, 2.5e-6
 #: How often answers are dealt to other rows: what none of so many reaches has a chance of 1 %; and on how many rows.
-DEALS, DEALT_ROWS = 99, 2000
+PERMUTATIONS, PERMUTED_ROWS = 99, 2000
 
 
 #: What people call scores.
@@ -85,7 +83,7 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
     """Score the fitted pipeline on the test part."""
     truth = plan.y[plan.test]
     answers = answers_of(pipeline, plan.frame[plan.test], plan.classes)
-    part = Part(np.arange(len(truth)), truth, answers, None)
+    part = EvaluatedPart(np.arange(len(truth)), truth, answers, None)
     scores = scores_of(part, pipeline, [metric], len(plan.test) / len(plan.train))
     said = _luck(plan, part, metric, scores[0].value) if scores[0].name == metric.name else ""
     return Test(truth, answers.predictions, answers.probabilities, answers.decisions, scores, said)
@@ -93,12 +91,12 @@ def test(plan: Plan, pipeline: Pipeline, metric: Metric) -> Test:
 
 def scoring(classes: NDArray | None) -> float:
     """Seconds of a processor that the scores of a test row take, with their intervals: one more row of each class."""
-    return SCORING[classes is not None] * (BLOCKS + 2 * (0 if classes is None else len(classes)))
+    return SCORING_SECONDS[classes is not None] * (BLOCKS + 2 * (0 if classes is None else len(classes)))
 
 
-def scores_of(part: Part, machine: Any, first: Sequence[Metric], share: float = 1.0) -> list[Score]:
+def scores_of(part: EvaluatedPart, machine: Any, first: Sequence[Metric], share: float = 1.0) -> list[Score]:
     """The scores that come first and the usual ones; those of a class that the rows lack are left out."""
-    classes, trial = part.answers.classes, Trial([part], 1, share, None, CONFIDENCE)
+    classes, trial = part.answers.classes, EvaluatedSets([part], 1, share, None, CONFIDENCE)
     others = [one for one in find_metrics(None, classes, machine) if one.name not in {m.name for m in first}]
     if classes is not None and len(np.unique(part.truth)) < len(classes):
         others = [one for one in others if one.name == "accuracy"]
@@ -106,33 +104,33 @@ def scores_of(part: Part, machine: Any, first: Sequence[Metric], share: float = 
     return [score(one, trial, np.array([value])) for one, value in graded if np.isfinite(value)]
 
 
-def _luck(plan: Plan, part: Part, metric: Metric, value: float) -> str:
+def _luck(plan: Plan, part: EvaluatedPart, metric: Metric, value: float) -> str:
     """Was it luck? By the measure that decides, against the mean of the training rows or the most frequent class."""
     truth, said = part.truth, part.answers.predictions
     if plan.classes is None:
         return paired_luck(truth - said, truth - plan.y[plan.train].mean(), metric.name)
     if not metric.rate:
-        return dealt_luck(part, metric, value)
+        return permutation_luck(part, metric, value)
     labels, counts = np.unique(plan.y[plan.train], return_counts=True)
     rate = float(np.mean(truth != labels[counts.argmax()]))
     guess = f"Guessing {str(labels[counts.argmax()])!r} for every row errs in {rate:.1%} of them."
     return f"{guess} {luck(int(np.sum(truth != said)), len(truth), rate)}"
 
 
-def dealt_luck(part: Part, metric: Metric, value: float) -> str:
+def permutation_luck(part: EvaluatedPart, metric: Metric, value: float) -> str:
     """How often answers that have nothing to do with their rows score as well: the truth is dealt anew (permuted)."""
     random = np.random.default_rng(0)
     # Fewer rows make chance wilder, so that the answer is on the safe side.
-    some = sample(part.truth, DEALT_ROWS, 0, np.arange(len(part.truth)))
-    part = Part(np.arange(len(some)), part.truth[some], part.answers.take(some), None)
-    dealt = (replace(part, truth=random.permutation(part.truth)) for _ in range(DEALS))
+    some = sample(part.truth, PERMUTED_ROWS, 0, np.arange(len(part.truth)))
+    part = EvaluatedPart(np.arange(len(some)), part.truth[some], part.answers.take(some), None)
+    dealt = (replace(part, truth=random.permutation(part.truth)) for _ in range(PERMUTATIONS))
     found = metric.sign * np.array([grade(metric, one) for one in dealt])
-    probability = (1 + np.sum(found >= metric.sign * value)) / (DEALS + 1)
+    probability = (1 + np.sum(found >= metric.sign * value)) / (PERMUTATIONS + 1)
     average, best = (number(metric.sign * float(of(found))) for of in (np.mean, np.max))
     return (
-        f"Dealt to other rows at random, {DEALS} times, the same answers' {plain_name(metric.name)} is {average} on "
-        f"average and {best} at best; on their own rows it is {number(value)}. Chance alone does as well with "
-        f"probability {chance(float(probability))}: {verdict(probability)}."
+        f"Dealt to other rows at random, {PERMUTATIONS} times, the same answers' {metric_name(metric.name)} is "
+        f"{average} on average and {best} at best; on their own rows it is {number(value)}. Chance alone does as "
+        f"well with probability {chance(float(probability))}: {verdict(probability)}."
     )
 
 
@@ -156,19 +154,19 @@ def paired_luck(errors: NDArray, others: NDArray, metric: str) -> str:
     return f"{sentence} Chance alone does that with probability {chance(probability)}: {verdict(probability)}."
 
 
-def interval(standing: Standing, metric: Metric, share: float) -> tuple[float, float]:
+def interval(result: CandidateResult, metric: Metric, share: float) -> tuple[float, float]:
     """The interval of a mean over folds, as the metric is reported."""
-    low, high = sorted(metric.sign * limit for limit in corrected_t(standing.scores, share, CONFIDENCE))
+    low, high = sorted(metric.sign * limit for limit in corrected_t(result.scores, share, CONFIDENCE))
     return max(low, metric.limits[0]), min(high, metric.limits[1])
 
 
-def differences(standings: Sequence[Standing], winner: Standing, share: float) -> dict[str, str]:
-    """How each contestant compares with the winner, in words; a difference is real beyond chance of the folds.
+def differences(results: Sequence[CandidateResult], winner: CandidateResult, share: float) -> dict[str, str]:
+    """How each candidate compares with the winner, in words; a difference is real beyond chance of the folds.
 
     The test is Nadeau and Bengio's, with Holm's correction for the number of rivals, on the folds that the winner had
     the time for.
     """
-    rivals = [s for s in standings if s.state == "done" and s.name != winner.name]
+    rivals = [s for s in results if s.state == "done" and s.name != winner.name]
     folds, words = len(winner.scores), {winner.name: "chosen"}
     if folds == 1:
         return words | {rival.name: "compared on one fold only" for rival in rivals}
@@ -181,54 +179,27 @@ def differences(standings: Sequence[Standing], winner: Standing, share: float) -
 def importances(
     plan: Plan, pipeline: Pipeline, metric: Metric, seed: int, seconds: float = IMPORTANCE_SECONDS
 ) -> list[tuple[str, float, float]]:
-    """How much the metric falls on test rows when a column is shuffled, greatest first; none where time is short.
-
-    Where columns are many, they are shuffled in groups, and the groups that matter most are taken apart, for a while.
-    """
+    """How much the metric falls on test rows when a column is shuffled, greatest first; none where time is short."""
     deadline = time.perf_counter() + seconds
-    random = np.random.default_rng(seed)
-    rows = random.permutation(plan.test)[:TESTED_ROWS]
+    rows = np.random.default_rng(seed).permutation(plan.test)[:TESTED_ROWS]
     encoder, machine = pipeline[0], pipeline[-1]
-    encoded, truth = encoder.transform(plan.frame[rows]), plan.y[rows]
+    encoded = encoder.transform(plan.frame[rows])
     if encoded.shape[0] * encoded.shape[1] * 8 > settings().memory // 8:
         return []
     X = np.asarray(encoded.toarray() if hasattr(encoded, "toarray") else encoded)
-    begin = time.perf_counter()
-    before = metric.scorer(machine, X, truth)
-    now = time.perf_counter()
-    groups = min(len(plan.schema.used), FIRST_GROUPS)
-    fitting = int(len(X) * (deadline - now) / (2 * (now - begin) * SHUFFLES * groups))
-    if fitting < min(len(X), LEAST_TESTED):
-        return []
-    if fitting < len(X):
-        X, truth = X[:fitting], truth[:fitting]
-        before = metric.scorer(machine, X, truth)
-
-    def fall(columns: NDArray) -> tuple[float, float]:
-        places = np.flatnonzero(np.isin(encoder.sources_, columns))
-        drops = []
-        for _ in range(SHUFFLES):
-            shuffled = X.copy()
-            shuffled[:, places] = X[random.permutation(len(X))][:, places]
-            drops.append(before - metric.scorer(machine, shuffled, truth))
-        return float(np.mean(drops)), float(np.std(drops))
-
-    columns = np.arange(len(plan.schema.used))
-    found = [(fall(group), group) for group in np.array_split(columns, groups)]
-    while time.perf_counter() < deadline and any(len(group) > 1 for _, group in found):
-        place = max((k for k in range(len(found)) if len(found[k][1]) > 1), key=lambda k: found[k][0][0])
-        _, group = found.pop(place)
-        found += [(fall(part), part) for part in np.array_split(group, 2)]
-    single = [(plan.schema.used[group[0]].name, *drop) for drop, group in found if len(group) == 1]
-    return sorted(single, key=lambda entry: -entry[1])
+    made_of = [np.flatnonzero(encoder.sources_ == column) for column in range(len(plan.schema.used))]
+    rest = deadline - time.perf_counter()
+    found = falls_in_time(machine, X, plan.y[rows], made_of, metric.scorer, SHUFFLES, seed, rest)
+    names = [column.name for column in plan.schema.used]
+    return sorted(((names[k], mean, deviation) for k, mean, deviation in found), key=lambda entry: -entry[1])
 
 
 def curve(
-    plan: Plan, winner: Standing, metric: Metric, seed: int, once: float, seconds: float = CURVE_SECONDS
+    plan: Plan, winner: CandidateResult, metric: Metric, seed: int, once: float, seconds: float = CURVE_SECONDS
 ) -> LearningCurve | None:
     """Scores of the winner on ever more rows of a few folds; None where that takes long, ``once`` being one fit."""
     folds = plan.folds[: max(min(CURVE_FOLDS, int(seconds / (once * sum(CURVE_SHARES)))), 0)]
-    if len(folds) < 2 or len(plan.train) * CURVE_SHARES[0] < LEAST:
+    if len(folds) < 2 or len(plan.train) * CURVE_SHARES[0] < MIN_CURVE_ROWS:
         return None
     pipeline = plan.pipeline(winner.machine)
     rows, y = plan.frame[plan.train], plan.y[plan.train]

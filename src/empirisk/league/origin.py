@@ -1,16 +1,15 @@
 """Where a result comes from: the table, the command, the seed, the moment and the versions."""
 
-import inspect
 import platform
-from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import empirisk as er
+from empirisk.league.request import Request
 
 #: Packages whose version may change a result.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
@@ -46,26 +45,28 @@ class Origin:
     versions: dict[str, str]
 
     @classmethod
-    def of(cls, function: Callable, given: Mapping[str, Any]) -> "Origin":
-        """The origin of a call with these arguments."""
-        data = given["data"]
-        changed = {
-            name: _shown(given[name])
-            for name, one in inspect.signature(function).parameters.items()
-            if name not in SILENT and given[name] is not one.default and _shown(given[name]) != one.default
-        }
+    def of(cls, call: str, request: Request) -> "Origin":
+        """The origin of a call of that name with these options."""
+        data, options = request.data, {name: value for name, value in request.given().items() if name not in SILENT}
         named = isinstance(data, (str, Path))
-        words = [repr(str(data)) if named else "table", *(f"{name}={value!r}" for name, value in changed.items())]
+        words = [
+            repr(str(data)) if named else "table",
+            *(f"{name}={_shown(value)!r}" for name, value in options.items()),
+        ]
         versions = {"empirisk": er.__version__, "Python": platform.python_version()}
         return cls(
             Path(data).name if named else FRAME,
-            typed.get() or f"er.{function.__name__}({', '.join(words)})",
-            given["seed"],
+            typed.get() or f"er.{call}({', '.join(words)})",
+            request.seed,
             datetime.now(UTC),
             versions | {name: version(name) for name in PACKAGES},
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The origin as JSON has it."""
+        return asdict(self) | {"moment": self.moment.isoformat()}
+
 
 def _shown(value: Any) -> Any:
     """A value as it was typed, or that it is a frame."""
-    return str(value) if isinstance(value, Path) else FRAME if hasattr(value, "columns") else value
+    return FRAME if hasattr(value, "columns") else value

@@ -10,57 +10,63 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from empirisk.fits.fit import listening_to
-from empirisk.league.arena import sample
+from empirisk.league.budget import FIT_MARGIN, GRACE_SECONDS, PREDICTIONS, REFIT_MARGIN
 from empirisk.league.calibrate import calibrated
-from empirisk.league.clock import ANSWERS, GRACE, LONGER, REFIT
-from empirisk.league.contest import GROWTH, WORTH, Contest, Standing, limit, was_cut
+from empirisk.league.contest import Contest
+from empirisk.league.encoded_folds import sample
+from empirisk.league.fold import MIN_FIT_SECONDS, limit, was_cut
+from empirisk.league.records import CandidateResult
+from empirisk.league.schedule import ROWS_FACTOR, WORTHWHILE
 from empirisk.league.split import Plan
 from empirisk.linalg import threads
+from empirisk.stop import Stopped, listening_to, stopping
 
 #: Test rows that are asked for however short the time is.
-LEAST_TESTED = 200
+MIN_TESTED_ROWS = 200
 #: The share of the limit that the test may take, even where nothing is left.
-LEAST_TESTING = 0.03
+MIN_TEST_SHARE = 0.03
 #: Fits that a calibration takes: on the folds, and on all rows.
-CALIBRATION = 6
+CALIBRATION_FITS = 6
 #: The pipeline, the number of rows it learned from, and the plan with the rows that there is time to test.
 Refit = tuple[Pipeline, int, Plan]
 
 
-def fit_winner(plan: Plan, contest: Contest, best: Standing) -> Refit:
+def fit_winner(contest: Contest, best: CandidateResult) -> Refit:
     """Fit the winner again on all training rows; where time is short, on as many as it allows, perhaps on none."""
-    with listening_to(contest.presses.second.is_set):  # the first Ctrl-C asks for what is done, and this belongs to it
-        if not contest.clock.limited:
+    plan = contest.plan
+    with listening_to(
+        contest.interrupts.second.is_set
+    ):  # the first Ctrl-C asks for what is done, and this belongs to it
+        if not contest.budget.limited:
             contest.tell(f"{best.title}, on all {len(plan.train):,} rows")
             machine = _with_probabilities(plan, best.machine, plan.train)
             return _fitted(plan, machine, plan.train), len(plan.train), plan
         return _in_time(_tested_in_time(plan, contest, best), contest, best)
 
 
-def refit_on_all(plan: Plan, best: Standing) -> Pipeline:
+def refit_on_all(plan: Plan, best: CandidateResult) -> Pipeline:
     """The winner on all rows, those of the test too."""
     rows = np.arange(len(plan.y))
     return _fitted(plan, _with_probabilities(plan, best.machine, rows), rows)
 
 
-def _in_time(plan: Plan, contest: Contest, best: Standing) -> Refit:
+def _in_time(plan: Plan, contest: Contest, best: CandidateResult) -> Refit:
     """Fits on more and more rows, each as many as the time that is left allows by the pace of the last."""
     everyone, testing = len(plan.train), _testing(len(plan.test), contest, best)
-    ready, pace = next(reversed(contest.fitted(best)), None), best
+    ready, pace = next(reversed(contest.store.fitted(best)), None), best
     # Of a match that is in the journal only, nothing is fitted: that is done first, whatever it takes.
     rows = best.rows if ready is None else _affordable(everyone, contest, pace, testing)
-    while ready is None or rows >= min(WORTH * pace.rows, everyone) > pace.rows:
+    while ready is None or rows >= min(WORTHWHILE * pace.rows, everyone) > pace.rows:
         contest.tell(f"{best.title}, on {'all ' if rows == everyone else ''}{rows:,} rows")
-        chosen = sample(plan.y[plan.train], rows, contest.seed, plan.train)
+        chosen = sample(plan.y[plan.train], rows, contest.request.seed, plan.train)
         begin, hurried = perf_counter(), ready is not None
         try:
-            with threads.stopping(lambda hurried=hurried: hurried and contest.clock.rest_but_files <= testing):
-                seconds = contest.clock.rest_but_files - testing if hurried else np.inf
+            with stopping(lambda hurried=hurried: hurried and contest.budget.rest_but_files <= testing):
+                seconds = contest.budget.rest_but_files - testing if hurried else np.inf
                 ready = _fitted(plan, best.machine, chosen, seconds)
-        except threads.Stopped:
+        except Stopped:
             break
-        pace = pace.on(len(chosen), perf_counter() - begin)
+        pace = pace.timed(len(chosen), perf_counter() - begin)
         rows = _affordable(everyone, contest, pace, testing)
     assert ready is not None
     return _calibrated_in_time(plan, contest, pace, testing, ready), pace.rows, plan
@@ -73,26 +79,28 @@ def _with_probabilities(plan: Plan, machine: Any, rows: NDArray) -> Any:
     return calibrated(machine, plan.y[rows], plan.folds if len(rows) == len(plan.train) else None)
 
 
-def _calibrated_in_time(plan: Plan, contest: Contest, pace: Standing, testing: float, ready: Pipeline) -> Pipeline:
+def _calibrated_in_time(
+    plan: Plan, contest: Contest, pace: CandidateResult, testing: float, ready: Pipeline
+) -> Pipeline:
     """The pipeline with probabilities, where there is time for the fits that a calibration takes."""
-    rows = sample(plan.y[plan.train], pace.rows, contest.seed, plan.train)
+    rows = sample(plan.y[plan.train], pace.rows, contest.request.seed, plan.train)
     machine = _with_probabilities(plan, pace.machine, rows)
-    if machine is pace.machine or CALIBRATION * REFIT * pace.seconds > contest.clock.rest - testing:
+    if machine is pace.machine or CALIBRATION_FITS * REFIT_MARGIN * pace.seconds > contest.budget.rest - testing:
         return ready
     contest.tell(f"{pace.title}, calibrating its margins")
     try:
-        with threads.stopping(lambda: contest.clock.rest <= testing):
-            return _fitted(plan, machine, rows, contest.clock.rest - testing)
-    except threads.Stopped:
+        with stopping(lambda: contest.budget.rest <= testing):
+            return _fitted(plan, machine, rows, contest.budget.rest - testing)
+    except Stopped:
         return ready
 
 
-def _affordable(everyone: int, contest: Contest, pace: Standing, testing: float) -> int:
+def _affordable(everyone: int, contest: Contest, pace: CandidateResult, testing: float) -> int:
     """Rows on which there is time for a fit."""
-    seconds = contest.clock.rest_but_files - testing - contest.encoding(everyone)
-    rows = pace.rows_for(seconds / LONGER)
+    seconds = contest.budget.rest_but_files - testing - contest.schedule.encoding_seconds(everyone)
+    rows = pace.rows_for(seconds / FIT_MARGIN)
     # What few rows took says little about many: not too many more at once.
-    return min(everyone, GROWTH * pace.rows, rows)
+    return min(everyone, ROWS_FACTOR * pace.rows, rows)
 
 
 def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) -> Pipeline:
@@ -100,31 +108,31 @@ def _fitted(plan: Plan, machine: Any, rows: NDArray, seconds: float = np.inf) ->
     pipeline = plan.pipeline(machine)
     last, timed = pipeline[-1], np.isfinite(seconds)
     if timed:
-        limit(last, max(seconds, 0.01))
+        limit(last, max(seconds, MIN_FIT_SECONDS))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")  # the folds of a calibration may be small
         if timed:
             warnings.simplefilter("ignore", ConvergenceWarning)  # what was cut is given up
         # What does not look at the clock in time, such as compiling, is left behind.
-        late = perf_counter() + seconds + GRACE
-        threads.until(lambda: late, lambda: pipeline.fit(plan.frame[rows], plan.y[rows]))
+        late = perf_counter() + seconds + GRACE_SECONDS
+        threads.call_with_deadline(lambda: late, lambda: pipeline.fit(plan.frame[rows], plan.y[rows]))
     if timed and was_cut(last):
-        raise threads.Stopped
+        raise Stopped
     limit(last, None)
     return pipeline
 
 
-def _testing(rows: int, contest: Contest, best: Standing) -> float:
+def _testing(rows: int, contest: Contest, best: CandidateResult) -> float:
     """Seconds that the answers to so many rows take, and their scores."""
     judges = best.judged / max(len(best.scores), 1)
-    answering = ANSWERS * best.predicting / max(judges, 1.0) + contest.encoding(1)
-    return rows * answering + contest.clock.judging(rows)
+    answering = PREDICTIONS * best.predicting / max(judges, 1.0) + contest.schedule.encoding_seconds(1)
+    return rows * answering + contest.budget.judging(rows)
 
 
-def _tested_in_time(plan: Plan, contest: Contest, best: Standing) -> Plan:
+def _tested_in_time(plan: Plan, contest: Contest, best: CandidateResult) -> Plan:
     """The plan with as many test rows as half of the time that is left allows, or a small share of all of it."""
-    seconds = max(contest.clock.rest / 2, LEAST_TESTING * contest.clock.limit)
+    seconds = max(contest.budget.rest / 2, MIN_TEST_SHARE * contest.budget.limit)
     once = _testing(0, contest, best)
     allowed = (seconds - once) / max(_testing(1, contest, best) - once, 1e-12)
-    count = max(int(min(allowed, len(plan.test))), LEAST_TESTED)
-    return replace(plan, test=sample(plan.y[plan.test], count, contest.seed, plan.test))
+    count = max(int(min(allowed, len(plan.test))), MIN_TESTED_ROWS)
+    return replace(plan, test=sample(plan.y[plan.test], count, contest.request.seed, plan.test))

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.evaluation.intervals import Score
-from empirisk.formats import number
-from empirisk.league.contest import Standing
+from empirisk.formats import metric_name, number
+from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.split import rare_class
 from empirisk.notebook import html
 from empirisk.report.words import error_of
-from empirisk.report.words import plain as plain_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +51,10 @@ class Learned:
         Of the table, and of the column that was learned.
     model : TableModel
         Predicts from tables with the same columns.
-    standings : list of Standing
+    standings : list of CandidateResult
         The league, best first.
     winner : str
-        Name of the contestant that was chosen.
+        Name of the candidate that was chosen.
     metric : str
         The score that decided.
     test : Test
@@ -63,7 +62,7 @@ class Learned:
     warnings : list of str
         What deserves a second look.
     differences : dict
-        For each contestant, how it compares with the winner, in words.
+        For each candidate, how it compares with the winner, in words.
     importances : list of (column, mean, deviation)
         How much the metric falls when a column is shuffled, on the test part.
     effects : list of Effect
@@ -83,7 +82,7 @@ class Learned:
     name: str
     target: str
     model: Any
-    standings: Sequence[Standing]
+    standings: Sequence[CandidateResult]
     winner: str
     metric: str
     test: Test
@@ -106,23 +105,23 @@ class Learned:
         return np.array(self.model.target.classes) if self.model.target.classes else None
 
     @property
-    def champion(self) -> Standing:
-        """The standing of the winner."""
-        return next(standing for standing in self.standings if standing.name == self.winner)
+    def best(self) -> CandidateResult:
+        """How the winner did."""
+        return next(one for one in self.standings if one.name == self.winner)
 
     def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(*self._league, strict=True)]
         rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in self._league]
-        return "\n".join([f"{self.name}: {self.champion.title} for {self.target}", *rows, self.summary()])
+        return "\n".join([f"{self.name}: {self.best.title} for {self.target}", *rows, self.summary()])
 
     def _repr_html_(self) -> str:
         head, *rows = self._league
-        return html(f"{self.name}: {self.champion.title} for {self.target}", head, rows, [self.summary()])
+        return html(f"{self.name}: {self.best.title} for {self.target}", head, rows, [self.summary()])
 
     @property
     def _league(self) -> list[tuple[str, str, str]]:
         """The league as cells, best first."""
-        table = [("machine", plain_name(self.metric), "compared with the one chosen")]
+        table = [("machine", metric_name(self.metric), "compared with the one chosen")]
         for one in self.standings:
             score = number(self.sign * one.mean, 4) if len(one.scores) else "-"
             table.append((one.title, score, self.differences.get(one.name, one.remark or one.state)))
@@ -145,6 +144,40 @@ class Learned:
             f"right in {most:.1%}."
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON has it: what `empirisk learn --json` prints, but for the names of the files.
+
+        >>> told = er.learn("iris", machines=["centroid"]).to_dict()
+        >>> told["winner"], told["league"][0]["name"], told["test"][0]["name"]
+        ('centroid', 'centroid', 'accuracy')
+        """
+        league = [
+            one.to_dict()
+            | {"difference": self.differences.get(one.name, one.remark), "interval": self.intervals.get(one.name)}
+            for one in self.standings
+        ]
+        told = {
+            "table": self.name,
+            "target": self.target,
+            "task": self.model.target.task,
+            "winner": self.winner,
+            "settings": self.model.description["settings"],
+            "metric": self.metric,
+            "rows": self.train_rows,
+            "tested": len(self.test.truth),
+            "test": self.test.scores,
+            "luck": self.test.luck,
+            "summary": self.summary(),
+            "league": league,
+            "importances": [
+                {"column": name, "fall": fall, "deviation": spread} for name, fall, spread in self.importances
+            ],
+            "warnings": self.warnings,
+            "seconds": self.seconds,
+            "origin": self.origin,
+        }
+        return as_json(told)
+
     def summary(self) -> str:
         """The result in a sentence."""
         first, truth = self.test.scores[0], self.test.truth
@@ -159,5 +192,5 @@ class Learned:
         rare = rare_class(truth)
         found = f"On {rows}, the model {self._right() if rare is None else self._found(rare)}"
         low, high = map(number, first.interval)
-        score = f" Its {plain_name(first.name)} is {number(first.value)} (between {low} and {high})."
+        score = f" Its {metric_name(first.name)} is {number(first.value)} (between {low} and {high})."
         return found + score * (first.name != "accuracy")

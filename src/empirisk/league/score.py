@@ -10,9 +10,9 @@ import polars as pl
 from empirisk import tables
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import answers_of
-from empirisk.evaluation.intervals import Part, Score
+from empirisk.evaluation.intervals import EvaluatedPart, Score
 from empirisk.league.judge import metric_for, scores_of
-from empirisk.tables.profile import Drift, drift
+from empirisk.tables.understanding.profile import Drift, drift
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def score(model: tables.TableModel, data: Any, metric: str | None = None, header
         if table.height == 0:
             raise EmpiriskError(f"No row has a class of {target.name!r} that the model knows; is it the right model?")
     frame = model.schema.features(table)
-    part = Part(np.arange(len(truth)), truth, answers_of(model.pipeline, frame, classes), None)
+    part = EvaluatedPart(np.arange(len(truth)), truth, answers_of(model.pipeline, frame, classes), None)
     first = [] if metric is None else [metric_for(metric, classes, balance=False)]
     scores = scores_of(part, model.pipeline, first)
     return Scored(len(truth), scores, dict(model.scores), drift(model.profile, frame), notes)

@@ -1,7 +1,7 @@
 """The table taken apart: what is learned from, what is predicted, and which rows only judge."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,26 +14,28 @@ from empirisk import tables
 from empirisk.errors import EmpiriskError, listed
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
-from empirisk.tables import datasets
-from empirisk.tables.guess import LEADING_ZERO, column_words
+from empirisk.league.request import Request
+from empirisk.linalg.hashes import equal_keys
 from empirisk.tables.kinds import KINDS
 from empirisk.tables.kinds.number import forms_of, written_as
-from empirisk.tables.schema import find_column
+from empirisk.tables.reading import datasets
+from empirisk.tables.understanding.guess import LEADING_ZERO, column_words
+from empirisk.tables.understanding.schema import find_column
 
 #: Rows a class must have: two to learn from in folds, one to be tested on.
-LEAST_OF_CLASS = 3
-LEAST_ROWS = 10  # five folds of one row, and as many to be tested on
+MIN_CLASS_ROWS = 3
+MIN_ROWS = 10  # five folds of one row, and as many to be tested on
 #: The column that says which rows of two tables are tested; no table has one of that name.
 HELD_OUT = "\0held out"
 #: Different rows that a class must have for its equal rows to be kept together: two folds of what is not tested.
-LEAST_DIFFERENT = 4
+MIN_DISTINCT_ROWS = 4
 #: Rows of which there are more copies than this, on average, are equal by chance: they are too simple to differ.
-MOST_COPIES = 10
+MAX_MEAN_COPIES = 10
 #: A class is rare below this share of the rows, and below this part of what it would have among equals.
-RARE, RELATIVELY_RARE = 0.05, 0.3
-FEW_TESTS = 50  # test rows: an error rate is then off by more than a twentieth
-FEW_CODES = 10  # different whole numbers that may stand for words
-SOME_WORDS = 1 / 3  # share of the values that may be words in a column that is still one of numbers
+RARE_SHARE, RARE_SHARE_OF_EQUAL = 0.05, 0.3
+FEW_TEST_ROWS = 50  # test rows: an error rate is then off by more than a twentieth
+MAX_CODES = 10  # different whole numbers that may stand for words
+MAX_WORDS_SHARE = 1 / 3  # share of the values that may be words in a column that is still one of numbers
 NUMBER_BEGINS = r"^\W{0,3}\d"  # with a sign, a bracket, the sign of a currency
 SMALLEST, LARGEST = 1e-100, 1e100  # squares of these, summed over any number of rows, are still numbers
 TASKS = {name: kind.task for name, kind in KINDS.items() if kind.task}
@@ -82,6 +84,20 @@ class Plan:
         rows = self.frame.hash_rows(seed=1)
         return int(rows[self.test].is_in(rows[self.train].implode()).sum())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON has it: what the columns hold, what is predicted, how rows are used, and the warnings."""
+        target = {name: getattr(self.target, name) for name in ("name", "task", "classes", "reason")}
+        return {
+            "table": self.name,
+            "target": target,
+            "columns": [asdict(column) | {"used": column.used} for column in self.schema.columns],
+            "rows": len(self.y),
+            "train": len(self.train),
+            "test": len(self.test),
+            "folds": len(self.folds),
+            "warnings": list(self.warnings),
+        }
+
     @property
     def classes(self) -> NDArray | None:
         """The classes in order, or None for numbers."""
@@ -104,32 +120,17 @@ def reads_codes(machine: Any) -> bool:
     return any("categorical_features" in one.get_params() for one in asked)
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """How the user wants the rows to be used."""
-
-    target: str | None = None
-    test: float = 0.2
-    folds: int | None = None
-    groups: str | None = None
-    time_order: str | None = None
-    drop: tuple[str, ...] = ()
-    seed: int = 0
-    types: tuple[tuple[str, str], ...] = ()
-
-
-def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) -> Plan:
+def plan(request: Request) -> Plan:
     """Read the table, find out what it holds, and hold out the test part before anything is learned."""
-    table = tables.read(data, header=header)
+    data = request.data
+    table = tables.read(data, header=request.header)
     numbers = np.arange(table.height)
-    if test_file is not None:
-        if wishes.groups is not None or wishes.time_order is not None:
-            raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
-        table = _with_tests(table, tables.read(test_file, header=header))
+    if request.test_file is not None:
+        table = _with_tests(table, tables.read(request.test_file, header=request.header))
         numbers = np.append(numbers, np.arange(table.height - len(numbers)))
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
-    types = {find_column(column, table.columns, "types"): kind for column, kind in wishes.types}
-    target = tables.Target.of(table, *_target(data, wishes.target, table, types))
+    types = {find_column(column, table.columns, "types"): kind for column, kind in (request.types or {}).items()}
+    target = tables.Target.of(table, *_target(data, request.target, table, types))
     warnings: list[str] = []
     known = target.known(table)
     if not known.all():
@@ -137,18 +138,18 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
         warnings.append(f"{_rows(lost)} without a value of {target.name!r} {'was' if lost == 1 else 'were'} left out.")
         table, numbers = table.filter(pl.Series(known)), numbers[known]
     table, target, numbers = _without_rare_classes(table, target, numbers, warnings)
-    if table.height < LEAST_ROWS:
-        raise EmpiriskError(f"The table has {table.height} rows with a target; at least {LEAST_ROWS} are needed.")
-    asked = (("groups", "groups", wishes.groups), ("time", "time_order", wishes.time_order))
+    if table.height < MIN_ROWS:
+        raise EmpiriskError(f"The table has {table.height} rows with a target; at least {MIN_ROWS} are needed.")
+    asked = (("groups", "groups", request.groups), ("time", "time_order", request.time_order))
     ruling = {rule: find_column(name, table.columns, word) for rule, word, name in asked if name is not None}
     # The rank of every value; missing ones come first.
     rules = {rule: table[name].rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
-    dropped = [find_column(column, table.columns, "drop") for column in wishes.drop]
-    unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (test_file is not None)]
+    dropped = [find_column(column, table.columns, "drop") for column in request.drop]
+    unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (request.test_file is not None)]
     schema = tables.understand(table, list(dict.fromkeys(unread)), types)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
-    y = _sized(target.values(table), target)
+    y = _checked_target(target.values(table), target)
     frame = schema.features(table)
     equal = np.arange(len(y)) if rules else equal_rows(frame, y, bool(target.classes))
     copies = len(equal) - _sets(equal)
@@ -156,16 +157,16 @@ def plan(data: Any, wishes: Wishes, test_file: Any = None, header: bool = True) 
         warnings.append(
             f"{_rows(copies, 'copy of a row', 'copies of rows')}: equal rows were kept on one side of every split."
         )
-    if test_file is None:
-        train, test = _held_out(y, target, equal, wishes, rules)
+    if request.test_file is None:
+        train, test = _held_out(y, target, equal, request, rules)
     else:
         train, test = (np.flatnonzero(table[HELD_OUT].to_numpy() == part) for part in (False, True))
         if not len(test):
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
     within = {rule: ranks[train] for rule, ranks in rules.items()}
-    folds = _folds(y[train], target, equal[train], wishes, within, warnings)
+    folds = _folds(y[train], target, equal[train], request, within, warnings)
     found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
-    warnings += _look_twice(found)
+    warnings += _warn_about_columns(found)
     return found
 
 
@@ -208,7 +209,7 @@ def _odd_values(column: pl.Series, numbers: NDArray) -> str:
     if distinct.str.contains(LEADING_ZERO).any() or not distinct.str.contains(NUMBER_BEGINS).any():
         return ""
     words = column_words(column)
-    most = SOME_WORDS * (len(words) - words.null_count())
+    most = MAX_WORDS_SHARE * (len(words) - words.null_count())
     if (~words.str.contains(NUMBER_BEGINS)).sum() > most:  # most columns end here
         return ""
     odd = min((~written_as(words, form) for form in forms_of(words)), key=pl.Series.sum)
@@ -221,7 +222,7 @@ def _odd_values(column: pl.Series, numbers: NDArray) -> str:
     )
 
 
-def _sized(y: NDArray, target: Any) -> NDArray:
+def _checked_target(y: NDArray, target: Any) -> NDArray:
     """The target; numbers whose squares a float cannot hold are refused."""
     size = 0.0 if target.classes else float(np.abs(y).max())
     if size and not SMALLEST <= size <= LARGEST:
@@ -237,17 +238,17 @@ def _without_rare_classes(table: pl.DataFrame, target: Any, numbers: NDArray, wa
     if not target.classes:
         return table, target, numbers
     labels, codes, counts = np.unique(target.values(table), return_inverse=True, return_counts=True)
-    rare = labels[counts < LEAST_OF_CLASS]
+    rare = labels[counts < MIN_CLASS_ROWS]
     if len(rare) == 0:
         return table, target, numbers
     warnings.append(
-        f"Classes of {target.name!r} with fewer than {LEAST_OF_CLASS} rows were left out: {listed(rare)} "
+        f"Classes of {target.name!r} with fewer than {MIN_CLASS_ROWS} rows were left out: {listed(rare)} "
         f"({len(rare)} in all)."
     )
-    kept = counts[codes] >= LEAST_OF_CLASS
+    kept = counts[codes] >= MIN_CLASS_ROWS
     table = table.filter(pl.Series(kept))
     if table.height == 0:
-        raise EmpiriskError(f"target={target.name!r} has no class with {LEAST_OF_CLASS} rows; choose another column.")
+        raise EmpiriskError(f"target={target.name!r} has no class with {MIN_CLASS_ROWS} rows; choose another column.")
     return table, tables.Target.of(table, target.name, target.task), numbers[kept]
 
 
@@ -258,13 +259,14 @@ def equal_rows(frame: pl.DataFrame, y: NDArray, classes: bool) -> NDArray:
     to be both learned and tested, each row is its own.
     """
     n = frame.height
-    _, first, places = np.unique(frame.hash_rows(seed=1).to_numpy(), return_index=True, return_inverse=True)
-    if len(first) * MOST_COPIES < n:
+    # Polars hashes columns of all its kinds, in threads; the order of the sets does not matter here.
+    first, places = equal_keys(frame.hash_rows(seed=1).to_numpy())
+    if len(first) * MAX_MEAN_COPIES < n:
         return np.arange(n)
     if classes:
         labels, class_of = np.unique(y, return_inverse=True)
         different = np.bincount(class_of[first], minlength=len(labels))
-        few = (different < LEAST_DIFFERENT)[class_of]
+        few = (different < MIN_DISTINCT_ROWS)[class_of]
         return np.where(few, np.arange(n), first[places])
     return first[places]
 
@@ -286,12 +288,10 @@ def _split_sets(equal: NDArray, cv: Any, y: NDArray, **rules: Any) -> list[tuple
     return [(rows(train), rows(test)) for train, test in make_splits(cv, y[first], **rules)]
 
 
-def _held_out(y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: dict[str, NDArray]) -> tuple:
-    if not 0 < wishes.test < 1:
-        raise EmpiriskError(f"test={wishes.test!r} must be a share between 0 and 1.")
+def _held_out(y: NDArray, target: Any, equal: NDArray, request: Request, rules: dict[str, NDArray]) -> tuple:
     # Every class is to be tested.
-    share = wishes.test if rules else max(wishes.test, len(target.classes) / _sets(equal))
-    kept = {"classes": bool(target.classes), "test_size": share, "random_state": wishes.seed}
+    share = request.test if rules else max(request.test, len(target.classes) / _sets(equal))
+    kept = {"classes": bool(target.classes), "test_size": share, "random_state": request.seed}
     [(train, test)] = _split_sets(equal, "holdout", y, **kept, **rules)
     if target.classes and len(np.unique(y[train])) < 2:
         raise EmpiriskError("The training part holds one class only; give another time_order or groups column.")
@@ -299,19 +299,19 @@ def _held_out(y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: di
 
 
 def _folds(
-    y: NDArray, target: Any, equal: NDArray, wishes: Wishes, rules: dict[str, NDArray], warnings: list[str]
+    y: NDArray, target: Any, equal: NDArray, request: Request, rules: dict[str, NDArray], warnings: list[str]
 ) -> list[tuple[NDArray, NDArray]]:
     """Folds of the training rows: as many as asked for, but no more than the smallest class has rows."""
-    count = wishes.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
+    count = request.folds or (FOLDS if len(y) <= MANY_ROWS else FEW_FOLDS)
     if target.classes and not rules:
         smallest = int(np.unique(y[np.unique(equal, return_index=True)[1]], return_counts=True)[1].min())
         if smallest < count:
             count = max(2, smallest)
             warnings.append(f"The smallest class has {smallest} training rows: {count} folds were used.")
-    return _split_sets(equal, count, y, classes=bool(target.classes), random_state=wishes.seed, **rules)
+    return _split_sets(equal, count, y, classes=bool(target.classes), random_state=request.seed, **rules)
 
 
-def _look_twice(found: Plan) -> Iterator[str]:
+def _warn_about_columns(found: Plan) -> Iterator[str]:
     """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little."""
     training = found.frame[found.train].with_columns(pl.Series(found.target.name, found.y[found.train]))
     for name, reason in tables.look_for_leaks(training, found.schema, found.target).items():
@@ -341,7 +341,7 @@ def _look_twice(found: Plan) -> Iterator[str]:
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"
         yield f"{_rows(found.twins, 'test row')} {equal} a training row in every column: the test may flatter."
-    if len(found.test) < FEW_TESTS:
+    if len(found.test) < FEW_TEST_ROWS:
         yield f"The test part has {len(found.test)} rows only: its scores are uncertain."
 
 
@@ -352,13 +352,15 @@ def rare_class(y: NDArray) -> Any:
     ('fraud', None)
     """
     labels, counts = np.unique(y, return_counts=True)
-    return labels[counts.argmin()] if counts.min() < min(RARE, RELATIVELY_RARE / len(labels)) * len(y) else None
+    return (
+        labels[counts.argmin()] if counts.min() < min(RARE_SHARE, RARE_SHARE_OF_EQUAL / len(labels)) * len(y) else None
+    )
 
 
 def _perhaps_codes(found: Plan) -> list[str]:
     """Columns of numbers that might be codes: whole, and of few values."""
     numbers = found.schema.named(lambda kind: kind.drawn == "numbers")
-    few = [name for name in numbers if 2 < found.schema[name].distinct <= FEW_CODES]
+    few = [name for name in numbers if 2 < found.schema[name].distinct <= MAX_CODES]
     return [name for name in few if bool((found.frame[name] == found.frame[name].round()).all())]
 
 

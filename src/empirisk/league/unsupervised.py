@@ -18,26 +18,24 @@ from sklearn.pipeline import Pipeline
 from empirisk import tables
 from empirisk.clusters.density import GaussianDensity
 from empirisk.clusters.kmeans import KMeans
-from empirisk.contract.arguments import check_number
-from empirisk.contract.clock import NO_TIME, Clock
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import interruptible
-from empirisk.league.learn import file_paths, write
 from empirisk.league.origin import Origin
-from empirisk.linalg.threads import Stopped
+from empirisk.league.outputs import file_paths, write
+from empirisk.league.request import Request
 from empirisk.projections.pca import PCA
 from empirisk.settings import config
+from empirisk.stop import CUT, Deadline, InterruptCounter, Stopped, listening_to
 
 Array = NDArray[np.float64]
 
-MOST_CLUSTERS = 8  # more are not told apart at a glance
-LOOKED_AT = 2000  # rows by which the number of clusters is chosen: all pairs of them are compared
-DIRECTIONS = 5  # more are rarely looked at
-TOLD = 4  # columns that are named for a cluster or a direction
-STRANGE = 10  # rows that are listed
-LEAST_ROWS = 10  # on fewer every row is a cluster of its own
-CLEAR = 0.25  # silhouettes above are usually called clusters
-CONSTANT = 1e-9  # directions with a smaller share of the variance are rounding
+MAX_CLUSTERS = 8  # more are not told apart at a glance
+SILHOUETTE_ROWS = 2000  # rows by which the number of clusters is chosen: all pairs of them are compared
+MAX_DIRECTIONS = 5  # more are rarely looked at
+NAMED_COLUMNS = 4  # columns that are named for a cluster or a direction
+LISTED_ROWS = 10  # rows that are listed
+MIN_ROWS = 10  # on fewer every row is a cluster of its own
+CLEAR_SILHOUETTE = 0.25  # silhouettes above are usually called clusters
+MIN_VARIANCE_SHARE = 1e-9  # directions with a smaller share of the variance are rounding
 
 
 class Cluster(NamedTuple):
@@ -103,7 +101,7 @@ class Described:
 
     def summary(self) -> str:
         """The finding in a sentence."""
-        how = "clear" if self.silhouette >= CLEAR else "weak"
+        how = "clear" if self.silhouette >= CLEAR_SILHOUETTE else "weak"
         return (
             f"{self.frame.height} rows in {len(self.clusters)} clusters, which are {how} (silhouette "
             f"{self.silhouette:.2f}); the largest holds {self.clusters[0].share:.0%} of the rows."
@@ -152,24 +150,24 @@ def describe(
     >>> len(found.clusters), found.directions[0].share > 0.7
     (2, True)
     """
-    given = dict(locals())
-    check_number("time", np.inf if time is None else time, 0, above=True)
+    options: Any = {"drop": drop, "types": types, "jobs": jobs, "seed": seed, "time": time, "out": out}
+    request = Request(data, force=force, header=header, **options)
     begin = perf_counter()
     files = None if out is None else file_paths(Path(out), force)
     frame = tables.read(data, header=header)
     schema = tables.understand(frame, without=list(drop), types=types)
-    if frame.height < LEAST_ROWS:
-        raise EmpiriskError(f"The table has {frame.height} rows; at least {LEAST_ROWS} are needed.")
-    with config(threads=jobs):
+    if frame.height < MIN_ROWS:
+        raise EmpiriskError(f"The table has {frame.height} rows; at least {MIN_ROWS} are needed.")
+    with config(threads=jobs), InterruptCounter() as interrupts:
         encoder = tables.TableEncoder(schema)
         X = encoder.fit_transform(frame)
-        with interruptible() as interrupted:
-            left = None if time is None else max(begin + time - perf_counter(), NO_TIME)
-            machine, silhouette, hurried = _clusters(X, seed, Clock(left, interrupted))
+        with listening_to(interrupts.requested):
+            machine, silhouette, hurried = _clusters(X, seed, Deadline(time, begin))
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         names = [str(name) for name in encoder.get_feature_names_out()]
-        directions, scores = _directions(dense, names)
-        strange = _strange(scores)
+        with listening_to(interrupts.second.is_set):  # the first request asks for what is done, and this belongs to it
+            directions, scores = _directions(dense, names)
+            strange = _strange(scores)
     target = tables.Target.of({"cluster": machine.labels_.tolist()}, "cluster", task="classification")
     described = Described(
         name=Path(str(data)).stem if isinstance(data, (str, Path)) else "table",
@@ -186,7 +184,7 @@ def describe(
         labels=machine.labels_,
         strange=strange,
         frame=frame,
-        origin=Origin.of(describe, given),
+        origin=Origin.of("describe", request),
         seconds=perf_counter() - begin,
         hurried=hurried,
     )
@@ -197,17 +195,17 @@ def describe(
     return described
 
 
-def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
+def _clusters(X: Any, seed: int, deadline: Deadline) -> tuple[KMeans, float, bool]:
     """k-means with as many clusters as are told apart most clearly, how clearly, and whether it was cut short."""
     rows = X.shape[0]
-    some = np.sort(np.random.default_rng(seed).permutation(rows)[:LOOKED_AT])
+    some = np.sort(np.random.default_rng(seed).permutation(rows)[:SILHOUETTE_ROWS])
     distinct = _distinct(X)
     if distinct < 3:
         raise EmpiriskError(f"The table has {distinct} distinct rows; clusters need at least three.")
     found = []
-    counts = range(2, min(MOST_CLUSTERS, distinct - 1) + 1)
+    counts = range(2, min(MAX_CLUSTERS, distinct - 1) + 1)
     for count in counts:
-        left = clock.left()
+        left = deadline.left()
         # What comes after the clusters gets a share of the time too.
         limit = None if left is None else left / (len(counts) - len(found) + 1)
         machine = KMeans(count, max_time=limit, random_state=seed)
@@ -217,15 +215,15 @@ def _clusters(X: Any, seed: int, clock: Clock) -> tuple[KMeans, float, bool]:
                 machine.fit(X)
         except Stopped:  # by Ctrl-C, while a loop was being compiled
             if not found:
-                raise
+                raise KeyboardInterrupt from None
             break
         labels = machine.labels_[some]
         clear = silhouette_score(X[some], labels) if 1 < len(np.unique(labels)) < len(some) else -1.0
         found.append((machine, float(clear)))
-        if clock():
+        if deadline():
             break
     best = max(found, key=lambda pair: pair[1])
-    cut = any(machine.stopped_ in ("max_time", "interrupted") for machine, _ in found)
+    cut = any(machine.stopped_ in CUT for machine, _ in found)
     return *best, cut or len(found) < len(counts)
 
 
@@ -235,7 +233,7 @@ def _distinct(X: Any) -> int:
     for row in range(X.shape[0]):
         line = X[[row]]
         seen.add(line.toarray().tobytes() if sparse.issparse(line) else np.ascontiguousarray(line).tobytes())
-        if len(seen) > MOST_CLUSTERS:
+        if len(seen) > MAX_CLUSTERS:
             break
     return len(seen)
 
@@ -253,16 +251,16 @@ def _told(X: Array, labels: NDArray, names: Sequence[str]) -> list[Cluster]:
 
 def _directions(X: Array, names: Sequence[str]) -> tuple[list[Direction], Array]:
     """The directions of largest variance, and the rows along them."""
-    found = PCA(min(DIRECTIONS, *X.shape)).fit(X)
+    found = PCA(min(MAX_DIRECTIONS, *X.shape)).fit(X)
     shares = found.explained_variance_ratio_
-    count = max(1, int((shares > CONSTANT).sum()))
+    count = max(1, int((shares > MIN_VARIANCE_SHARE).sum()))
     made = [Direction(float(shares[k]), _largest(found.components_[k], names)) for k in range(count)]
     scores = found.transform(X)[:, :count]
     return made, scores if count > 1 else np.column_stack([scores, np.zeros(len(scores))])
 
 
 def _largest(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
-    order = np.argsort(-np.abs(values), kind="stable")[:TOLD]
+    order = np.argsort(-np.abs(values), kind="stable")[:NAMED_COLUMNS]
     return [(names[int(k)], float(values[k])) for k in order if values[k] != 0]
 
 
@@ -270,5 +268,5 @@ def _strange(scores: Array) -> list[tuple[int, float]]:
     """The rows with the smallest density along the main directions."""
     moving = scores[:, scores.std(axis=0) > 0]
     density = GaussianDensity().fit(moving).score_samples(moving)
-    order = np.argsort(density, kind="stable")[: min(STRANGE, len(density) // 10)]
+    order = np.argsort(density, kind="stable")[: min(LISTED_ROWS, len(density) // 10)]
     return [(int(row), 1 - float(np.mean(density <= density[row]))) for row in order]

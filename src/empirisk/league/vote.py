@@ -1,4 +1,4 @@
-"""The last contestant: a vote of the best, with a few ways to share the say."""
+"""The last candidate: a vote of the best, with a few choices of weights."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,8 +9,8 @@ from sklearn.frozen import FrozenEstimator
 
 import empirisk as er
 
-#: What each of the best has to say, the best first.
-SAYS = ((1, 1), (2, 1), (1, 1, 1))
+#: Weights of the members, the best first.
+WEIGHTS = ((1, 1), (2, 1), (1, 1, 1))
 
 
 def can_vote(machine: Any, classes: int) -> bool:
@@ -25,7 +25,9 @@ def votes(machines: Sequence[Any], classes: int) -> list[Any]:
     [2, 2]
     """
     vote = partial(er.VoteClassifier, vote="soft") if classes else er.VoteRegressor
-    return [vote(list(machines[: len(say)]), weights=say) for say in SAYS if len(say) <= len(machines)]
+    return [
+        vote(list(machines[: len(weights)]), weights=weights) for weights in WEIGHTS if len(weights) <= len(machines)
+    ]
 
 
 def members(machine: Any) -> list[Any]:

@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from empirisk.linalg.threads import in_threads, look
+from empirisk.linalg.threads import parallel_map
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -49,8 +50,8 @@ def _in_threads(function: Callable[[list[slice]], Result], rows: int, row_bytes:
     """function(group) for all groups, on no more threads than have enough to read; one group for small data."""
     size = rows * row_bytes
     if size > SMALL:
-        return in_threads(function, groups(rows, row_bytes), 1 + size // SMALL)
-    look()
+        return parallel_map(function, groups(rows, row_bytes), 1 + size // SMALL)
+    check_stop()
     return [function(blocks(rows, row_bytes))]
 
 
@@ -87,7 +88,7 @@ def rowwise(
     array([2., 3.])
     """
     if len(arrays[-1]) * row_bytes <= SMALL:
-        look()
+        check_stop()
         return np.asarray(function(*arrays), dtype)
     out = np.empty(arrays[-1].shape, dtype)
 

@@ -1,7 +1,7 @@
 """Rows of a design for compiled loops: the same few operations on dense and on sparse rows.
 
-`Dense`, `Sparse` and `Gram` hold the arrays; `row_dot` and `row_add` are compiled for whichever a loop is given, so
-that each loop is written once.
+`DenseRowArrays`, `SparseRowArrays` and `GramRowArrays` hold the arrays; `row_dot` and `row_add` are compiled for
+whichever a loop is given, so that each loop is written once.
 """
 
 from typing import NamedTuple
@@ -14,14 +14,14 @@ from empirisk.linalg.compiled import inner_with
 from empirisk.linalg.design import Design
 
 
-class Dense(NamedTuple):
+class DenseRowArrays(NamedTuple):
     """Rows X_i - shift."""
 
     X: NDArray
     shift: NDArray[np.float64]
 
 
-class Sparse(NamedTuple):
+class SparseRowArrays(NamedTuple):
     """The three arrays of a CSR matrix."""
 
     data: NDArray[np.float64]
@@ -29,21 +29,21 @@ class Sparse(NamedTuple):
     indptr: NDArray[np.int32]
 
 
-class Gram(NamedTuple):
+class GramRowArrays(NamedTuple):
     """Samples behind a kernel, where a vector is known by its products with them."""
 
     K: NDArray[np.float64]
 
 
-def compiled_rows(design: Design, shifted: bool = True) -> Dense | Sparse | Gram:
+def compiled_rows(design: Design, shifted: bool = True) -> DenseRowArrays | SparseRowArrays | GramRowArrays:
     """The rows of a design; without its shift where ``shifted`` is False."""
     if design.implicit:
-        return Gram(np.ascontiguousarray(design.outer()))
+        return GramRowArrays(np.ascontiguousarray(design.outer()))
     matrix = getattr(design, "by_row", None)
     if matrix is not None:
-        return Sparse(matrix.data, matrix.indices, matrix.indptr)
+        return SparseRowArrays(matrix.data, matrix.indices, matrix.indptr)
     shift = design.shift if shifted and design.shift is not None else np.zeros(design.shape[1])
-    return Dense(np.ascontiguousarray(design.X), shift)  # type: ignore[attr-defined]
+    return DenseRowArrays(np.ascontiguousarray(design.X), shift)  # type: ignore[attr-defined]
 
 
 # Sums of dense rows may be reordered, which lets the processor add several numbers at once; NaN and infinity stay

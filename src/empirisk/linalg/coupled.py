@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from empirisk.linalg.blocks import rowwise, slices
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.design import Array, Design
-from empirisk.linalg.factor import Cholesky
+from empirisk.linalg.factor import Cholesky, stiff
 from empirisk.linalg.gram_factor import inverse, scale_both
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.settings import require
 
 #: Rows whose products fit into the processor's memory.
@@ -17,7 +17,7 @@ PANEL = 512
 ROUNDING = 2e-15
 #: Rounds that take the ridge of a factor out of a solution.
 REFINEMENTS = 2
-#: Unknowns up to which the equations by columns are factored in no time.
+#: Unknowns up to which factoring the equations by columns takes milliseconds.
 SMALL = 2000
 
 
@@ -98,14 +98,15 @@ class JointColumns:
         The matrix A.
     coupling : Coupling
         S.
-    stiffness : array d x K, >= 0
-        E, elementwise.
+    stiffness : array d x K, >= 0, or d x K x d x K
+        E, elementwise or a matrix.
     intercept : bool
         Whether b is free.
     """
 
     def __init__(self, design: Design, coupling: Coupling, stiffness: Array, intercept: bool):
         self._design, self._coupling, self._stiffness, self._intercept = design, coupling, stiffness, intercept
+        self._own = stiffness if stiffness.ndim == 2 else np.einsum("jkjk->jk", stiffness)
         self._noise = negligible_columns(design)
         self._factor = Cholesky(self._matrix())
 
@@ -117,14 +118,14 @@ class JointColumns:
             push = self._coupling(rows)
             right, constant = right - self._design.tdot(push), constant - push.sum(axis=0)
         if columns is not None:
-            right = right - self._stiffness * columns
-        right = np.where(self._noise[:, None] & (self._stiffness == 0), 0.0, right)
+            right = right - stiff(self._stiffness, columns)
+        right = np.where(self._noise[:, None] & (self._own == 0), 0.0, right)
         w, b = self._solve_packed(right, constant)
         e = self._design.dot(w) + b
         for _ in range(REFINEMENTS if self._factor.ridge else 0):
-            # What the ridge of a semidefinite matrix took from the solution comes back in a few rounds.
+            # Iterative refinement: a few rounds remove the error that the ridge of a semidefinite matrix makes.
             curved = self._coupling(e)
-            missing = right - self._stiffness * w - self._design.tdot(curved)
+            missing = right - stiff(self._stiffness, w) - self._design.tdot(curved)
             missing[self._noise] = 0.0
             more_w, more_b = self._solve_packed(missing, constant - curved.sum(axis=0))
             w, b = w + more_w, b + more_b
@@ -138,7 +139,7 @@ class JointColumns:
         return np.ascontiguousarray(solution[: len(right)]), b
 
     def _matrix(self) -> Array:
-        columns, classes = self._stiffness.shape
+        columns, classes = self._own.shape
         size = columns + self._intercept
         # The matrix and its factor, in doubles.
         require(
@@ -153,7 +154,7 @@ class JointColumns:
             panel = self._panel(roots, k)
             matrix[k, :, :k], matrix[:k, :, k] = panel, panel.transpose(1, 2, 0)
 
-        in_threads(fill, range(classes - 1, 0, -1))
+        parallel_map(fill, range(classes - 1, 0, -1))
         # Rows of S sum to zero, so the diagonal blocks are what the others lack: a sum of terms of one sign.
         total = -matrix.sum(axis=2)
         for k in range(classes):
@@ -162,7 +163,10 @@ class JointColumns:
         noise = np.flatnonzero(self._noise)
         matrix[:, noise] = matrix[:, :, :, noise] = 0.0
         square = matrix.reshape(classes * size, classes * size)
-        square.flat[:: len(square) + 1] += self._padded_stiffness().T.ravel()
+        if self._stiffness.ndim == 2:
+            square.flat[:: len(square) + 1] += self._padded_stiffness().T.ravel()
+        else:
+            matrix[:, :columns, :, :columns] += self._stiffness.transpose(1, 0, 3, 2)
         return square
 
     def _panel(self, roots: Array, k: int) -> Array:
@@ -179,7 +183,7 @@ class JointColumns:
         return panel.reshape(size, k, size)
 
     def _padded_stiffness(self) -> Array:
-        return np.vstack([self._stiffness, np.zeros(self._stiffness.shape[1])]) if self._intercept else self._stiffness
+        return np.vstack([self._own, np.zeros(self._own.shape[1])]) if self._intercept else self._own
 
     def _lift(self, matrix: Array) -> None:
         """Give curvature to adding the same number to all classes, where nothing else does."""
@@ -198,7 +202,8 @@ def joint_equations(
     kernel there are products of rows only.
     """
     rows, columns = design.shape
-    by_rows = design.implicit or (rows < columns and stiffness.size > SMALL and stiffness.min() > 0)
+    wide = rows < columns and stiffness.ndim == 2 and stiffness.size > SMALL and stiffness.min() > 0
+    by_rows = design.implicit or wide
     return (JointRows if by_rows else JointColumns)(design, coupling, stiffness, intercept)
 
 
@@ -230,11 +235,11 @@ class JointRows:
             "choose solver='proximal', or use fewer rows",
         )
         self._design, self._coupling, self._stiffness, self._intercept = design, coupling, stiffness, intercept
-        products = in_threads(lambda column: design.outer(1.0 / column), list(stiffness.T))
+        products = parallel_map(lambda column: design.outer(1.0 / column), list(stiffness.T))
         # With 1'z_k given, adding a multiple of 1 1' only moves b_k, and lifts the null vector 1 of centred rows.
         self._lift = np.array([matrix.diagonal().mean() for matrix in products]) if intercept else np.zeros(classes)
         tasks = zip(products, self._lift, np.sqrt(coupling.shares).T, strict=True)
-        self._inverses = in_threads(lambda task: _inverse(*task), list(tasks))
+        self._inverses = parallel_map(lambda task: _inverse(*task), list(tasks))
         self._sum = Cholesky(np.sum(self._inverses, axis=0), definite=True)
         if intercept:
             self._responses = np.stack([inverse.sum(axis=1) for inverse in self._inverses], axis=1)

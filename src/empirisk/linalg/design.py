@@ -1,6 +1,7 @@
 """The design matrix: dense or sparse data behind one interface."""
 
 from collections.abc import Callable
+from functools import singledispatch
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -12,9 +13,11 @@ from empirisk.lazy import lazy
 from empirisk.linalg import blocks, tiled
 from empirisk.linalg.blocks import Array
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads, look
+from empirisk.linalg.rowspace import MemoryRows, RowSpace, RowVector
+from empirisk.linalg.threads import parallel_map
+from empirisk.stop import check_stop
 
-Slopes = Callable[[slice, Array], Array]
+Slopes = Callable[..., Array]
 #: Rows are dealt to this many threads at most when a sparse Gram matrix is summed.
 SHARES = 4
 #: Fewer products than this are summed by one.
@@ -48,7 +51,12 @@ class Design:
     #: What is subtracted from every row; None for nothing.
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.
-    uses: int = 0
+    shared_by: int = 0
+
+    @lazy
+    def rowspace(self) -> RowSpace:
+        """Where vectors with an entry for every row lie, and who sums over them."""
+        return MemoryRows(self.shape[0])
 
     @property
     def entries(self) -> int:
@@ -67,18 +75,15 @@ class Design:
         """A' u, in float64."""
         raise NotImplementedError
 
-    def through(self, w: Array, b: float, slopes: Slopes) -> tuple[Array, Array, Array]:
-        """f = A w + b, u = slopes(rows, f) block by block, and A' u: dense data is read once for both products."""
+    def predict_and_correlate(
+        self, w: Array, b: float, slopes: Slopes, *vectors: RowVector
+    ) -> tuple[RowVector, RowVector, Array]:
+        """f = A w + b, u = slopes(*vectors, f) block by block, and A' u: dense data is read once for both products."""
         f = self.predict(w, b)
-        u = np.empty_like(f)
-
-        def run(rows: slice) -> None:
-            u[rows] = slopes(rows, f[rows])
-
-        blocks.over_rows(run, len(f), blocks.ENTRY_BYTES)
+        u = self.rowspace.map(slopes, *vectors, f)
         return f, u, self.tdot(u)
 
-    def one_pass(
+    def fused_pass(
         self, compiled: Callable[..., float], w: Array, b: float, y: Array, scale: Array
     ) -> tuple[Array, Array, Array, float] | None:
         """f = A w + b, the slopes of a loss at f, A' of them and its sum, by a compiled pass; None where none pays."""
@@ -133,6 +138,10 @@ class Design:
         """The chosen columns as a dense float64 array in Fortran order."""
         raise NotImplementedError
 
+    def taking(self, chosen: NDArray[np.intp]) -> "Design":
+        """The design of the chosen columns."""
+        return DenseDesign(self.columns(chosen))
+
     def rows(self, chosen) -> "Design":
         """The design of the chosen rows, with the same shift."""
         raise NotImplementedError
@@ -141,7 +150,7 @@ class Design:
         """The same rows shifted by their means, where the design can be shifted."""
         return self
 
-    def seen_from(self, chosen, trained) -> "Design":
+    def cross_design(self, chosen, trained) -> "Design":
         """The chosen rows, to be multiplied with weights that were found on the rows ``trained``."""
         return self.rows(chosen)
 
@@ -149,7 +158,7 @@ class Design:
         """|w|^2, or |w_k|^2 for every column of w."""
         return np.einsum("j...,j...->...", w, w)
 
-    def norm_of(self, penalty: Any) -> Any:
+    def penalty_in_coordinates(self, penalty: Any) -> Any:
         """The penalty in the coordinates of w: itself, where w is explicit."""
         return penalty
 
@@ -208,23 +217,23 @@ class DenseDesign(Design):
             total -= np.multiply.outer(self.shift, u.sum(axis=0))
         return total
 
-    def through(self, w, b, slopes):
+    def predict_and_correlate(self, w, b, slopes, *vectors):
         if self._is_wide:
-            return super().through(w, b, slopes)
+            return super().predict_and_correlate(w, b, slopes, *vectors)
         f, u = np.empty((2, self.shape[0]))
         constant = b if self.shift is None else b - float(self.shift @ w)
 
         def run(rows: slice) -> Array:
             block = self.X[rows].astype(np.float64, copy=False)
             f[rows] = block @ w + constant
-            u[rows] = slopes(rows, f[rows])
+            u[rows] = slopes(*(vector[rows] for vector in vectors), f[rows])
             return u[rows] @ block
 
         # Blocks twice as large as for one product: the slopes cost some time per block.
         total = blocks.sum_of_blocks(run, self.shape[0], self._row_bytes // 2)
         return f, u, total if self.shift is None else total - self.shift * u.sum()
 
-    def one_pass(self, compiled, w, b, y, scale):
+    def fused_pass(self, compiled, w, b, y, scale):
         if self.X.size < LARGE or self.X.dtype != np.float64 or not self.X.flags.c_contiguous:
             return None
         f, u = np.empty((2, self.shape[0]))
@@ -401,7 +410,7 @@ class SparseDesign(Design):
         def run(rows: slice) -> None:
             (A[rows] @ other).toarray(out=out[rows])
 
-        in_threads(run, _pieces(np.diff(ends) + self.shape[0]))  # what a row of the result takes counts too
+        parallel_map(run, _pieces(np.diff(ends) + self.shape[0]))  # what a row of the result takes counts too
         return out
 
     def squared_columns(self, weights=None):
@@ -413,6 +422,9 @@ class SparseDesign(Design):
 
     def columns(self, chosen):
         return np.asfortranarray(self.by_column[:, chosen].toarray())
+
+    def taking(self, chosen):
+        return SparseDesign(self.by_column[:, chosen])
 
     def rows(self, chosen):
         return SparseDesign(self.by_row[chosen])
@@ -460,9 +472,35 @@ class Shifted(Design):
         return np.maximum(self._design.squared_rows() - levels, 0.0)
 
 
-def design_of(X, centre: bool = False) -> Design:
+@singledispatch
+def make_design(X: Any) -> Design:
+    """The design of one kind of data; ``make_design.register(kind, design)`` adds another kind, from any room.
+
+    >>> make_design(np.eye(2)).shape
+    (2, 2)
+    """
+    raise TypeError(f"{type(X).__name__} is no kind of data that a design is known for.")
+
+
+make_design.register(np.ndarray, DenseDesign)
+make_design.register(sparse.spmatrix, SparseDesign)
+make_design.register(sparse.sparray, SparseDesign)
+
+
+@make_design.register(Design)
+def _as_it_is(X: Design) -> Design:
+    return X
+
+
+def brings_design(X: Any) -> bool:
+    """Whether data is of a kind of its own, neither NumPy's nor SciPy's, that a design is registered for."""
+    plain = (make_design.dispatch(kind) for kind in (object, np.ndarray, sparse.spmatrix))
+    return make_design.dispatch(type(X)) not in plain
+
+
+def design_of(X: Any, centre: bool = False) -> Design:
     """The design of validated data; ``centre`` shifts dense columns by their means."""
-    design = SparseDesign(X) if sparse.issparse(X) else DenseDesign(X)
+    design = make_design(X)
     return design.centred() if centre else design
 
 
@@ -475,19 +513,19 @@ def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.in
     def run(share: int) -> Array:
         total = np.zeros((size, size))
         for band in blocks.slices(size, max(1, FRESH // max(size, 1))):
-            look()
+            check_stop()
             total[band, ::PAGE] = 0.0  # so that no product waits for many pages
         first, last = (part * rows // shares for part in (share, share + 1))
         starts, memory = matrix.indptr[first : last + 1], (np.empty(size + 1, np.int32), np.empty(size + 1))
         for piece in _pieces(np.diff(starts).astype(np.int64) ** 2):
-            look()
+            check_stop()
             part = starts[piece.start : piece.stop + 1]
             add_gram(matrix.data, matrix.indices, part, weights[first:last][piece], places, *memory, total)
         return total
 
     work = np.count_nonzero(weights) * (matrix.nnz / max(rows, 1)) ** 2
     shares = SHARES if work > SHARE_OF_WORK else 1
-    total, *others = in_threads(run, range(shares))
+    total, *others = parallel_map(run, range(shares))
 
     def gather(rows: slice) -> None:
         for other in others:
@@ -495,7 +533,7 @@ def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.in
 
     blocks.over_rows(gather, size, 8 * size)
     for strip in blocks.slices(size, STRIP):
-        look()
+        check_stop()
         total[strip, strip] += total[strip, strip].T
         total[strip, strip.stop :] += total[strip.stop :, strip].T
         total[strip.stop :, strip] = total[strip, strip.stop :].T

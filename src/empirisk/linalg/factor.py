@@ -8,7 +8,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from empirisk.linalg import blocks, tiled
 from empirisk.linalg.design import Array, Design
 from empirisk.linalg.lapack import copied
-from empirisk.linalg.threads import LONG
+from empirisk.linalg.threads import MIN_INTERRUPTIBLE_ORDER
 from empirisk.settings import require
 
 #: A pivot below this is rounding, and the columns are dependent.
@@ -48,14 +48,14 @@ class Cholesky:
 
 
 def lower(matrix: Array) -> tuple[Array, bool]:
-    """The lower factor, and whether there is none; by all threads where that is worth their while.
+    """The lower factor, and whether there is none; by all threads where the matrix is large.
 
     >>> factor, failed = lower(np.array([[4.0, 2.0], [2.0, 5.0]]))
     >>> np.tril(factor), bool(failed)
     (array([[2., 0.],
            [1., 2.]]), False)
     """
-    if len(matrix) < LONG:
+    if len(matrix) < MIN_INTERRUPTIBLE_ORDER:
         # LAPACK itself: SciPy's functions around it take longer than a small factorisation.
         return lapack.dpotrf(matrix.T, lower=True, clean=False)
     found, failed = copied(matrix), False
@@ -74,7 +74,11 @@ def solved(factor: Array, right: Array) -> Array:
     """
     if not len(right):  # LAPACK wraps no empty matrix
         return right
-    return lapack.dpotrs(factor, right, lower=True)[0] if len(factor) < LONG else tiled.solve(factor, right)
+    return (
+        lapack.dpotrs(factor, right, lower=True)[0]
+        if len(factor) < MIN_INTERRUPTIBLE_ORDER
+        else tiled.solve(factor, right)
+    )
 
 
 def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "ColumnForm | RowForm":
@@ -92,14 +96,24 @@ def normal_equations(design: Design, curvatures: Array, stiffness: Array, interc
         The matrix A.
     curvatures : array of n, >= 0
         c, one number per row.
-    stiffness : array of d, >= 0
-        E, one number per column; zero entries need the d x d form.
+    stiffness : array of d, >= 0, or d x d
+        E, one number per column or a matrix; zero entries and a matrix need the d x d form.
     intercept : bool
         Whether b is free.
     """
     rows, columns = design.shape
-    form = RowForm if rows < columns and stiffness.min(initial=np.inf) > 0 else ColumnForm
+    by_rows = rows < columns and stiffness.ndim == 1 and stiffness.min(initial=np.inf) > 0
+    form = RowForm if by_rows else ColumnForm
     return form(design, curvatures, stiffness, intercept)
+
+
+def stiff(stiffness: Array, x: Array) -> Array:
+    """E x, of a stiffness that is a number for each weight or a matrix.
+
+    >>> stiff(np.array([1.0, 2.0]), np.ones(2)), stiff(np.array([[1.0, 1.0], [1.0, 2.0]]), np.ones(2))
+    (array([1., 2.]), array([2., 3.]))
+    """
+    return stiffness * x if stiffness.ndim == x.ndim else np.tensordot(stiffness, x, x.ndim)
 
 
 class ColumnForm:
@@ -120,7 +134,10 @@ class ColumnForm:
             matrix[rows, :columns] = gram[rows]
 
         blocks.over_rows(fill, columns, 8 * columns)
-        matrix.flat[: columns * (columns + intercept) : columns + intercept + 1] += stiffness
+        if stiffness.ndim == 1:
+            matrix.flat[: columns * (columns + intercept) : columns + intercept + 1] += stiffness
+        else:
+            matrix[:columns, :columns] += stiffness
         if intercept:
             matrix[:columns, -1] = matrix[-1, :columns] = design.tdot(curvatures)
             matrix[-1, -1] = curvatures.sum()
@@ -140,7 +157,7 @@ class ColumnForm:
             push = self._curvatures * rows
             right, constant = right - self._design.tdot(push), constant - float(push.sum())
         if columns is not None:
-            right = right - self._stiffness * columns
+            right = right - stiff(self._stiffness, columns)
         w, b = self.step(right, constant)
         e = self._design.dot(w) + b
         return w if columns is None else w + columns, b, e if rows is None else e + rows

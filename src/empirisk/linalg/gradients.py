@@ -8,7 +8,7 @@ from empirisk.linalg import blocks
 from empirisk.linalg.coupled import Coupling, curve_rows, negligible_columns
 from empirisk.linalg.design import Array, Design
 from empirisk.linalg.factor import Cholesky
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 
 Good = Callable[[Array, float, float], bool]
 #: Columns for which a preconditioner from a factor pays; beyond, the diagonal serves.
@@ -142,7 +142,7 @@ class JointGradients:
                 product += part.tdot(curved)
             return product, sums
 
-        products, totals = zip(*in_threads(run, self._parts), strict=True)
+        products, totals = zip(*parallel_map(run, self._parts), strict=True)
         product, sums = np.sum(products, axis=0), np.sum(totals, axis=0)
         product[self._noise] = 0.0
         product += self._l2 * w
@@ -162,7 +162,7 @@ class JointGradients:
 
     def _factor(self, matrix: Array) -> Cholesky:
         columns = self._design.shape[1]
-        # Dependent columns leave the matrix singular; a preconditioner need not know that exactly.
+        # Dependent columns leave the matrix singular; for a preconditioner a small ridge is exact enough.
         matrix.flat[:: len(matrix) + 1] *= 1 + SOFT
         matrix.flat[: columns * len(matrix) : len(matrix) + 1] += self._l2
         return Cholesky(matrix)
@@ -178,7 +178,7 @@ class JointGradients:
     def _kronecker(self, gram: Array) -> Callable[[Array], Array]:
         values, vectors = np.linalg.eigh(self._coupling.total())
         values, vectors = values[1:], vectors[:, 1:]
-        factors = in_threads(lambda value: self._factor(value * gram), values)
+        factors = parallel_map(lambda value: self._factor(value * gram), values)
         return lambda residual: _each(factors, residual @ vectors) @ vectors.T
 
     def _class_blocks(self) -> Callable[[Array], Array]:

@@ -8,7 +8,7 @@ from numpy.linalg import LinAlgError
 from empirisk.lazy import lazy
 from empirisk.linalg import lapack, tiled
 from empirisk.linalg.blocks import Array, over_rows, places, slices
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 
 #: Rows that are written at once, by a thread.
 ROWS = 256
@@ -63,7 +63,7 @@ class FactoredGram:
             return middle @ v[strip] + right @ v[strip.stop :], right.T @ v[strip]
 
         out = np.zeros(v.shape)
-        for strip, (own, below) in zip(strips, in_threads(run, strips), strict=True):
+        for strip, (own, below) in zip(strips, parallel_map(run, strips), strict=True):
             out[strip] += own
             out[strip.stop :] += below
         return out
@@ -102,7 +102,7 @@ class ScaledGram:
                 np.multiply(block, root[: rows.stop], out=part, casting="same_kind")
                 part *= root[rows, None].astype(self.dtype)
 
-        in_threads(fill, slices(len(self._K), ROWS))
+        parallel_map(fill, slices(len(self._K), ROWS))
         self._factor.flat[:: len(self._K) + 1] += np.asarray(ridge, self.dtype)
         tiled.factor(self._factor)
 

@@ -1,5 +1,6 @@
-"""Hashes of rows: equal rows have equal ones, in every kind of table, and the order by them is that of the content."""
+"""Hashes of rows, in every kind of table, and sets of equal rows in an order that depends on their content alone."""
 
+from hashlib import blake2b
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -53,13 +54,38 @@ def _summed(columns: list[Array]) -> Hashes:
     return total
 
 
+def row_digests(*arrays: NDArray) -> NDArray[np.void]:
+    """A digest of 16 bytes for the bytes of each row of some arrays together."""
+    rows = (b"".join(part.tobytes() for part in parts) for parts in zip(*arrays, strict=True))
+    return np.array([blake2b(row, digest_size=16).digest() for row in rows], dtype="V16")
+
+
+def equal_keys(keys: NDArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Sets of rows with equal keys, in the order of the keys: the first row of each, and the set of every row.
+
+    Keys are what the order of the sets, or speed, asks for: `row_hashes` for tables of any kind, `row_digests` where no
+    two rows may be taken for equal by chance, hashes of Polars, or the rows of a matrix themselves.
+
+    >>> equal_keys(np.array([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0]]))
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    axis = 0 if keys.ndim == 2 else None
+    _, first, member = np.unique(keys, axis=axis, return_index=True, return_inverse=True)
+    return first, member.ravel()
+
+
+def equal_rows(X: Any, y: NDArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Sets of rows that are equal in X and y, in an order by content: one row of each, and the set of every row."""
+    target = row_hashes(y.reshape(len(y), -1))
+    return equal_keys(row_hashes(X) + mixed_with(target, np.array([1 << 40], dtype=np.uint64)))
+
+
 def distinct_rows(X: Any, weights: Array) -> tuple[NDArray[np.intp], Array]:
     """One of every set of equal rows that have weight, and the weight of the set, in an order by their content.
 
     A fit to these rows knows the table as a weighted set: weight 2 is the row twice, and the order does not matter.
     """
     counting = np.flatnonzero(weights > 0)
-    hashes = row_hashes(X)[counting]
-    _, first, member = np.unique(hashes, return_index=True, return_inverse=True)
+    first, member = equal_keys(row_hashes(X)[counting])
     total: Any = np.bincount(member, weights[counting])
     return counting[first], total

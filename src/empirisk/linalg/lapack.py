@@ -1,54 +1,35 @@
-"""Routines of BLAS and LAPACK by their addresses in SciPy's library: while they work, Python's lock is free.
+"""Factors, inverses, eigenvectors and least squares of matrices of any size, by LAPACK, with Python's lock free.
 
-SciPy's own functions hold it, so that no other thread can work, nor listen to Ctrl-C. Those here are for matrices of
-any size: one that takes long is left behind when the flag goes up. NumPy has no such routines.
+A call that takes long is left behind when the flag goes up.
 """
 
 from collections.abc import Callable
-from ctypes import CFUNCTYPE, byref, c_char_p, c_double, c_int, c_void_p
 from functools import cache, partial
-from importlib import import_module
-from typing import Any
 
 import numpy as np
-from numba.extending import get_cython_function_address
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from empirisk.linalg.blocks import over_rows, rowwise
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.lapack_by_address import AddressedRoutines, OtherSignature
+from empirisk.linalg.lapack_by_scipy import SciPyRoutines
+from empirisk.linalg.threads import interruptible_call
 
 Array = NDArray[np.float64]
 
+DOUBLE = np.dtype(np.float64)
 #: Directions of a smaller share of the largest are rounding to `least_squares`.
 RANK = float(np.finfo(np.float64).eps)
 
 
 @cache
-def routine(name: str, texts: int, addresses: int) -> Callable[..., None]:
-    """A routine of BLAS or LAPACK: some letters that say what is done, and then addresses alone."""
-    for module in ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"):
-        if name in import_module(module).__pyx_capi__:
-            kinds = [c_char_p] * texts + [c_void_p] * addresses
-            return CFUNCTYPE(None, *kinds)(get_cython_function_address(module, name))
-    raise LookupError(f"SciPy's libraries have no {name}.")
-
-
-def place(matrix: NDArray) -> tuple[Any, Any]:
-    """Where a C-ordered matrix begins, and how far apart its rows are; Fortran's routines see its transpose."""
-    if matrix.shape[1] > 1 and matrix.strides[1] != matrix.itemsize:
-        raise ValueError("LAPACK would read past the end of a matrix that is not C-ordered.")
-    return address(matrix), whole(matrix.strides[0] // matrix.itemsize)
-
-
-def address(values: NDArray) -> Any:
-    """Where an array begins."""
-    return c_void_p(values.ctypes.data)
-
-
-def whole(number: int) -> Any:
-    """The address of a whole number."""
-    return byref(c_int(number))
+def routines(dtype: np.dtype = DOUBLE) -> AddressedRoutines | SciPyRoutines:
+    """The routines of a precision: by their addresses, or by SciPy's functions where those have other types."""
+    letter = "s" if dtype == np.float32 else "d"
+    try:
+        return AddressedRoutines(letter)
+    except OtherSignature:
+        return SciPyRoutines(letter)
 
 
 def copied(matrix: Array) -> Array:
@@ -69,7 +50,7 @@ def invert_product(factor: Array) -> None:
     array([[ 0.5,  0. ],
            [-0.5,  1. ]])
     """
-    _invert(routine("dpotri", 1, 4), [b"U"], factor)
+    _invert(routines().invert_product, factor)
 
 
 def invert_triangle(factor: Array) -> None:
@@ -81,14 +62,12 @@ def invert_triangle(factor: Array) -> None:
     array([[ 0.5,  0. ],
            [-0.5,  1. ]])
     """
-    _invert(routine("dtrtri", 2, 4), [b"U", b"N"], factor)
+    _invert(routines().invert_triangle, factor)
 
 
-def _invert(method: Callable[..., None], texts: list[bytes], factor: Array) -> None:
+def _invert(method: Callable[[Array], bool], factor: Array) -> None:
     """By one of LAPACK's methods, in the place of the factor."""
-    failed = c_int(0)
-    patiently(lambda: method(*texts, whole(len(factor)), *place(factor), byref(failed)), len(factor))
-    if failed.value:
+    if not interruptible_call(lambda: method(factor), len(factor)):
         raise LinAlgError("the factor is singular")
 
 
@@ -100,23 +79,15 @@ def thin_factor(K: Array, tolerance: float, most: int) -> Array | None:
            [2.]])
     """
     size, square = len(K), copied(K)
-    order, rank, failed = np.zeros(size, dtype=np.intc), c_int(0), c_int(0)
-    work = np.empty(2 * size)
-    pstrf = routine("dpstrf", 1, 8)
-
-    def run() -> None:
-        limits = byref(rank), byref(c_double(tolerance))
-        pstrf(b"L", whole(size), *place(square), address(order), *limits, address(work), byref(failed))
-
-    patiently(run, size)
-    if rank.value > most:
+    order, rank = interruptible_call(lambda: routines().factor_with_pivots(square, tolerance), size)
+    if rank > most:
         return None
-    found = np.empty((size, rank.value))
+    found = np.empty((size, rank))
 
     def write(items: slice) -> None:
-        found[order[items] - 1] = np.triu(square[: rank.value, items], -items.start).T
+        found[order[items] - 1] = np.triu(square[:rank, items], -items.start).T
 
-    over_rows(write, size, 8 * rank.value)
+    over_rows(write, size, 8 * rank)
     return found
 
 
@@ -129,25 +100,11 @@ def largest_pairs(matrix: Array, count: int) -> tuple[Array, Array]:
            [0., 1.],
            [1., 0.]]))
     """
-    size, square = len(matrix), copied(matrix)
-    values, vectors = np.empty(size), np.empty((count, size))
-    found, failed, support = c_int(0), c_int(0), np.empty(2 * size, dtype=np.intc)
-    syevr = routine("dsyevr", 3, 18)
-
-    def run(work: Array, numbers: NDArray[np.intc], lengths: tuple[int, int]) -> None:
-        zero = byref(c_double(0.0))
-        part = zero, zero, whole(size - count + 1), whole(size), zero
-        pairs = byref(found), address(values), *place(vectors), address(support)
-        room = address(work), whole(lengths[0]), address(numbers), whole(lengths[1])
-        syevr(b"V", b"I", b"L", whole(size), *place(square), *part, *pairs, *room, byref(failed))
-
-    work, numbers = np.empty(1), np.empty(1, dtype=np.intc)
-    run(work, numbers, (-1, -1))  # it says how much room it wants
-    work, numbers = np.empty(int(work[0])), np.empty(int(numbers[0]), dtype=np.intc)
-    patiently(lambda: run(work, numbers, (len(work), len(numbers))), size)
-    if failed.value:
+    square = copied(matrix)
+    pairs = interruptible_call(lambda: routines().largest_pairs(square, count), len(square))
+    if pairs is None:
         raise LinAlgError("the eigenvalues do not converge")
-    return values[: found.value], vectors[: found.value].T
+    return pairs[0], pairs[1].T
 
 
 def least_squares(matrix: Array, right: Array) -> Array:
@@ -161,19 +118,7 @@ def least_squares(matrix: Array, right: Array) -> Array:
         return np.zeros(columns)
     transposed, solution = np.array(matrix.T, order="C"), np.zeros((1, max(rows, columns)))
     solution[0, :rows] = right
-    order, rank, failed = np.zeros(columns, dtype=np.intc), c_int(0), c_int(0)
-    gelsy = routine("dgelsy", 0, 13)
-
-    def run(work: Array, length: int) -> None:
-        sides = *place(transposed), *place(solution)
-        ranks = address(order), byref(c_double(RANK)), byref(rank)
-        sizes = whole(rows), whole(columns), whole(1)
-        gelsy(*sizes, *sides, *ranks, address(work), whole(length), byref(failed))
-
-    work = np.empty(1)
-    run(work, -1)
-    work = np.empty(int(work[0]))
-    patiently(lambda: run(work, len(work)), max(rows, columns))
+    interruptible_call(lambda: routines().least_squares(transposed, solution, RANK), max(rows, columns))
     return solution[0, :columns]
 
 
@@ -189,26 +134,12 @@ def column_basis(matrix: Array, tolerance: float) -> tuple[Array, Array, NDArray
     """
     rows, columns = matrix.shape
     most = min(rows, columns)
-    transposed, order, factors = np.array(matrix.T, order="C"), np.zeros(columns, dtype=np.intc), np.empty(most)
     if not most:
         return np.empty((rows, 0)), np.empty((0, 0)), np.empty(0, dtype=np.intp)
-    _with_room("dgeqp3", 9, (rows, columns), transposed, (order, factors))
+    transposed, by = np.array(matrix.T, order="C"), routines()
+    order, factors = interruptible_call(lambda: by.factor_columns(transposed), max(rows, columns))
     r = np.tril(transposed[:most, :most]).T
     rank = int(np.sum(np.abs(r.diagonal()) > tolerance))
     if rank:
-        _with_room("dorgqr", 9, (rows, rank, rank), transposed, (factors,))
+        interruptible_call(lambda: by.make_basis(transposed[:rank], factors), max(rows, columns))
     return transposed[:rank].T, r[:rank, :rank], order[:rank].astype(np.intp) - 1
-
-
-def _with_room(name: str, addresses: int, sizes: tuple[int, ...], matrix: Array, arrays: tuple[NDArray, ...]) -> None:
-    """A routine of LAPACK on the transpose of a matrix, in its place, with as much room to work as it asks for."""
-    method, failed = routine(name, 0, addresses), c_int(0)
-
-    def run(work: Array, length: int) -> None:
-        parts = *map(whole, sizes), *place(matrix), *map(address, arrays)
-        method(*parts, address(work), whole(length), byref(failed))
-
-    work = np.empty(1)
-    run(work, -1)
-    work = np.empty(int(work[0]))
-    patiently(lambda: run(work, len(work)), max(matrix.shape))

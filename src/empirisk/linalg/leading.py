@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from empirisk.linalg.blocks import Array
-from empirisk.linalg.threads import Stopped
+from empirisk.stop import Stopped
 
 #: Columns that are multiplied at a time: one pass over the data serves all of them, and equal eigenvalues are told
 #: apart up to this number.

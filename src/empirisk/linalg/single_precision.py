@@ -6,14 +6,14 @@ from empirisk.lazy import lazy
 from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.gram_factor import ScaledGram
 
-#: Below this size a factor in float64 takes no time either.
+#: Rows of a matrix below which a factor in float64 takes milliseconds too.
 LEAST = 1000
 #: The largest rounding error of the factor, in units of the ridge, that a few rounds of refinement make up for.
 COARSE = 0.05
 EPSILON = float(np.finfo(np.float32).eps)
-#: Numbers that float32 is at ease with.
+#: Sizes of numbers whose squares and products stay within the range of float32.
 SMALLEST, LARGEST = 1e-20, 1e30
-#: Normal matrices with fewer products are summed in no time.
+#: Products below which a normal matrix takes milliseconds in float64.
 WORTHWHILE = 1e7
 #: The largest rounding error of a normal matrix, in units of the ridge, that spoils no step of Newton's method.
 ROUGH = 0.2
@@ -57,7 +57,7 @@ class SingleGram(ScaledGram):
 
 
 def single_suffices(K: Array, root: Array, ridge: float) -> bool:
-    """Whether the float32 factor of  ridge + D^1/2 K D^1/2  is worth its while: the matrix is large, and so its ridge.
+    """Whether the float32 factor of  ridge + D^1/2 K D^1/2  pays: the matrix is large, and so is its ridge.
 
     >>> single_suffices(np.eye(2), np.ones(2), 1.0)  # not large
     False

@@ -8,10 +8,8 @@ import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, ContextDecorator, suppress
-from contextvars import Context, ContextVar, copy_context
-from functools import cache
-from importlib import import_module
+from contextlib import ContextDecorator, suppress
+from contextvars import Context, copy_context
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, get_ident, local
@@ -19,45 +17,20 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from empirisk.errors import working_for
-from empirisk.settings import CORES, holding, keep_to_one_thread, settings
+from empirisk.linalg.blas_threads import hold_to_one
+from empirisk.settings import CORES, keep_to_one_thread, settings
+from empirisk.stop import Stopped, check_stop
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-LONG = 1000  # matrices of a smaller order are factored in no time
-PATIENCE = 0.1  # seconds between two looks at the clock while a task is running
-AHEAD = 4  # tasks for each thread that wait for it
-MANY = 1 << 16  # more threads than anybody has
-FAREWELL = 30.0  # seconds that the end of the process waits for work that was left behind
-
-
-# --- the flag -----------------------------------------------------------------------------------------------------
-
-
-class Stopped(Exception):
-    """Work was given up half-way, because the flag is up."""
-
-
-_flag: ContextVar[Callable[[], bool]] = ContextVar("stop", default=lambda: False)
-
-
-def stopping(flag: Callable[[], bool]) -> AbstractContextManager[Any]:
-    """Work in here is given up, by `Stopped`, soon after the flag says True: the user or the clock wants it to end."""
-    return holding(_flag, flag)
-
-
-#: Whether Ctrl-C was pressed in the fit that this code is part of. Compilers ask this, and not the flag, which goes up
-#: when the time is over: what they make is kept, and serves the next fit.
-ctrl_c: ContextVar[Callable[[], bool] | None] = ContextVar("ctrl_c", default=None)
-
-
-def look() -> None:
-    """Raise `Stopped` if the flag is up; long pieces of work look a few times a second."""
-    if _flag.get()():
-        raise Stopped
+MIN_INTERRUPTIBLE_ORDER = 1000  # rows of a matrix: LAPACK needs only milliseconds for smaller ones
+POLL_SECONDS = 0.1  # between two checks of the stop flag while a call on another thread runs
+QUEUED_TASKS_PER_THREAD = 4  # tasks that `ordered_map` submits ahead of the results that were asked for
+NO_THREAD_LIMIT = 1 << 16  # more threads than any machine has
+SHUTDOWN_SECONDS = 30.0  # that process exit waits for abandoned calls: BLAS must not run while memory is freed
 
 
 # --- the threads ------------------------------------------------------------------------------------------------------
@@ -110,7 +83,7 @@ def _leave(outboxes: Iterable[SimpleQueue]) -> None:
 @atexit.register
 def _await_left() -> None:
     """Wait for what was left behind: BLAS that works while the process takes its memory apart may crash it."""
-    end = perf_counter() + FAREWELL
+    end = perf_counter() + SHUTDOWN_SECONDS
     for outbox in _left:
         with suppress(Empty):
             outbox.get(timeout=max(0.0, end - perf_counter()))
@@ -130,13 +103,13 @@ def _of_a_helper() -> Context:
     return context
 
 
-def together(function: Callable[[int], None], count: int) -> None:
+def run_shares(function: Callable[[int], None], count: int) -> None:
     """function(0), ..., function(count - 1) at the same time, each on its own thread, the first on this one.
 
     They may wait for each other: none waits for a thread. Shares are compiled loops or NumPy's, which run in parallel.
 
     >>> found = [0, 0]
-    >>> together(lambda share: found.__setitem__(share, share + 1), 2)
+    >>> run_shares(lambda share: found.__setitem__(share, share + 1), 2)
     >>> found
     [1, 2]
     """
@@ -157,7 +130,9 @@ def workers() -> int:
     return min(settings().threads, CORES)
 
 
-def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray, most: int = MANY) -> list[Result]:
+def parallel_map(
+    function: Callable[..., Result], tasks: Sequence | np.ndarray, most: int = NO_THREAD_LIMIT
+) -> list[Result]:
     """[function(task) for task in tasks], on the configured number of threads, of which the caller's is one.
 
     There are no more than ``most`` threads: starting one takes some tenths of a millisecond where many are busy.
@@ -181,33 +156,33 @@ def in_threads(function: Callable[..., Result], tasks: Sequence | np.ndarray, mo
             raise
 
     with single_threaded_blas():
-        together(share, threads)
+        run_shares(share, threads)
     return results
 
 
 def _unless_stopped(function: Callable[[Task], Result], task: Task) -> Result:
-    look()
+    check_stop()
     return function(task)
 
 
-def patiently(function: Callable[[], Result], order: int) -> Result:
+def interruptible_call(function: Callable[[], Result], order: int) -> Result:
     """function() on a thread of the pool, while this one looks at the flag and listens to Ctrl-C.
 
     For calls of LAPACK, which cannot be stopped, on matrices of that order: one that runs when the flag goes up is
     abandoned.
 
-    >>> patiently(lambda: 3, 2000)
+    >>> interruptible_call(lambda: 3, 2000)
     3
     """
-    return function() if order < LONG else _awaited(function, _alone(), look)
+    return function() if order < MIN_INTERRUPTIBLE_ORDER else _awaited(function, _alone(), check_stop)
 
 
-def until(deadline: Callable[[], float], function: Callable[[], Result]) -> Result:
+def call_with_deadline(deadline: Callable[[], float], function: Callable[[], Result]) -> Result:
     """function() on another thread, left behind by `Stopped` if it is not done by then, on `time.perf_counter`.
 
     For work that does not look at the flag: compiling, or other people's libraries. Without an end it is done here.
 
-    >>> until(lambda: np.inf, lambda: 3)
+    >>> call_with_deadline(lambda: np.inf, lambda: 3)
     3
     """
 
@@ -237,12 +212,12 @@ def _end_of(outbox: SimpleQueue, check: Callable[[], None]) -> BaseException | N
     """What a task has ended with, checked for again and again."""
     while True:
         try:
-            return outbox.get(timeout=PATIENCE)
+            return outbox.get(timeout=POLL_SECONDS)
         except Empty:
             check()
 
 
-def in_order(
+def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], stopped: Callable[[], bool] = lambda: False
 ) -> Generator[Result]:
     """Results of the tasks in their order, computed on threads, until it is closed or ``stopped`` says so.
@@ -264,7 +239,7 @@ def in_order(
 
     coming = enumerate(tasks)
     ready: dict[int, tuple[Any, BaseException | None]] = {}
-    for item in islice(coming, AHEAD * threads):
+    for item in islice(coming, QUEUED_TASKS_PER_THREAD * threads):
         todo.put(item)
     waiting, number = todo.qsize(), 0
     context = _alone()
@@ -276,7 +251,7 @@ def in_order(
             while number < waiting:
                 while number not in ready:
                     try:
-                        place, result, error = done.get(timeout=PATIENCE)
+                        place, result, error = done.get(timeout=POLL_SECONDS)
                     except Empty:
                         if number > 0 and stopped():
                             return
@@ -301,34 +276,12 @@ def in_order(
 # --- BLAS -------------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _libraries() -> list:
-    # SciPy has a BLAS of its own, which compiled loops call; a library that is not loaded yet is not held.
-    import_module("scipy.linalg.cython_blas")
-    return ThreadpoolController().select(user_api="blas").lib_controllers
-
-
-def _free_to_set() -> None:
-    """Newer versions of threadpoolctl let the first thread alone set numbers of threads; ours, and the user's, may."""
-    for kind in {type(library) for library in _libraries()}:
-        if hasattr(kind, "clear_controlling_thread"):
-            kind.clear_controlling_thread(force=True)
-
-
-def _set_threads(numbers: list[int]) -> None:
-    """Give each library its number of threads."""
-    _free_to_set()
-    for library, number in zip(_libraries(), numbers, strict=True):
-        library.set_num_threads(number)
-    _free_to_set()
-
-
 class _SingleThread(ContextDecorator):
     """Holds BLAS to one thread while anybody wants it so."""
 
     def __init__(self):
         self.lock, self._holders = Lock(), 0
-        self._before: list[int] = []
+        self._give_back: Callable[[], None] = lambda: None
         self._mine = local()
 
     def __enter__(self) -> None:
@@ -338,10 +291,7 @@ class _SingleThread(ContextDecorator):
         with self.lock:
             self._holders += 1
             if self._holders == 1:
-                # The libraries themselves: the limits of threadpoolctl cost more than a small fit.
-                self._before = [library.num_threads for library in _libraries()]
-                if max(self._before, default=1) > 1:
-                    _set_threads([1] * len(self._before))
+                self._give_back = hold_to_one()
 
     def __exit__(self, *_) -> None:
         self._mine.count -= 1
@@ -349,8 +299,8 @@ class _SingleThread(ContextDecorator):
             return
         with self.lock:
             self._holders -= 1
-            if self._holders == 0 and max(self._before, default=1) > 1:
-                _set_threads(self._before)
+            if self._holders == 0:
+                self._give_back()
 
     def after_fork(self) -> None:
         """Only the thread that called fork lives on; where others held BLAS, the child keeps it at one thread.

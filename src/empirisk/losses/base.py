@@ -1,28 +1,24 @@
 """What a loss states about itself: value, derivatives, conjugate, prox, corners, link."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import Unsuitable
 from empirisk.linalg import blocks
+from empirisk.linalg.namespace import epsilon, namespace
 from empirisk.parts import Part
 
 Array = NDArray[np.float64]
 
 POSITIVE = np.nextafter(0.0, 1.0)  # the smallest number above zero
-
-
-def namespace(array: Any) -> Any:
-    """The functions for arrays of this kind: NumPy's, or those of JAX while it differentiates a loss.
-
-    >>> namespace(np.zeros(1)) is np
-    True
-    """
-    return array.__array_namespace__()
+#: A Newton step of this share of a double changes its last digits only.
+LAST_DIGITS = 1e-15
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Ramp:
 
     def value(self, z: Array) -> Array:
         """height * max(0, slope * z + offset)."""
-        return self.height * np.maximum(0.0, self.slope * z + self.offset)
+        return self.height * namespace(z).maximum(0.0, self.slope * z + self.offset)
 
 
 class Loss(Part):
@@ -77,7 +73,7 @@ class Loss(Part):
     #: What the curvature of a smooth joint loss is divided by.
     softness: ClassVar[float] = 1.0
     #: The loss of the margin that a joint loss is for two classes.
-    two_class_form: ClassVar["Loss | None"] = None
+    two_class_form: ClassVar[Loss | None] = None
     #: Whether `link` may be reported as class probabilities: the minimiser of the expected loss determines them, and
     #: they stay inside (0, 1) up to rounding.
     probabilistic: ClassVar[bool] = False
@@ -89,11 +85,9 @@ class Loss(Part):
     dual_quadratic: ClassVar[tuple[float, float, float] | None] = None
     #: Whether targets must not be negative.
     positive: ClassVar[bool] = False
-    #: Whether `value` is written over the `namespace` of its arguments, so that networks run the same lines.
-    portable: ClassVar[bool] = False
     #: Whether the score of a regressor is the share of this loss that it explains (D^2); else of the squares (R^2).
     scored: ClassVar[bool] = False
-    #: A compiled pass over the rows of large data, as in `one_pass`, if there is one.
+    #: A compiled pass over the rows of large data, as in `fused_pass`, if there is one.
     compiled_pass: ClassVar[Callable[..., float] | None] = None
 
     def value(self, y: Array, f: Array) -> Array:
@@ -167,7 +161,7 @@ class Loss(Part):
         return self.convex and not self.corners and not (self.joint and self.curvature_bound == np.inf)
 
     @property
-    def smooth_part(self) -> "Loss | None":
+    def smooth_part(self) -> Loss | None:
         """The loss without its corners: itself where it has none, None where nothing remains."""
         return self if not self.corners else None
 
@@ -191,7 +185,7 @@ class ScalarLoss(Loss):
 
     def bend(self, z: Array) -> Array:
         """phi''(z), zero on straight pieces."""
-        return np.zeros_like(z)
+        return namespace(z).zeros_like(z)
 
     def phi_conjugate(self, v: Array) -> Array:
         """phi*(v), for v inside `interval`."""
@@ -216,13 +210,15 @@ class ScalarLoss(Loss):
         return float(monotone_root(slope, low, high, 0.5 * (low + high))[0])
 
     def _conjugate(self, v: Array) -> Array:
-        inside = np.clip(v, *self.interval)
-        return np.where(is_rounding(v, inside), self.phi_conjugate(inside), np.inf)
+        xp = namespace(v)
+        inside = xp.clip(v, *self.interval)
+        return xp.where(is_rounding(v, inside), self.phi_conjugate(inside), np.inf)
 
 
 def is_rounding(v: Array, end: Array) -> NDArray[np.bool_]:
     """Whether v equals the end of an interval, or is next to it: scaled by a weight and back, an end may round."""
-    return np.abs(v - end) <= 2 * np.finfo(float).eps * np.abs(end)
+    xp = namespace(v)
+    return xp.abs(v - end) <= 2 * epsilon(v) * xp.abs(end)
 
 
 class MarginLoss(ScalarLoss):
@@ -249,8 +245,9 @@ class MarginLoss(ScalarLoss):
 
     def domain(self, y: Array) -> tuple[Array, Array]:
         """The interval of phi*, mirrored for y = -1."""
+        xp = namespace(y)
         low, high = self.interval
-        return np.where(y > 0, low, -high), np.where(y > 0, high, -low)
+        return xp.where(y > 0, low, -high), xp.where(y > 0, high, -low)
 
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """y times the prox of phi at y f."""
@@ -275,9 +272,10 @@ class MarginLoss(ScalarLoss):
 
     def link(self, f: Array) -> Array:
         """P[y = +1 | f]: the p for which f minimises p phi(f) + (1 - p) phi(-f), 1/2 where every p does."""
+        xp = namespace(f)
         down, up = self.slope(f), self.slope(-f)
         both = up + down
-        return np.where(both == 0, 0.5, up / np.where(both == 0, 1.0, both))
+        return xp.where(both == 0, 0.5, up / xp.where(both == 0, 1.0, both))
 
 
 def class_totals(y: Array, weights: Array) -> tuple[float, float]:
@@ -321,8 +319,9 @@ class ResidualLoss(ScalarLoss):
 
     def domain(self, y: Array) -> tuple[Array, Array]:
         """The interval of phi*, for every y."""
+        xp = namespace(y)
         low, high = self.interval
-        return np.full(np.shape(y), low), np.full(np.shape(y), high)
+        return xp.full(y.shape, low), xp.full(y.shape, high)
 
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """y plus the prox of phi at f - y."""
@@ -352,17 +351,18 @@ def monotone_root(
     >>> monotone_root(lambda x: (x**3 - 8.0, 3 * x**2), np.array([0.0]), np.array([9.0]), np.array([9.0]))
     array([2.])
     """
-    x = np.clip(start, low, high)
+    xp = namespace(start)
+    x, rounding = xp.clip(start, low, high), max(LAST_DIGITS, 4 * epsilon(start))
     # Bisection alone halves the widest bracket of doubles to one number in fewer; Newton needs about five.
     for _ in range(200):
         value, slope = equation(x)
-        low, high = np.where(value < 0, x, low), np.where(value > 0, x, high)
+        low, high = xp.where(value < 0, x, low), xp.where(value > 0, x, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = x - value / slope
         # Done also where Newton no longer moves; but an infinite slope, at the edge of a steep piece, says nothing.
-        done = (np.abs(value) <= noise) | ((np.abs(newton - x) <= 1e-15 * np.abs(x)) & np.isfinite(slope))
+        done = (xp.abs(value) <= noise) | ((xp.abs(newton - x) <= rounding * xp.abs(x)) & xp.isfinite(slope))
         if done.all():
             return x
         inside = (newton > low) & (newton < high)
-        x = np.where(done, x, np.where(inside, newton, 0.5 * (low + high)))
+        x = xp.where(done, x, xp.where(inside, newton, 0.5 * (low + high)))
     return x

@@ -1,11 +1,13 @@
 """Deviances of counts and amounts: losses of f = log of the mean, for targets that are never negative."""
 
+from __future__ import annotations
+
 import numpy as np
-from scipy.special import wrightomega, xlog1py, xlogy
 
 from empirisk import state
 from empirisk.errors import EmpiriskError
-from empirisk.losses.base import Array, ScalarLoss, is_rounding, monotone_root, namespace
+from empirisk.linalg.namespace import epsilon, namespace, special, wright_omega
+from empirisk.losses.base import Array, ScalarLoss, is_rounding, monotone_root
 
 TINY = np.finfo(float).tiny
 #: The largest f whose exponential is a number.
@@ -21,9 +23,10 @@ def _falling_root(z: Array, height: Array | float, rate: float) -> Array:
     """The root x of  x + height exp(rate x) = z."""
     if rate == 0:
         return z - height
-    move = wrightomega(np.log(height * rate) + rate * z) / rate
+    xp = namespace(z)
+    move = wright_omega(xp.log(height * rate) + rate * z) / rate
     # The same point by the exponential, without the cancellation of a large move against a large z.
-    return np.where(rate * move > 1, np.log(np.maximum(move, 1.0 / rate) / height) / rate, z - move)
+    return xp.where(rate * move > 1, xp.log(xp.maximum(move, 1.0 / rate) / height) / rate, z - move)
 
 
 class Tweedie(ScalarLoss):
@@ -51,7 +54,6 @@ class Tweedie(ScalarLoss):
 
     tasks = frozenset({"regression"})
     positive = True
-    portable = True
     scored = True
 
     def __init__(self, power: float = 1.5):
@@ -92,27 +94,30 @@ class Tweedie(ScalarLoss):
 
     def slope(self, e: Array) -> Array:
         """2 (exp(a e) - exp(-c e))."""
+        xp = namespace(e)
         a, c = self._rates()
         with np.errstate(over="ignore"):
-            return 2 * (np.expm1(a * e) - np.expm1(-c * e))
+            return 2 * (xp.expm1(a * e) - xp.expm1(-c * e))
 
     def bend(self, e: Array) -> Array:
         """2 (a exp(a e) + c exp(-c e))."""
+        xp = namespace(e)
         a, c = self._rates()
         with np.errstate(over="ignore"):
-            return 2 * (a * np.exp(a * e) + (c * np.exp(-c * e) if c else 0.0))
+            return 2 * (a * xp.exp(a * e) + (c * xp.exp(-c * e) if c else 0.0))
 
     def phi_conjugate(self, v: Array) -> Array:
         """v e - phi(e) where the slope is v: in closed form at the two ends of the power."""
+        xp, functions = namespace(v), special(v)
         a, c = self._rates()
         t = 0.5 * v
         if a == 0 or c == 0:
             t = t if c == 0 else -t
-            return 2 * (xlog1py(1 + t, t) - t)
+            return 2 * (functions.xlog1py(1 + t, t) - t)
         # exp(a e) - exp(-c e) = t: the larger of the two powers is between |t| and |t| + 1.
-        reach = np.log1p(np.abs(t))
-        low, high = np.where(t < 0, -reach / c, 0.0), np.where(t > 0, reach / a, 0.0)
-        start = np.where(t > 0, high, low)
+        reach = xp.log1p(xp.abs(t))
+        low, high = xp.where(t < 0, -reach / c, 0.0), xp.where(t > 0, reach / a, 0.0)
+        start = xp.where(t > 0, high, low)
         e = monotone_root(lambda e: (0.5 * self.slope(e) - t, 0.5 * self.bend(e)), low, high, start)
         return v * e - self.phi(e)
 
@@ -121,15 +126,16 @@ class Tweedie(ScalarLoss):
 
         With 1 for either power the root is known, and no nearer to 0; so the nearer of both is where the search begins.
         """
+        xp = namespace(e)
         a, c = self._rates()
         one, other = _falling_root(e + 2 * step, 2 * step, a), -_falling_root(2 * step - e, 2 * step, c)
-        start = np.where(np.abs(one) < np.abs(other), one, other)
+        start = xp.where(xp.abs(one) < xp.abs(other), one, other)
 
         def equation(x: Array) -> tuple[Array, Array]:
             return x - e + step * self.slope(x), 1 + step * self.bend(x)
 
-        noise = 2 * np.finfo(float).eps * np.abs(e)
-        return monotone_root(equation, np.minimum(e, 0.0), np.maximum(e, 0.0), start, noise)
+        noise = 2 * epsilon(e) * xp.abs(e)
+        return monotone_root(equation, xp.minimum(e, 0.0), xp.maximum(e, 0.0), start, noise)
 
     # --- of any target: y^a times that of 1, at f - ln y ----------------------------------------------------------
 
@@ -152,35 +158,40 @@ class Tweedie(ScalarLoss):
 
     def derivative(self, y: Array, f: Array) -> Array:
         """2 exp(-c f) (exp(f) - y)."""
+        xp = namespace(f)
         height, level = self._parts(y)
-        return np.where(y > 0, height * self.slope(f - level), self._at_zero(f))
+        return xp.where(y > 0, height * self.slope(f - level), self._at_zero(f))
 
     def curvature(self, y: Array, f: Array) -> Array:
         """2 exp(-c f) (a exp(f) + c y)."""
+        xp = namespace(f)
         height, level = self._parts(y)
-        return np.where(y > 0, height * self.bend(f - level), self._rates()[0] * self._at_zero(f))
+        return xp.where(y > 0, height * self.bend(f - level), self._rates()[0] * self._at_zero(f))
 
     def conjugate(self, y: Array, u: Array) -> Array:
         """u ln y + y^a phi*(u / y^a), or (2 / a) (h ln h - h), h = u / 2, for y = 0."""
+        xp, functions = namespace(u), special(u)
         a, _ = self._rates()
         height, level = self._parts(y)
         v = u / height
-        inside, above = np.clip(v, *self.interval), np.maximum(0.5 * u, 0.0)
-        positive = np.where(is_rounding(v, inside), height * self.phi_conjugate(inside) + level * u, np.inf)
-        zero = np.where(u >= 0, (xlogy(above, above) - above) * 2 / (a or 1.0), np.inf)
-        return np.where(y > 0, positive, zero)
+        inside, above = xp.clip(v, *self.interval), xp.maximum(0.5 * u, 0.0)
+        positive = xp.where(is_rounding(v, inside), height * self.phi_conjugate(inside) + level * u, np.inf)
+        zero = xp.where(u >= 0, (functions.xlogy(above, above) - above) * 2 / (a or 1.0), np.inf)
+        return xp.where(y > 0, positive, zero)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
         """y^a times the interval of phi*; from 0 on for y = 0."""
+        xp = namespace(y)
         height, _ = self._parts(y)
         low, high = self.interval
-        return np.where(y > 0, height * low, 0.0), np.where(y > 0, height * high, np.inf)
+        return xp.where(y > 0, height * low, 0.0), xp.where(y > 0, height * high, np.inf)
 
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """ln y plus the prox of phi at f - ln y; for y = 0 the root x of  x + 2 step exp(a x) = f."""
+        xp = namespace(f)
         height, level = self._parts(y)
         zero = _falling_root(f, 2 * step, self._rates()[0])
-        return np.where(y > 0, level + self.phi_prox(f - level, step * height), zero)
+        return xp.where(y > 0, level + self.phi_prox(f - level, step * height), zero)
 
     def counted_from(self, y: Array, begin: float) -> tuple[Array, float]:
         """y / exp(begin), and exp(a begin)."""
@@ -188,11 +199,13 @@ class Tweedie(ScalarLoss):
 
     def inverse_link(self, f: Array) -> Array:
         """exp(f), the mean; the largest number where it overflows."""
-        return np.exp(np.minimum(f, LARGEST))
+        xp = namespace(f)
+        return xp.exp(xp.minimum(f, LARGEST))
 
     def forward_link(self, prediction: Array) -> Array:
         """ln of the mean; of a mean that is not positive very low, but finite."""
-        return np.log(np.maximum(prediction, TINY))
+        xp = namespace(prediction)
+        return xp.log(xp.maximum(prediction, TINY))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """ln of the weighted mean, whatever the power; very low, but finite, where all targets are zero."""

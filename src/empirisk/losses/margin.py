@@ -1,11 +1,13 @@
 """Losses of the margin t = y f, for classification."""
 
+from __future__ import annotations
+
 import numpy as np
-from scipy.special import expit, log_expit, wrightomega, xlog1py, xlogy
 
 from empirisk import state
+from empirisk.linalg.namespace import epsilon, log_expit, namespace, special, wright_omega
 from empirisk.losses.base import POSITIVE, Array, MarginLoss, Ramp, class_totals, log_odds, monotone_root
-from empirisk.losses.one_pass import logistic_pass
+from empirisk.losses.fused_pass import logistic_pass
 
 
 class ZeroOne(MarginLoss):
@@ -22,15 +24,15 @@ class ZeroOne(MarginLoss):
 
     def phi(self, t: Array) -> Array:
         """1[t <= 0]."""
-        return np.where(t <= 0, 1.0, 0.0)
+        return namespace(t).where(t <= 0, 1.0, 0.0)
 
     def slope(self, t: Array) -> Array:
         """0, on both sides of the jump."""
-        return np.zeros_like(t)
+        return namespace(t).zeros_like(t)
 
     def phi_conjugate(self, v: Array) -> Array:
         """0, at v = 0 only."""
-        return np.zeros_like(v)
+        return namespace(v).zeros_like(v)
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """+1 or -1, the class with more weight; a tie is the positive class."""
@@ -51,19 +53,20 @@ class Perceptron(MarginLoss):
 
     def phi(self, t: Array) -> Array:
         """max(0, -t)."""
-        return np.maximum(0.0, -t)
+        return namespace(t).maximum(0.0, -t)
 
     def slope(self, t: Array) -> Array:
         """-1[t <= 0]: at the corner it moves, so that the perceptron leaves w = 0."""
-        return np.where(t <= 0, -1.0, 0.0)
+        return namespace(t).where(t <= 0, -1.0, 0.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """0."""
-        return np.zeros_like(v)
+        return namespace(v).zeros_like(v)
 
     def phi_prox(self, t: Array, step: Array | float) -> Array:
         """t + step, as far as the corner at 0."""
-        return np.where(t >= 0, t, np.minimum(t + step, 0.0))
+        xp = namespace(t)
+        return xp.where(t >= 0, t, xp.minimum(t + step, 0.0))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """0, whatever the labels."""
@@ -86,11 +89,11 @@ class Hinge(MarginLoss):
 
     def phi(self, t: Array) -> Array:
         """max(0, 1 - t)."""
-        return np.maximum(0.0, 1.0 - t)
+        return namespace(t).maximum(0.0, 1.0 - t)
 
     def slope(self, t: Array) -> Array:
         """-1[t < 1]."""
-        return np.where(t < 1, -1.0, 0.0)
+        return namespace(t).where(t < 1, -1.0, 0.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """v itself."""
@@ -98,7 +101,8 @@ class Hinge(MarginLoss):
 
     def phi_prox(self, t: Array, step: Array | float) -> Array:
         """t + step, as far as the corner at 1."""
-        return np.where(t >= 1, t, np.minimum(t + step, 1.0))
+        xp = namespace(t)
+        return xp.where(t >= 1, t, xp.minimum(t + step, 1.0))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """+1 or -1, the class with more weight; 0 for a tie."""
@@ -121,15 +125,15 @@ class SquaredHinge(MarginLoss):
 
     def phi(self, t: Array) -> Array:
         """max(0, 1 - t)^2."""
-        return np.maximum(0.0, 1.0 - t) ** 2
+        return namespace(t).maximum(0.0, 1.0 - t) ** 2
 
     def slope(self, t: Array) -> Array:
         """-2 max(0, 1 - t)."""
-        return -2.0 * np.maximum(0.0, 1.0 - t)
+        return -2.0 * namespace(t).maximum(0.0, 1.0 - t)
 
     def bend(self, t: Array) -> Array:
         """2 [t < 1]."""
-        return np.where(t < 1, 2.0, 0.0)
+        return namespace(t).where(t < 1, 2.0, 0.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """v + v^2 / 4."""
@@ -137,7 +141,7 @@ class SquaredHinge(MarginLoss):
 
     def phi_prox(self, t: Array, step: Array | float) -> Array:
         """(t + 2 step) / (1 + 2 step) below t = 1."""
-        return np.where(t >= 1, t, (t + 2 * step) / (1 + 2 * step))
+        return namespace(t).where(t >= 1, t, (t + 2 * step) / (1 + 2 * step))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """The weighted mean of the labels."""
@@ -180,9 +184,10 @@ class SoftHinge(MarginLoss):
         turn, soft = self._turn(), self._softness()
         if soft >= 1:
             return (turn - t) / soft if soft > 1 else turn - t
-        largest = np.finfo(float).max
         with np.errstate(over="ignore"):
-            return np.clip((turn - t) / soft, -largest, largest)
+            pressure = (turn - t) / soft
+        largest = float(np.finfo(pressure.dtype).max)
+        return namespace(t).clip(pressure, -largest, largest)
 
     @property
     def curvature_bound(self) -> float:
@@ -191,45 +196,50 @@ class SoftHinge(MarginLoss):
 
     def phi(self, t: Array) -> Array:
         """The ramp max(0, margin - t) plus what the softness adds, so that nothing overflows."""
-        rounding = self._softness() * np.log1p(np.exp(-np.abs(self._pressure(t))))
-        return np.maximum(0.0, self._turn() - t) + rounding
+        xp = namespace(t)
+        rounding = self._softness() * xp.log1p(xp.exp(-xp.abs(self._pressure(t))))
+        return xp.maximum(0.0, self._turn() - t) + rounding
 
     def slope(self, t: Array) -> Array:
         """-sigmoid((margin - t) / temperature)."""
-        return -expit(self._pressure(t))
+        return -special(t).expit(self._pressure(t))
 
     def bend(self, t: Array) -> Array:
         """sigmoid (1 - sigmoid) / temperature."""
-        pressure = self._pressure(t)
-        return expit(pressure) * expit(-pressure) / self._softness()
+        functions, pressure = special(t), self._pressure(t)
+        return functions.expit(pressure) * functions.expit(-pressure) / self._softness()
 
     def phi_conjugate(self, v: Array) -> Array:
         """v margin + temperature ((-v) ln(-v) + (1 + v) ln(1 + v))."""
-        return v * self._turn() + self._softness() * (xlogy(-v, -v) + xlog1py(1 + v, v))
+        functions = special(v)
+        return v * self._turn() + self._softness() * (functions.xlogy(-v, -v) + functions.xlog1py(1 + v, v))
 
     def phi_prox(self, t: Array, step: Array | float) -> Array:
         """The root x of  x = t + step sigmoid((margin - x) / temperature), between t and t + step."""
+        xp = namespace(t)
 
         def equation(x: Array) -> tuple[Array, Array]:
             return x - t + step * self.slope(x), 1 + step * self.bend(x)
 
-        noise = 2 * np.finfo(float).eps * np.abs(t)
+        noise = 2 * epsilon(t) * xp.abs(t)
         return monotone_root(equation, t, t + step, self._near_prox(t, step), noise)
 
     def _near_prox(self, t: Array, step: Array | float) -> Array:
         """The prox with e^a for sigmoid(a), good beyond the margin; what ends before it is mirrored there and back."""
+        xp = namespace(t)
         turn, soft = self._turn(), self._softness()
         beyond = turn - t < 0.5 * step
-        start = np.where(beyond, t, 2 * turn - t - step)
-        move = soft * wrightomega(np.log(step) - np.log(soft) + self._pressure(start))
-        x = np.where(move > soft, turn + soft * np.log(step / np.maximum(move, soft)), start + move)
-        return np.where(beyond, x, 2 * turn - x)
+        start = xp.where(beyond, t, 2 * turn - t - step)
+        move = soft * wright_omega(xp.log(step) - xp.log(soft) + self._pressure(start))
+        x = xp.where(move > soft, turn + soft * xp.log(step / xp.maximum(move, soft)), start + move)
+        return xp.where(beyond, x, 2 * turn - x)
 
     def link(self, f: Array) -> Array:
         """sigmoid(ln(-phi'(-f)) - ln(-phi'(f))): in logarithms, since both slopes may underflow."""
-        p = expit(log_expit(self._pressure(-f)) - log_expit(self._pressure(f)))
+        xp, functions = namespace(f), special(f)
+        p = functions.expit(log_expit(self._pressure(-f)) - log_expit(self._pressure(f)))
         # Well inside a margin p differs from 1/2 by less than rounding, but not for f = 0 alone.
-        return np.where((p == 0.5) & (f != 0), np.nextafter(0.5, np.sign(f)), p)
+        return xp.where((p == 0.5) & (f != 0), xp.nextafter(0.5, xp.sign(f)), p)
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """The root of  sinh(b / temperature - r) = e^(margin / temperature) sinh(r)  with r half the log odds."""
@@ -272,7 +282,7 @@ class Exponential(MarginLoss):
     def phi(self, t: Array) -> Array:
         """e^-t, infinite where it overflows."""
         with np.errstate(over="ignore"):
-            return np.exp(-t)
+            return namespace(t).exp(-t)
 
     def slope(self, t: Array) -> Array:
         """-e^-t."""
@@ -284,17 +294,18 @@ class Exponential(MarginLoss):
 
     def phi_conjugate(self, v: Array) -> Array:
         """(-v) ln(-v) + v."""
-        return xlogy(-v, -v) + v
+        return special(v).xlogy(-v, -v) + v
 
     def phi_prox(self, t: Array, step: Array | float) -> Array:
         """t + move, where  move e^move = step e^-t."""
-        move = wrightomega(np.log(step) - t)
+        xp = namespace(t)
+        move = wright_omega(xp.log(step) - t)
         # The same point is ln(step / move), without the cancellation of a large move against a large -t.
-        return np.where(move > 1, np.log(step / np.maximum(move, 1.0)), t + move)
+        return xp.where(move > 1, xp.log(step / xp.maximum(move, 1.0)), t + move)
 
     def link(self, f: Array) -> Array:
         """sigmoid(2 f)."""
-        return expit(2 * f)
+        return special(f).expit(2 * f)
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """Half the log odds."""

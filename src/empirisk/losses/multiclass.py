@@ -1,10 +1,13 @@
 """Joint multiclass losses of all K scores of a sample at once."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_expit, log_softmax, logsumexp, softmax, wrightomega, xlogy
+from scipy.special import log_expit, logsumexp
 
 from empirisk import state
+from empirisk.linalg.namespace import epsilon, namespace, special, with_entries, wright_omega
 from empirisk.losses.base import POSITIVE, Array, Loss, monotone_root
 from empirisk.losses.margin import SoftHinge
 
@@ -23,12 +26,12 @@ class JointLoss(Loss):
     @staticmethod
     def onehot(y: Array, classes: int) -> Array:
         """The n x K indicator matrix of the classes."""
-        return np.eye(classes)[y.astype(int)]
+        return namespace(y).eye(classes)[y.astype(int)]
 
     @staticmethod
     def own(y: Array, f: Array) -> Array:
         """F_y of each row, as a column."""
-        return np.take_along_axis(f, y.astype(int)[:, None], axis=1)
+        return namespace(f).take_along_axis(f, y.astype(int)[:, None], axis=1)
 
     def simplex_point(self, y: Array, u: Array) -> Array:
         """p = u + onehot(y)."""
@@ -36,15 +39,17 @@ class JointLoss(Loss):
 
     def shrink(self, y: Array, u: Array) -> Array:
         """The nearest-by-clipping u whose p lies in the simplex; u = 0 where nothing of p is left."""
-        p = np.maximum(self.simplex_point(y, u), 0.0)
+        xp = namespace(u)
+        p = xp.maximum(self.simplex_point(y, u), 0.0)
         total = p.sum(axis=1, keepdims=True)
         onehot = self.onehot(y, u.shape[1])
-        return np.where(total > 0, p / np.where(total > 0, total, 1.0), onehot) - onehot
+        return xp.where(total > 0, p / xp.where(total > 0, total, 1.0), onehot) - onehot
 
     def _outside(self, p: Array) -> Array:
         """Whether rows leave the simplex by more than rounding."""
+        xp = namespace(p)
         # Shares come from divisions by the scale: each is off by rounding, their sum by that of all classes.
-        return (p.min(axis=1) < -1e-12) | (np.abs(p.sum(axis=1) - 1) > 1e-9)
+        return (p.min(axis=1) < -1e-12) | (xp.abs(p.sum(axis=1) - 1) > 1e-9)
 
 
 class Softmax(JointLoss):
@@ -60,34 +65,37 @@ class Softmax(JointLoss):
 
     def _others(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """exp(F_j - top) of all classes but y, where it is 0; their sum; and top - F_y, which is 0 where F_y is top."""
+        xp = namespace(f)
         top = f.max(axis=1, keepdims=True)
         own = self.own(y, f)
-        others = np.exp(f - top)
-        np.put_along_axis(others, y.astype(int)[:, None], 0.0, axis=1)
+        others = with_entries(xp.exp(f - top), y.astype(int)[:, None], 0.0, axis=1)
         return others, others.sum(axis=1, keepdims=True), top - own
 
     def value(self, y: Array, f: Array) -> Array:
         """log sum_j exp(F_j - F_y), which keeps small losses exact where F is large."""
+        xp = namespace(f)
         _, total, behind = self._others(y, f)
-        return (behind + np.log1p(total + np.expm1(-behind)))[:, 0]
+        return (behind + xp.log1p(total + xp.expm1(-behind)))[:, 0]
 
     def derivative(self, y: Array, f: Array) -> Array:
         """softmax(F) - onehot(y), with -(the sum of the others) as its own entry: no cancellation as p_y -> 1."""
+        xp = namespace(f)
         others, total, behind = self._others(y, f)
-        whole = total + np.exp(-behind)
+        whole = total + xp.exp(-behind)
         others /= whole
-        np.put_along_axis(others, y.astype(int)[:, None], -total / whole, axis=1)
-        return others
+        return with_entries(others, y.astype(int)[:, None], -total / whole, axis=1)
 
     def curvature(self, y: Array, f: Array) -> Array:
         """diag(p) - p p' of each row, n x K x K."""
-        p = softmax(f, axis=1)
-        return p[:, :, None] * (np.eye(f.shape[1]) - p[:, None, :])
+        xp, functions = namespace(f), special(f)
+        p = functions.softmax(f, axis=1)
+        return p[:, :, None] * (xp.eye(f.shape[1]) - p[:, None, :])
 
     def conjugate(self, y: Array, u: Array) -> Array:
         """sum_j p_j ln p_j on the simplex."""
+        xp, functions = namespace(u), special(u)
         p = self.simplex_point(y, u)
-        return np.where(self._outside(p), np.inf, xlogy(np.maximum(p, 0), np.maximum(p, 0)).sum(axis=1))
+        return xp.where(self._outside(p), np.inf, functions.xlogy(xp.maximum(p, 0), xp.maximum(p, 0)).sum(axis=1))
 
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """x = f - step (softmax(x) - onehot(y)).
@@ -97,27 +105,28 @@ class Softmax(JointLoss):
         at which the p_j sum to 1 is the root of one convex function. Two Newton steps on x then remove the rounding
         of that detour.
         """
-        step = np.broadcast_to(np.asarray(step, dtype=float).reshape(-1, 1), (len(f), 1))
+        xp = namespace(f)
+        steps: Array = xp.broadcast_to(xp.asarray(step, dtype=float).reshape(-1, 1), (len(f), 1))
         classes = f.shape[1]
-        goal = f + step * self.onehot(y, classes)
-        below = goal - goal.max(axis=1, keepdims=True) + np.log(step)
+        goal = f + steps * self.onehot(y, classes)
+        below = goal - goal.max(axis=1, keepdims=True) + xp.log(steps)
 
         def equation(level: Array) -> tuple[Array, Array]:
-            moves = wrightomega(below - level)
-            return step - moves.sum(axis=1, keepdims=True), (moves / (1 + moves)).sum(axis=1, keepdims=True)
+            moves = wright_omega(below - level)
+            return steps - moves.sum(axis=1, keepdims=True), (moves / (1 + moves)).sum(axis=1, keepdims=True)
 
         # Between: the highest entry alone moves by step, or all move by step / K.
-        low, high = -step, np.log(classes) - step / classes
-        noise = np.finfo(float).eps * step * (classes + np.abs(np.log(step)))
+        low, high = -steps, xp.log(classes) - steps / classes
+        noise = epsilon(f) * steps * (classes + xp.abs(xp.log(steps)))
         level = monotone_root(equation, low, high, low, noise)
-        x = goal - wrightomega(below - level)
+        x = goal - wright_omega(below - level)
         for _ in range(2):
-            x = x - self._newton_step(y, f, step, x)
+            x = x - self._newton_step(y, f, steps, x)
         return x
 
     def _newton_step(self, y: Array, f: Array, step: Array, x: Array) -> Array:
         """(I + step (diag(p) - p p'))^-1 (x - f + step derivative), the inverse by Sherman and Morrison."""
-        p = softmax(x, axis=1)
+        p = special(x).softmax(x, axis=1)
         weight = 1 / (1 + step * p)
         scaled = weight * (x - f + step * self.derivative(y, x))
         pull = step * (p * scaled).sum(axis=1, keepdims=True) / (p * weight).sum(axis=1, keepdims=True)
@@ -125,7 +134,7 @@ class Softmax(JointLoss):
 
     def link(self, f: Array) -> Array:
         """Class probabilities, row by row."""
-        return softmax(f, axis=1)
+        return special(f).softmax(f, axis=1)
 
     def best_constant(self, y: Array, weights: Array) -> Array:
         """ln of the class frequencies, centred; very low, but finite, for a class without weight."""
@@ -159,12 +168,13 @@ class CrammerSinger(JointLoss):
 
     def curvature(self, y: Array, f: Array) -> Array:
         """Zero, n x K x K."""
-        return np.zeros((*f.shape, f.shape[1]))
+        return namespace(f).zeros((*f.shape, f.shape[1]))
 
     def conjugate(self, y: Array, u: Array) -> Array:
         """-<p, cost> on the simplex."""
+        xp = namespace(u)
         p = self.simplex_point(y, u)
-        return np.where(self._outside(p), np.inf, -(p * self.cost(y, u.shape[1])).sum(axis=1))
+        return xp.where(self._outside(p), np.inf, -(p * self.cost(y, u.shape[1])).sum(axis=1))
 
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """The scores cut off at a level: x_j = min(f_j, level - 1) for j != y, x_y = min(f_y + step, level).
@@ -172,13 +182,14 @@ class CrammerSinger(JointLoss):
         What is cut off the others is given to x_y, up to step. Either x_y ends at the level, or it takes all of
         step; each case gives the level as the largest average over the m highest others, the larger level holds.
         """
-        step = np.broadcast_to(np.asarray(step, dtype=float).reshape(-1, 1), (len(f), 1))
+        xp = namespace(f)
+        step = xp.broadcast_to(xp.asarray(step, dtype=float).reshape(-1, 1), (len(f), 1))
         is_own, own = self.onehot(y, f.shape[1]) > 0, self.own(y, f)
-        sums = np.cumsum(-np.sort(np.where(is_own, np.inf, -(f + 1)), axis=1), axis=1)
-        count = np.arange(1, f.shape[1] + 1)
-        met = np.maximum(own, ((own + sums) / (1 + count)).max(axis=1, keepdims=True))
-        level = np.maximum(met, ((sums - step) / count).max(axis=1, keepdims=True))
-        return np.where(is_own, np.minimum(own + step, level), np.minimum(f, level - 1))
+        sums = xp.cumsum(-xp.sort(xp.where(is_own, np.inf, -(f + 1)), axis=1), axis=1)
+        count = xp.arange(1, f.shape[1] + 1)
+        met = xp.maximum(own, ((own + sums) / (1 + count)).max(axis=1, keepdims=True))
+        level = xp.maximum(met, ((sums - step) / count).max(axis=1, keepdims=True))
+        return xp.where(is_own, xp.minimum(own + step, level), xp.minimum(f, level - 1))
 
     def best_constant(self, y: Array, weights: Array) -> Array:
         """A class with more than half of the weight stands 1 above the others, else all are equal; centred.
@@ -242,9 +253,11 @@ class SoftCrammerSinger(JointLoss):
 
     def _scaled(self, y: Array, f: Array) -> Array:
         """(F_j - F_y + cost_j) / temperature, kept finite where a tiny temperature overflows."""
-        largest = np.finfo(float).max
+        xp = namespace(f)
         with np.errstate(over="ignore"):
-            return np.clip((f - self.own(y, f) + self._cost(y, f.shape[1])) / self.softness, -largest, largest)
+            scaled = (f - self.own(y, f) + self._cost(y, f.shape[1])) / self.softness
+        largest = float(np.finfo(scaled.dtype).max)
+        return xp.clip(scaled, -largest, largest)
 
     def value(self, y: Array, f: Array) -> Array:
         """temperature times the softmax loss of the scaled scores."""
@@ -265,21 +278,22 @@ class SoftCrammerSinger(JointLoss):
 
     def prox(self, y: Array, f: Array, step: Array | float) -> Array:
         """That of the softmax loss with step / temperature, in scaled scores."""
+        xp = namespace(f)
         own, cost = self.own(y, f), self._cost(y, f.shape[1])
-        near = Softmax().prox(y, self._scaled(y, f), np.asarray(step) / self.softness)
+        near = Softmax().prox(y, self._scaled(y, f), xp.asarray(step) / self.softness)
         return own + self.softness * near - cost
 
     def link(self, f: Array) -> Array:
         """p_k in proportion to  q_k (q_k exp(-margin / temperature) + 1 - q_k),  q = softmax(F / temperature)."""
+        xp, functions = namespace(f), special(f)
         with np.errstate(over="ignore"):
-            log_q = log_softmax((f - f.max(axis=1, keepdims=True)) / self.softness, axis=1)
-        p = softmax(log_q + np.logaddexp(log_q - self._lead() / self.softness, _log_of_others(log_q)), axis=1)
+            log_q = functions.log_softmax((f - f.max(axis=1, keepdims=True)) / self.softness, axis=1)
+        p = functions.softmax(log_q + xp.logaddexp(log_q - self._lead() / self.softness, _log_of_others(log_q)), axis=1)
         # Well inside the margin the largest differ by less than rounding: that of the highest score is next above.
         first = f.argmax(axis=1)[:, None]
-        lead = np.take_along_axis(p, first, axis=1)
-        np.put_along_axis(p, first, 0.0, axis=1)
-        np.put_along_axis(p, first, np.maximum(lead, np.nextafter(p.max(axis=1, keepdims=True), 2.0)), axis=1)
-        return p
+        lead = xp.take_along_axis(p, first, axis=1)
+        p = with_entries(p, first, 0.0, axis=1)
+        return with_entries(p, first, xp.maximum(lead, xp.nextafter(p.max(axis=1, keepdims=True), 2.0)), axis=1)
 
     def best_constant(self, y: Array, weights: Array) -> Array:
         """The scores whose `link` are the class frequencies, centred; very low, but finite, for a class without weight.
@@ -314,7 +328,8 @@ class SoftCrammerSinger(JointLoss):
 
 def _log_of_others(log_q: Array) -> Array:
     """ln of the sum over all other classes, without subtracting."""
-    below = np.logaddexp.accumulate(log_q, axis=1)
-    above = np.logaddexp.accumulate(log_q[:, ::-1], axis=1)[:, ::-1]
-    nothing = np.full((len(log_q), 1), -np.inf)
-    return np.logaddexp(np.hstack([nothing, below[:, :-1]]), np.hstack([above[:, 1:], nothing]))
+    xp = namespace(log_q)
+    below = xp.logaddexp.accumulate(log_q, axis=1)
+    above = xp.logaddexp.accumulate(log_q[:, ::-1], axis=1)[:, ::-1]
+    nothing = xp.full((len(log_q), 1), -np.inf)
+    return xp.logaddexp(xp.hstack([nothing, below[:, :-1]]), xp.hstack([above[:, 1:], nothing]))

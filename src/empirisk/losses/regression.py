@@ -1,11 +1,14 @@
 """Losses of the residual e = f - y, for regression; the squared loss serves classification too."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 
 import numpy as np
 
 from empirisk import state
-from empirisk.losses.base import POSITIVE, Array, Ramp, ResidualLoss, monotone_root, namespace
+from empirisk.linalg.namespace import namespace
+from empirisk.losses.base import POSITIVE, Array, Ramp, ResidualLoss, monotone_root
 
 #: The numbers between 0 and 1, without these.
 INSIDE = POSITIVE, np.nextafter(1.0, 0.0)
@@ -17,7 +20,7 @@ def soft_threshold(z: Array, threshold: Array | float) -> Array:
     >>> soft_threshold(np.array([-3.0, 0.5]), 1.0)
     array([-2.,  0.])
     """
-    return z - np.clip(z, -threshold, threshold)
+    return z - namespace(z).clip(z, -threshold, threshold)
 
 
 def weighted_quantile(values: Array, weights: Array, level: float) -> float:
@@ -57,7 +60,7 @@ class Squared(ResidualLoss):
 
     def bend(self, e: Array) -> Array:
         """2."""
-        return np.full_like(e, 2.0)
+        return namespace(e).full_like(e, 2.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """v^2 / 4."""
@@ -108,20 +111,23 @@ class EpsilonInsensitive(ResidualLoss):
 
     def phi(self, e: Array) -> Array:
         """max(0, |e| - epsilon)."""
-        return np.maximum(0.0, np.abs(e) - self._tube())
+        xp = namespace(e)
+        return xp.maximum(0.0, xp.abs(e) - self._tube())
 
     def slope(self, e: Array) -> Array:
         """sign(e) outside the tube, 0 inside and on its sides."""
-        return np.where(np.abs(e) > self._tube(), np.sign(e), 0.0)
+        xp = namespace(e)
+        return xp.where(xp.abs(e) > self._tube(), xp.sign(e), 0.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """epsilon |v|."""
-        return self._tube() * np.abs(v)
+        return self._tube() * namespace(v).abs(v)
 
     def phi_prox(self, e: Array, step: Array | float) -> Array:
         """e moved by step towards the tube, as far as its side, which is met exactly."""
+        xp = namespace(e)
         tube = self._tube()
-        return np.where(np.abs(e) <= tube, e, np.copysign(np.maximum(np.abs(e) - step, tube), e))
+        return xp.where(xp.abs(e) <= tube, e, xp.copysign(xp.maximum(xp.abs(e) - step, tube), e))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """The weighted median of all y - epsilon and y + epsilon: the middle of the minimisers."""
@@ -161,7 +167,6 @@ class Quantile(ResidualLoss):
     _state = state.State(level=state.number(0, 1))
 
     dual_quadratic = (0.0, 0.0, 0.0)
-    portable = True
     scored = True
 
     def __init__(self, level: float = 0.5):
@@ -185,23 +190,25 @@ class Quantile(ResidualLoss):
     def phi(self, e: Array) -> Array:
         """(1 - level) max(0, e) + level max(0, -e)."""
         xp, level = namespace(e), self._level()
-        # max(0, e) by a choice: at e = 0 automatic differentiation takes the slope 0, as `slope` does.
-        return (1 - level) * xp.where(e > 0, e, 0.0) + level * xp.where(e < 0, -e, 0.0)
+        return (1 - level) * xp.maximum(e, 0.0) + level * xp.maximum(-e, 0.0)
 
     def slope(self, e: Array) -> Array:
         """1 - level above, -level below, 0 at the corner."""
+        xp = namespace(e)
         level = self._level()
-        return np.where(e > 0, 1 - level, np.where(e < 0, -level, 0.0))
+        return xp.where(e > 0, 1 - level, xp.where(e < 0, -level, 0.0))
 
     def phi_conjugate(self, v: Array) -> Array:
         """0."""
+        xp = namespace(v)
         self._level()
-        return np.zeros_like(v)
+        return xp.zeros_like(v)
 
     def phi_prox(self, e: Array, step: Array | float) -> Array:
         """e moved towards 0 by step times the slope, as far as 0."""
+        xp = namespace(e)
         level = self._level()
-        return e - np.clip(e, -step * level, step * (1 - level))
+        return e - xp.clip(e, -step * level, step * (1 - level))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """The weighted quantile."""
@@ -227,7 +234,6 @@ class Huber(ResidualLoss):
 
     curvature_bound = 2.0
     dual_quadratic = (0.0, 0.0, 0.5)
-    portable = True
 
     def __init__(self, delta: float = 1.0):
         self.delta = delta
@@ -247,11 +253,12 @@ class Huber(ResidualLoss):
 
     def slope(self, e: Array) -> Array:
         """2 e, cut at 2 delta."""
-        return 2 * np.clip(e, -self._turn(), self._turn())
+        return 2 * namespace(e).clip(e, -self._turn(), self._turn())
 
     def bend(self, e: Array) -> Array:
         """2 inside."""
-        return np.where(np.abs(e) <= self._turn(), 2.0, 0.0)
+        xp = namespace(e)
+        return xp.where(xp.abs(e) <= self._turn(), 2.0, 0.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """v^2 / 4."""
@@ -260,8 +267,9 @@ class Huber(ResidualLoss):
 
     def phi_prox(self, e: Array, step: Array | float) -> Array:
         """e / (1 + 2 step), or where that is an outlier still, e moved by 2 step delta."""
+        xp = namespace(e)
         turn, near = self._turn(), e / (1 + 2 * step)
-        return np.where(np.abs(near) <= turn, near, e - np.copysign(2 * step * turn, e))
+        return xp.where(xp.abs(near) <= turn, near, e - xp.copysign(2 * step * turn, e))
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """Where the derivative, straight between the sorted y - delta and y + delta, passes zero: the middle of it."""
@@ -336,30 +344,34 @@ class Power(ResidualLoss):
 
     def phi(self, e: Array) -> Array:
         """|e|^p."""
+        xp = namespace(e)
         with np.errstate(over="ignore"):
-            return np.abs(e) ** self._exponent()
+            return xp.abs(e) ** self._exponent()
 
     def slope(self, e: Array) -> Array:
         """p sign(e) |e|^(p - 1)."""
+        xp = namespace(e)
         p = self._exponent()
         with np.errstate(over="ignore"):
-            return p * np.sign(e) * np.abs(e) ** (p - 1)
+            return p * xp.sign(e) * xp.abs(e) ** (p - 1)
 
     def bend(self, e: Array) -> Array:
         """p (p - 1) |e|^(p - 2), infinite at 0 for 1 < p < 2."""
+        xp = namespace(e)
         p = self._exponent()
         if p == 1:
-            return np.zeros_like(e)
+            return xp.zeros_like(e)
         with np.errstate(divide="ignore", over="ignore"):
-            return p * (p - 1) * np.abs(e) ** (p - 2)
+            return p * (p - 1) * xp.abs(e) ** (p - 2)
 
     def phi_conjugate(self, v: Array) -> Array:
         """(p - 1) (|v| / p)^(p / (p - 1)), or 0 for p = 1."""
+        xp = namespace(v)
         p = self._exponent()
         if p == 1:
-            return np.zeros_like(v)
+            return xp.zeros_like(v)
         with np.errstate(over="ignore"):
-            return (p - 1) * (np.abs(v) / p) ** (p / (p - 1))
+            return (p - 1) * (xp.abs(v) / p) ** (p / (p - 1))
 
     def phi_prox(self, e: Array, step: Array | float) -> Array:
         """sign(e) x, where x >= 0 solves  x + step p x^(p - 1) = |e|.
@@ -367,24 +379,25 @@ class Power(ResidualLoss):
         Solved for r with x = r^a, where a makes both powers of r convex: Newton then needs few rounds, however
         small x is. For p = 3/2, the default, the equation is quadratic: r^2 + pull r = |e|.
         """
+        xp = namespace(e)
         p = self._exponent()
         if p == 1:
             return soft_threshold(e, step)
-        size, pull = np.abs(e), step * p
+        size, pull = xp.abs(e), step * p
         if p == 1.5:
-            r = size / (0.5 * pull + np.hypot(0.5 * pull, np.sqrt(size)))
-            return np.copysign(np.where(r > pull, size - pull * r, r**2), e)
+            r = size / (0.5 * pull + xp.hypot(0.5 * pull, xp.sqrt(size)))
+            return xp.copysign(xp.where(r > pull, size - pull * r, r**2), e)
         a = max(1.0, 1 / (p - 1))
         c = a * (p - 1)
 
         def equation(r: Array) -> tuple[Array, Array]:
             return r**a + pull * r**c - size, a * r ** (a - 1) + pull * c * r ** (c - 1)
 
-        highest = np.minimum(size ** (1 / a), (size / pull) ** (1 / c))
-        r = monotone_root(equation, np.zeros_like(highest), highest, highest)
+        highest = xp.minimum(size ** (1 / a), (size / pull) ** (1 / c))
+        r = monotone_root(equation, xp.zeros_like(highest), highest, highest)
         x, rest = r**a, size - pull * r**c
         # Both are x; the power multiplies its rounding by a, the difference cancels where x is small.
-        return np.copysign(np.where(x > 0.5 * size, rest, x), e)
+        return xp.copysign(xp.where(x > 0.5 * size, rest, x), e)
 
     def best_constant(self, y: Array, weights: Array) -> float:
         """The weighted median for p = 1, else by the derivative, on y scaled to [0, 1] so that no power overflows."""
@@ -438,19 +451,20 @@ class SquaredAbsolute(ResidualLoss):
 
     def phi(self, e: Array) -> Array:
         """e^2 + weight |e|."""
-        return e**2 + self._weight() * np.abs(e)
+        return e**2 + self._weight() * namespace(e).abs(e)
 
     def slope(self, e: Array) -> Array:
         """2 e + weight sign(e)."""
-        return 2 * e + self._weight() * np.sign(e)
+        return 2 * e + self._weight() * namespace(e).sign(e)
 
     def bend(self, e: Array) -> Array:
         """2."""
-        return np.full_like(e, 2.0)
+        return namespace(e).full_like(e, 2.0)
 
     def phi_conjugate(self, v: Array) -> Array:
         """max(0, |v| - weight)^2 / 4."""
-        return 0.25 * np.maximum(0.0, np.abs(v) - self._weight()) ** 2
+        xp = namespace(v)
+        return 0.25 * xp.maximum(0.0, xp.abs(v) - self._weight()) ** 2
 
     def phi_prox(self, e: Array, step: Array | float) -> Array:
         """The soft threshold at step weight, divided by 1 + 2 step."""

@@ -1,5 +1,7 @@
 """What classifiers and regressors share: the map, the solver, the certificate."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
@@ -12,23 +14,25 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties, state
-from empirisk.certificate import EVIDENCE, Status
+from empirisk.certificate import EVIDENCE
 from empirisk.contract.arguments import check_flag
-from empirisk.contract.clock import Clock, Reporter
-from empirisk.contract.features import SUPPORT, MapsFeatures, expansion, support
+from empirisk.contract.features import SUPPORT, Features, MapsFeatures, expansion, support
 from empirisk.contract.inputs import check_C
+from empirisk.contract.progress import Reporter
 from empirisk.contract.starts import starts
 from empirisk.errors import Unsuitable, warn_unfinished
 from empirisk.fits import choice
 from empirisk.fits.constrained import constrained
 from empirisk.fits.constraint import Constraint
-from empirisk.fits.fit import Fit, Limits, Run, interruptible, summarise, warn_unless_converged
+from empirisk.fits.fit import Fit, Limits, SolverRun, summarise, warn_unless_converged
 from empirisk.fits.passes import hard_margins, merged
 from empirisk.fits.unlearned import Unlearned, reason_of_zeros
 from empirisk.linalg.design import Design
-from empirisk.linalg.threads import ctrl_c, single_threaded_blas
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.problem import Array, Point, Problem
+from empirisk.protocols import learns_with_machine
+from empirisk.stop import Deadline, closing, cut_by, interruptible, requested
 
 
 class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
@@ -43,13 +47,14 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     task: ClassVar[str]
     loss: Any
     penalty: Any
-    features: Any
+    features: Features
     C: Any
     fit_intercept: bool
     solver: Any
     tol: float
     max_iter: int | None
     max_time: float | None
+    intercept_: NDArray[np.float64] | float
 
     def _suitable_loss(self, given: Any) -> Loss:
         """A loss as an object that suits the task."""
@@ -77,7 +82,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             C = check_C(self.C, hard=loss.hard_form is not None)
         else:
             choice.check_way(self.C, self.rule)
-        if isinstance(self.C, Constraint) and hasattr(self.features, "learn_with"):
+        if isinstance(self.C, Constraint) and learns_with_machine(self.features):
             raise Unsuitable(f"C={self.C!r} needs features that stay as they are, and {self.features!r} learns.")
         if self._learns_features() and (np.isinf(C) or self.C == "loo"):
             raise Unsuitable(
@@ -91,7 +96,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             if key not in shared:
                 part, used = (design, weights) if rows is None else (design.rows(rows), weights[rows])
                 shared[key] = part.centred() if intercept and part.shift is None else part, used
-            shared[key][0].uses += 1
+            shared[key][0].shared_by += 1
             y = target if rows is None else target[rows]
             problems.append(Problem(loss, penalty, C, shared[key][0], y, shared[key][1], intercept, classes, rows=rows))
         return problems
@@ -101,7 +106,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     @single_threaded_blas()
-    def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Problems":
+    def problems(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Problems:
         """The equation as objects: the problems that `fit` would solve, one for each function that is learned.
 
         Each is a `Problem` with the loss, penalty, C, design, targets and weights; change it with
@@ -129,12 +134,12 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
     def _limits(self) -> Limits:
         return Limits(self.tol, self.max_iter, self.max_time)
 
-    def _late(self) -> Clock | None:
+    def _late(self) -> Deadline | None:
         """Says when a fit that begins now must end; None if it has all the time."""
-        return None if self.max_time is None else Clock(self._limits().max_time, ctrl_c.get() or (lambda: False))
+        return None if self.max_time is None else Deadline(self._limits().max_time)
 
     def _solve(
-        self, X, problems: list[Problem], y: NDArray, begin: float, last: Mapping[str, Any] | None = None
+        self, X, problems: list[Problem], y: NDArray, deadline: Deadline, last: Mapping[str, Any] | None = None
     ) -> None:
         """Choose C where asked, minimise every problem, and keep the coefficients and the evidence.
 
@@ -142,9 +147,9 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         """
         reporter = Reporter(self, X, y, problems, self._coefficients)
         C = problems[0].C
-        with interruptible() as interrupted:
-            run = Run(
-                self.solver, self._limits(), reporter.progress, interrupted, learning=reporter.learning, begin=begin
+        with interruptible():
+            run = SolverRun(
+                self.solver, self._limits(), reporter.progress, learning=reporter.learning, deadline=deadline
             )
             if isinstance(self.C, str):
                 self.choice_ = choice.choose_C(self, X, problems, y, run)
@@ -154,9 +159,12 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
                 problems = merged(problems)
             if isinstance(self.C, Constraint):
                 problems, fits, C = constrained(problems, self.C, run)
+            elif isinstance(self.C, str) and requested():  # in the choice of C: that is no fit yet
+                with closing():
+                    problems, fits = self._minimised(problems, replace(run, deadline=deadline.share(1.0)), last)
             else:
                 problems, fits = self._minimised(problems, run, last)
-        self._keep(problems, fits, C)
+            self._keep(problems, fits, C)
         reporter.end()
         scaled = not problems[0].penalty.zero and "C" in self.get_params(deep=False) and choice.is_given(self.C)
         warn_unless_converged(self.certificate_, type(self).__name__, scaled)
@@ -164,7 +172,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
             self._tell_of_zeros(reason_of_zeros(problems, fits))
 
     def _minimised(
-        self, problems: list[Problem], run: Run, last: Mapping[str, Any] | None
+        self, problems: list[Problem], run: SolverRun, last: Mapping[str, Any] | None
     ) -> tuple[list[Problem], list[Fit]]:
         """The problems as they are in the end, and their fits, begun where the ``last`` ones ended."""
         problems, points = hard_margins(problems, run)
@@ -188,7 +196,7 @@ class Machine(MapsFeatures, CallbackSupportMixin, BaseEstimator):
         # A map that learns, or the choice of C, may have been cut where the head, solved after them, was not.
         cut = getattr(getattr(self, "features_", None), "cut", None)
         hurried = isinstance(self.C, str) and self.choice_.cut
-        self.stopped_ = cut or (Status.TIME if hurried else self.certificate_.status)
+        self.stopped_ = cut or (cut_by() if hurried else self.certificate_.status)
         self.__dict__.update(self._coefficients(problems, [fit.point for fit in fits]))
 
     def _coefficients(self, problems: list[Problem], points: list[Point], supported: bool = True) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The nearest centroid, a linear classifier without a minimisation."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -8,12 +10,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.certificate import EVIDENCE, Certificate, Status
-from empirisk.contract.features import MapsFeatures, expansion
+from empirisk.certificate import EVIDENCE, Certificate
+from empirisk.contract.features import Features, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights, class_weights, encode_classes
+from empirisk.contract.multiclass import winners
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.linalg.design import Array, Design
-from empirisk.machines.multiclass import winners
+from empirisk.stop import Ending
 
 NEGLIGIBLE = 1e-13  # differences of means below this share of the largest mean are rounding
 #: A sum of squared distances below this share of the squared lengths is measured by those.
@@ -60,12 +63,12 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         sizes={"outputs": lambda its: len(its["classes_"]) if len(its["classes_"]) > 2 else 1},
     )
 
-    def __init__(self, features: Any = None, *, class_weight: dict | str | None = None):
+    def __init__(self, features: Features = None, *, class_weight: dict[Any, float] | str | None = None):
         self.features = features
         self.class_weight = class_weight
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "NearestCentroid":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NearestCentroid:
         """Find the weighted mean of each class."""
         self._require_fixed_features()
         design, y = self._fit_map(X, y, sample_weight)
@@ -79,10 +82,14 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         self._certify(design, weights, totals, norms)
         costs = class_weights(self.class_weight, self.classes_, codes, weights)
         shifts = np.zeros(len(self.classes_))
+        some = costs > 0
         if isinstance(self.class_weight, dict):  # "balanced" is what distances to means are already
-            with np.errstate(divide="ignore"):  # a class that costs nothing is infinitely far away
-                shifts = 2 * _variance(design.dot(centres), member) * np.log(costs)
+            shifts[some] = 2 * _variance(design.dot(centres), member) * np.log(costs[some])
         directions, constants = 2 * centres, shifts - norms
+        if not some.all():  # a class that costs nothing is never predicted: it is always behind another one
+            first = np.flatnonzero(some)[:1]
+            directions[:, ~some] = directions[:, first]
+            constants[~some] = constants[first] - (np.abs(constants[some]).max() or 1.0)
         if len(self.classes_) == 2:
             directions, constants = directions[:, 1:] - directions[:, :1], constants[1:] - constants[:1]
         self.__dict__.update(expansion(design, [np.arange(len(y))], [directions]))
@@ -103,13 +110,13 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
             gap=gap,
             relative_gap=gap / max(spread, FLOOR * squares, np.finfo(float).tiny),
             converged=bool(np.isfinite(spread)),
-            status=Status.CONVERGED if np.isfinite(spread) else Status.STALLED,
+            status=Ending.CONVERGED if np.isfinite(spread) else Ending.STALLED,
             solver="closed_form",
             reason="the mean of a class minimises the squared distances to it",
             iterations=1,
         )
         self.history_ = {"objective": np.array([spread])}
-        self.n_iter_, self.solver_, self.stopped_ = 1, "closed_form", Status.CONVERGED
+        self.n_iter_, self.solver_, self.stopped_ = 1, "closed_form", Ending.CONVERGED
 
     def _scores(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -120,7 +127,7 @@ class NearestCentroid(MapsFeatures, ClassifierMixin, BaseEstimator):
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class with the nearest mean."""
         return winners(self.decision_function(X), self.classes_)
 

@@ -1,9 +1,10 @@
-"""The signatures of classifiers, which `composed` makes from those of the equation."""
+"""The signatures of classifiers, which `composed` computes."""
 
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from empirisk.contract.features import Features
 from empirisk.fits.constraint import Constraint
 from empirisk.machines.equation import Classifier
 from empirisk.penalties.base import Penalty
@@ -13,7 +14,7 @@ class SVM(Classifier):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
+        features: Features = ...,
         penalty: str | Penalty = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
@@ -26,7 +27,7 @@ class SVM(Classifier):
         cv: Any = ...,
         warm_start: bool = ...,
         multiclass: str | ArrayLike = ...,
-        class_weight: dict | str | None = ...,
+        class_weight: dict[Any, float] | str | None = ...,
     ) -> None: ...
 
 class LogisticRegression(Classifier):
@@ -34,7 +35,7 @@ class LogisticRegression(Classifier):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
+        features: Features = ...,
         penalty: str | Penalty = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
@@ -47,7 +48,7 @@ class LogisticRegression(Classifier):
         cv: Any = ...,
         warm_start: bool = ...,
         multiclass: str | ArrayLike = ...,
-        class_weight: dict | str | None = ...,
+        class_weight: dict[Any, float] | str | None = ...,
     ) -> None: ...
 
 class LeastSquaresClassifier(Classifier):
@@ -55,8 +56,8 @@ class LeastSquaresClassifier(Classifier):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
-        penalty: Any = ...,
+        features: Features = ...,
+        penalty: str | Penalty = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -68,5 +69,5 @@ class LeastSquaresClassifier(Classifier):
         cv: Any = ...,
         warm_start: bool = ...,
         multiclass: str | ArrayLike = ...,
-        class_weight: dict | str | None = ...,
+        class_weight: dict[Any, float] | str | None = ...,
     ) -> None: ...

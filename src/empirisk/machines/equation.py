@@ -1,5 +1,7 @@
 """The equation as estimators: a classifier and a regressor of any loss, feature map and penalty."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -10,12 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin, MultiOutputMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.metaestimators import available_if
 
 from empirisk import losses, state
-from empirisk.certificate import Status
 from empirisk.contract.arguments import check_flag
-from empirisk.contract.features import SUPPORT
+from empirisk.contract.features import SUPPORT, Features
 from empirisk.contract.inputs import (
     as_numbers,
     check_C,
@@ -26,23 +26,26 @@ from empirisk.contract.inputs import (
     encode_classes,
     generator,
 )
+from empirisk.contract.multiclass import LABELS, SCHEMES, codes_for, name_of, read, scheme_for, winners
 from empirisk.contract.regression import PredictsNumbers
 from empirisk.contract.transaction import all_or_nothing, continuing
-from empirisk.errors import EmpiriskError, Unsuitable, listed, warn_unfinished
+from empirisk.errors import EmpiriskError, Unsuitable, listed
 from empirisk.fits.constraint import Constraint
-from empirisk.fits.fit import Fit, Run, interruptible, unproven
+from empirisk.fits.fit import Fit, unproven
 from empirisk.linalg import blocks
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
 from empirisk.machines.base import Machine
-from empirisk.machines.multiclass import LABELS, SCHEMES, codes_for, name_of, read, scheme_for, winners
 from empirisk.machines.online import MEMORY, Steps, Stream, can_go_on, seen, take_steps, wrong_memory
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array, Point, Problem
+from empirisk.protocols import takes_steps
 from empirisk.solvers.base import Watch
+from empirisk.stop import REMEDIES, Deadline, Ending, interruptible, warn_of
+from empirisk.validation import available_if
 
 
-def _has_probabilities(machine: "Classifier") -> bool:
+def _has_probabilities(machine: Classifier) -> bool:
     """Whether the loss and the multiclass scheme imply class probabilities."""
     loss = losses.find(machine.loss)
     if not loss.probabilistic:
@@ -69,7 +72,7 @@ class Equation(Machine):
     """The parameters and the fit that classifiers and regressors share."""
 
     loss: Any
-    features: Any = None
+    features: Features = None
     penalty: str | Penalty = "l2"
     C: float | str | Constraint = 1.0
     _: KW_ONLY
@@ -109,13 +112,14 @@ class Equation(Machine):
     @all_or_nothing
     def _fit(self, X, y, sample_weight, last: dict[str, Any] | None) -> Self:
         """Fit, from where the ``last`` fit has ended if its attributes are given."""
-        begin = time.perf_counter()
+        deadline = Deadline(self._limits().max_time)
         problems, y = self._prepare(X, y, sample_weight)
         if last is not None and not np.array_equal(last.get("classes_", ()), getattr(self, "classes_", ())):
             last = None
-        if last is not None and hasattr(getattr(self, "features_", None), "continue_from"):
-            self.features_.continue_from(last.get("features_"))
-        self._solve(X, problems, y, begin, last)
+        continue_from = getattr(getattr(self, "features_", None), "continue_from", None)
+        if last is not None and continue_from is not None:
+            continue_from(last.get("features_"))
+        self._solve(X, problems, y, deadline, last)
         return self
 
     def _keep(self, problems: list[Problem], fits: list[Fit], C: float) -> None:
@@ -124,8 +128,7 @@ class Equation(Machine):
 
     def _go_on(self, X, y, sample_weight, classes: ArrayLike | None = None) -> Self:
         """One call of `partial_fit`: a pass over the rows, from where the machine stands."""
-        begin = time.perf_counter()
-        limits, kept = self._limits(), getattr(self, "stream_", None) or {}
+        deadline, kept = Deadline(self._limits().max_time), getattr(self, "stream_", None) or {}
         again = "coef_" in vars(self) and (self.features is None) == ("features_" not in vars(self))
         if not again:
             state.forget(self)
@@ -138,11 +141,11 @@ class Equation(Machine):
                 f"{type(self).__name__} has learned {len(self.seen_)} functions, and this call asks for "
                 f"{len(problems)}; use fit to begin anew."
             )
-        with interruptible() as interrupted:
-            run = Run(self.solver, limits, interrupted=interrupted, begin=begin)
-            watch = Watch(deadline=run.deadline, interrupted=interrupted, start=begin)
-            if self._learns_features():
-                steps = self.features_.step_with(X, problems, watch)
+        with interruptible():
+            watch = Watch(deadline=deadline, start=deadline.start)
+            features = getattr(self, "features_", None)
+            if takes_steps(features):
+                steps = features.step_with(X, problems, watch)
             else:
                 steps = take_steps(self, problems, stream, watch)
         self._keep_steps(steps, again, watch)
@@ -153,14 +156,14 @@ class Equation(Machine):
         before = self.history_.get("loss", []) if again else []
         self.history_ = {"loss": np.append(before, steps.loss)}
         self.C_, self.n_iter_, self.solver_ = check_C(self.C, hard=True), len(self.history_["loss"]), steps.solver
-        self.stopped_ = watch.status or Status.PARTIAL
+        self.stopped_ = watch.status or Ending.PARTIAL_FIT
         seconds = time.perf_counter() - watch.start
         self.certificate_ = unproven(self.stopped_, steps.solver, self.n_iter_, seconds)
-        if watch.status:
-            warn_unfinished(
-                f"partial_fit of {type(self).__name__} was stopped ({watch.status}) before it had seen all rows of the "
-                f"call; give it fewer rows at a time{', or raise max_time' if watch.status == Status.TIME else ''}."
-            )
+        warn_of(
+            watch.status,
+            f"partial_fit of {type(self).__name__} was stopped ({watch.status}) before it had seen all rows",
+            REMEDIES | {Ending.MAX_TIME: "raise max_time, or give it fewer rows at a time"},
+        )
         self.seen_ = seen(steps.problems) + (self.seen_ if again else 0.0)
         for name in (*SUPPORT, "choice_", "stream_"):
             self.__dict__.pop(name, None)
@@ -266,7 +269,7 @@ class Classifier(ClassifierMixin, Equation):
     loss: str | Loss = "hinge"
     _: KW_ONLY
     multiclass: str | ArrayLike = "auto"
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
 
     @available_if(can_go_on)
     @continuing
@@ -293,7 +296,7 @@ class Classifier(ClassifierMixin, Equation):
         >>> machine.partial_fit([[3.0]], ["yes"]).predict([[0.0], [3.0]])
         array(['no', 'yes'], dtype='<U3')
         >>> machine.certificate_.status
-        'partial fit'
+        'partial_fit'
         """
         return self._go_on(X, y, sample_weight, classes)
 
@@ -395,7 +398,7 @@ class Classifier(ClassifierMixin, Equation):
         f = self._scores(X)
         return read(self.scheme_, self.codes_, f, losses.find(self.loss))
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each row, or 0 and 1 for each label; f = 0 is the positive class."""
         f = self.decision_function(X)
         return (f >= 0).astype(int) if self.scheme_ == LABELS else winners(f, self.classes_)

@@ -1,5 +1,7 @@
 """The geometry of a linear machine: hyperplane, distances, margin, support vectors."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +51,7 @@ class Hyperplane:
         object.__setattr__(self, "b", float(self.b))
 
     @classmethod
-    def of(cls, machine: Any, index: int = 0) -> "Hyperplane":
+    def of(cls, machine: Any, index: int = 0) -> Hyperplane:
         """The hyperplane of a fitted linear machine; ``index`` picks one of several."""
         check_is_fitted(machine)
         if not hasattr(machine, "coef_"):
@@ -81,7 +83,7 @@ class Hyperplane:
         return float(1.0 / np.linalg.norm(self.w))
 
     @property
-    def supporting(self) -> tuple["Hyperplane", "Hyperplane"]:
+    def supporting(self) -> tuple[Hyperplane, Hyperplane]:
         """The two supporting hyperplanes f(x) = -1 and f(x) = +1."""
         return Hyperplane(self.w, self.b + 1.0), Hyperplane(self.w, self.b - 1.0)
 

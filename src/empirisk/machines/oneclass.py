@@ -1,6 +1,7 @@
 """The one-class machine: where the data are, as a hyperplane that keeps most of them away from the origin."""
 
-import time
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import kernels, losses, penalties, scales, state
+from empirisk.contract.features import Features
 from empirisk.contract.inputs import check_weights
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.kernels.base import Kernel
@@ -20,6 +22,7 @@ from empirisk.linalg.design import Design
 from empirisk.machines.base import Machine
 from empirisk.maps.implicit import GramDesign, in_double
 from empirisk.problem import Array, Point, Problem
+from empirisk.stop import Deadline
 
 ROUNDING = 1e-9  # of the scores: what sums over thousands of support vectors lose
 
@@ -92,7 +95,7 @@ class OneClassSVM(OutlierMixin, Machine):
     fit_intercept = True
 
     nu: float = 0.5
-    features: Any = None
+    features: Features = None
     _: KW_ONLY
     solver: Any = "auto"
     tol: float = 1e-6
@@ -101,7 +104,7 @@ class OneClassSVM(OutlierMixin, Machine):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "OneClassSVM":
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> OneClassSVM:
         """Learn from rows, nearly all of which are to be inside.
 
         Parameters
@@ -113,8 +116,8 @@ class OneClassSVM(OutlierMixin, Machine):
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        begin = time.perf_counter()
-        self._solve(X, *self._prepare(X, y, sample_weight), begin)
+        deadline = Deadline(self._limits().max_time)
+        self._solve(X, *self._prepare(X, y, sample_weight), deadline)
         return self
 
     def _prepare(self, X, y=None, sample_weight=None, stream=None) -> tuple[list[Problem], NDArray]:
@@ -141,7 +144,7 @@ class OneClassSVM(OutlierMixin, Machine):
         """<w, phi(x)> - rho: positive inside, negative for outliers."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """+1 for rows like the training data, -1 for outliers."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 

@@ -12,6 +12,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.choice import is_given
 from empirisk.linalg.design import Design
 from empirisk.problem import Array, Point, Problem
+from empirisk.protocols import is_learning_map, takes_steps
 from empirisk.solvers.base import Watch
 from empirisk.solvers.stochastic.online import Memory, Seen
 
@@ -41,8 +42,8 @@ def can_go_on(machine: Any) -> bool:
     except EmpiriskError as error:
         raise AttributeError(str(error)) from error
     features = machine.features
-    if machine._learns_features():
-        if not hasattr(features, "step_with"):
+    if is_learning_map(machine.features):
+        if not takes_steps(features):
             raise AttributeError(f"features={features!r} learns from all rows at once; use fit.")
     elif features is not None and not hasattr(features, "transform"):
         raise AttributeError(

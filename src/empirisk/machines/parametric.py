@@ -1,5 +1,7 @@
 """Machines that are not linear in their parameters: any function f(X, theta) with a loss."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -7,34 +9,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, penalties
-from empirisk.certificate import Certificate, Status, combine
+from empirisk.certificate import Certificate, combine
 from empirisk.contract.arguments import check_count
-from empirisk.contract.clock import Clock, Watch
 from empirisk.contract.features import FLOATS
 from empirisk.contract.inputs import as_numbers, check_C, check_size, check_weights, class_weights, encode_classes
 from empirisk.contract.inputs import generator as generator_of
+from empirisk.contract.multiclass import SCHEMES, read, winners
+from empirisk.contract.progress import FitCallbacks
 from empirisk.contract.tasks import TaskByLoss, predicts_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import Limits, interruptible
+from empirisk.fits.fit import Limits
 from empirisk.fits.minimise import Minimum, checked_method, descend, warn_unless_minimal
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.losses.base import Loss
-from empirisk.machines.multiclass import SCHEMES, read, winners
 from empirisk.penalties.base import Penalty
 from empirisk.problem import Array
 from empirisk.solvers.functions.predictions import Predictions
-from empirisk.validation import validate_data
+from empirisk.stop import Deadline, Ending, interruptible
+from empirisk.validation import available_if, validate_data
 
 TASKS = ("auto", "classification", "regression")
 
 
 @dataclass(frozen=True)
-class Risk:
+class ParametricRisk:
     """R(theta) + sum_i s_i loss(y_i, f(x_i, theta)), and its gradient."""
 
     loss: Loss
@@ -55,7 +57,7 @@ class Risk:
         return (self.penalty.gradient(theta.ravel()) + pulled).reshape(theta.shape)
 
 
-def _has_probabilities(machine: "Parametric") -> bool:
+def _has_probabilities(machine: Parametric) -> bool:
     if not (predicts_classes(machine) and losses.find(machine.loss).probabilistic):
         raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or 'softmax'.")
     return True
@@ -136,7 +138,7 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
     jacobian: Any = None
     n_init: int = 1
     method: str = "auto"
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
     tol: float = 1e-6
     max_iter: int | None = None
     max_time: float | None = None
@@ -149,7 +151,7 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Parametric":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Parametric:
         """Go down from every start, and keep the lowest minimum.
 
         Parameters
@@ -170,16 +172,16 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
         kept = weights > 0
         rows, scale = rows[kept].astype(np.float64), C * weights[kept]
         random = generator_of(self.random_state)
-        with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
-            watch = Watch(self, None, {"X": X, "y": y})
+        with interruptible():
+            deadline = Deadline(self.max_time)
+            watch = FitCallbacks(self, None, {"X": X, "y": y})
 
             def told(theta: Array, _: float) -> bool:
                 watch.begin("iteration")
                 return watch.end(lambda: {"params_": theta})
 
-            risks = [Risk(loss, penalty, target[kept], scale) for target in targets]
-            found = [self._minimise(risk, rows, random, clock, told) for risk in risks]
+            risks = [ParametricRisk(loss, penalty, target[kept], scale) for target in targets]
+            found = [self._minimise(risk, rows, random, deadline, told) for risk in risks]
         self._keep(found)
         watch.close()
         any(warn_unless_minimal(minimum, type(self).__name__) for minimum, _ in found)  # of many classes one will do
@@ -220,17 +222,22 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
         return len(self.classes_) if getattr(self, "scheme_", "") == "joint" else 0
 
     def _minimise(
-        self, risk: "Risk", X: Array, random: np.random.Generator, clock: Clock, told: Callable[..., bool]
+        self,
+        risk: ParametricRisk,
+        X: Array,
+        random: np.random.Generator,
+        deadline: Deadline,
+        told: Callable[..., bool],
     ) -> tuple[Minimum, Array]:
         """The lowest minimum of the starts, and what each came to."""
         best: Minimum | None = None
         values = np.full(int(self.n_init), np.inf)
         for number in range(int(self.n_init)):
-            if best is not None and clock():
+            if best is not None and deadline():
                 break
             start = self._start_at(number, X.shape[1], random)
             here = replace(risk, predictions=Predictions(self.function, X, start, self._outputs, self.jacobian))
-            limits = Limits(self.tol, self.max_iter, clock.left())
+            limits = Limits(self.tol, self.max_iter, deadline.left())
             method = checked_method(self.method, start.size)
             found = descend(here.value, start, method, gradient=here.gradient, limits=limits, callback=told)
             values[number] = found.value
@@ -286,7 +293,7 @@ class Parametric(CallbackSupportMixin, TaskByLoss):
         ]
         return found[0] if self._outputs else np.column_stack(found)
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class, or the number f(x, theta), of each row."""
         if self._task() == "regression":
             return self._scores(X)[:, 0]
@@ -315,7 +322,7 @@ def _certificate(found: Minimum) -> Certificate:
     steepest = float(np.abs(found.gradient).max())
     return replace(
         Certificate(found.value, -np.inf, np.inf, np.inf),
-        converged=found.stopped == Status.CONVERGED,
+        converged=found.stopped == Ending.CONVERGED,
         status=found.stopped,
         solver=found.method,
         reason=f"not convex, so no lower bound; the gradient is at most {steepest:.1e}",

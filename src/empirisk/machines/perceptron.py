@@ -1,7 +1,6 @@
 """The perceptron: the oldest machine, which learns from its mistakes alone."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from empirisk.contract.inputs import generator
 from empirisk.linalg.design import Design
 from empirisk.losses.base import Loss
 from empirisk.machines.equation import Classifier
+from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
 from empirisk.solvers.stochastic.perceptron import Perceptron as PerceptronSolver
 
@@ -27,7 +27,7 @@ class Perceptron(Classifier):
 
     Stochastic gradient descent with rate 1 on the sum of max(0, -y_i f(x_i)). It ends with the first epoch without a
     mistake, which comes if the classes are separable; else after ``max_iter`` epochs, with the weights that missed the
-    least weight of rows, and ``certificate_.status`` tells how many rows that were.
+    least weight of rows, and ``certificate_.reason`` tells how many rows that were.
     Rows are visited in an order drawn from their content and ``random_state``, a row of weight c about c times in
     turn, so that the order of the data does not matter and weight 2 equals the row twice.
 
@@ -80,8 +80,8 @@ def _in_order_of_visits(problem: Problem, random: np.random.Generator) -> Proble
 
 def _projection(problem: Problem, random: np.random.Generator) -> NDArray:
     """A number for each row that depends on its content: <r, x> with a random r, or its similarity to all others."""
-    design: Any = problem.design
-    if not design.implicit:
+    design = problem.design
+    if not isinstance(design, GramDesign):
         return design.dot(random.normal(size=design.shape[1]))
     if design.kernel.takes != "vectors":
         return design.dot(problem.weights)

@@ -1,16 +1,17 @@
-"""The signatures of perceptron, which `composed` makes from those of the equation."""
+"""The signatures of perceptron, which `composed` computes."""
 
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from empirisk.contract.features import Features
 from empirisk.machines.equation import Classifier
 
 class Perceptron(Classifier):
     def __init__(
         self,
         *,
-        features: Any = ...,
+        features: Features = ...,
         fit_intercept: bool = ...,
         tol: float = ...,
         max_iter: int | None = ...,
@@ -18,7 +19,7 @@ class Perceptron(Classifier):
         random_state: Any = ...,
         warm_start: bool = ...,
         multiclass: str | ArrayLike = ...,
-        class_weight: dict | str | None = ...,
+        class_weight: dict[Any, float] | str | None = ...,
         average: bool = ...,
     ) -> None: ...
     @property

@@ -1,5 +1,7 @@
 """Several quantiles of the target at once, which do not cross."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self

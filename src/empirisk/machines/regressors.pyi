@@ -1,9 +1,10 @@
-"""The signatures of regressors, which `composed` makes from those of the equation."""
+"""The signatures of regressors, which `composed` computes."""
 
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from empirisk.contract.features import Features
 from empirisk.fits.constraint import Constraint
 from empirisk.machines.equation import Regressor
 from empirisk.penalties.base import Penalty
@@ -12,7 +13,7 @@ class LeastSquares(Regressor):
     def __init__(
         self,
         *,
-        features: Any = ...,
+        features: Features = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -27,7 +28,7 @@ class Ridge(Regressor):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
+        features: Features = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -45,7 +46,7 @@ class Lasso(Regressor):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
+        features: Features = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -63,7 +64,7 @@ class ElasticNet(Regressor):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
+        features: Features = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -84,8 +85,8 @@ class LeastAbsolute(Regressor):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
-        penalty: Any = ...,
+        features: Features = ...,
+        penalty: str | Penalty = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,
         tol: float = ...,
@@ -103,7 +104,7 @@ class SVR(Regressor):
         self,
         C: float | str | Constraint = ...,
         *,
-        features: Any = ...,
+        features: Features = ...,
         penalty: str | Penalty = ...,
         fit_intercept: bool = ...,
         solver: Any = ...,

@@ -1,5 +1,7 @@
 """Explicit feature maps: they give phi(x) itself."""
 
+from __future__ import annotations
+
 from math import comb, factorial, prod, sqrt
 from typing import Any, ClassVar, Self
 
@@ -67,7 +69,7 @@ class Monomials(FloatMap):
         with config_context(assume_finite=True), np.errstate(over="ignore"):
             return _without_overflow(self.expansion_.transform(rows))
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names such as ``x0 x1`` and ``x0^2``."""
         check_is_fitted(self)
         return self.expansion_.get_feature_names_out(_check_feature_names_in(self, input_features))
@@ -162,7 +164,7 @@ class PolynomialKernel(Monomials):
         least = 0 if self.constant > 0 else int(self.degree)
         return PolynomialFeatures((least, int(self.degree)), include_bias=self.constant > 0)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> "PolynomialKernel":
+    def fit(self, X: ArrayLike, y: Any = None) -> PolynomialKernel:
         """Note the columns, list the monomials and weigh them."""
         require_whole(self.degree, "degree", 1, MOST_FACTORS)
         require_positive(self.constant, "constant", zero=True)
@@ -234,7 +236,7 @@ class Periodic(FloatMap):
         self.period = period
 
     @state.renewing
-    def fit(self, X: ArrayLike, y: Any = None) -> "Periodic":
+    def fit(self, X: ArrayLike, y: Any = None) -> Periodic:
         """Check the parameters and note the columns."""
         if not (isinstance(self.harmonics, (int, np.integer)) and self.harmonics >= 1):
             raise EmpiriskError(f"harmonics={self.harmonics!r} must be a whole number of at least 1.")
@@ -242,7 +244,7 @@ class Periodic(FloatMap):
         validate_data(self, X, dtype=FLOATS)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The waves: for each column and multiple k, the sine and the cosine."""
         check_is_fitted(self)
         columns: NDArray = validate_data(self, X, dtype=FLOATS, reset=False)
@@ -250,7 +252,7 @@ class Periodic(FloatMap):
         angles = columns[:, :, None] * (multiples * columns.dtype.type(2 * np.pi / self.period))
         return np.stack([np.sin(angles), np.cos(angles)], axis=3).reshape(len(columns), -1)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names such as ``sin(2 x0)``: the multiple of the base frequency and the column."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)

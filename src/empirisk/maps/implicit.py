@@ -14,7 +14,7 @@ from empirisk.kernels.items import Chosen, Parts, size
 from empirisk.lazy import lazy
 from empirisk.linalg.blocks import rowwise, slices
 from empirisk.linalg.design import Array, DenseDesign, Design
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.penalties.norms import HilbertNorm
 from empirisk.settings import require, settings
 
@@ -75,7 +75,7 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
                 at_others[columns] += _block(kernel, others[columns], rows, memory) @ c
         return at_centres, at_others
 
-    found = in_threads(part, range(min(PARTS, len(panels))))
+    found = parallel_map(part, range(min(PARTS, len(panels))))
     at_centres, at_others = zip(*found, strict=True)
     return np.sum(at_centres, axis=0), np.sum(at_others, axis=0)
 
@@ -175,7 +175,7 @@ class GramDesign(Design):
         """The z_j: the samples themselves, unless others were given."""
         return self.items if self._centres is None else self._centres
 
-    def block(self, rows: NDArray | slice, columns: NDArray | slice = slice(None)) -> NDArray:
+    def block(self, rows: NDArray | slice, columns: NDArray | slice = slice(None)) -> NDArray[Any]:
         """k(x_i, z_j) for the chosen rows and columns, in the precision of the data."""
         return self.kernel.between(_taken(self.items, rows), _taken(self.centres, columns))
 
@@ -184,14 +184,14 @@ class GramDesign(Design):
         """k(x_i, x_i)."""
         if self._places is not None:
             return self.root.diagonal[self._places]
-        return np.asarray(self.kernel.norms(self.items), dtype=np.float64)
+        return np.asarray(self.kernel.diagonals(self.items), dtype=np.float64)
 
     @lazy
     def term_rows(self) -> Array:
         """The size of the terms that k(x_i, x_i) sums, of which a value of the kernel has the rounding."""
         if self._places is not None:
             return self.root.term_rows[self._places]
-        return np.asarray(self.kernel.term_norms(self.items), dtype=np.float64)
+        return np.asarray(self.kernel.term_diagonals(self.items), dtype=np.float64)
 
     @lazy
     def single(self) -> "GramDesign":
@@ -209,7 +209,7 @@ class GramDesign(Design):
         if self.kernel.takes == "vectors":
             most = KEPT_BYTES if self._within is None else KEPT_BYTES_OF_PARTS
             wide = getattr(self._given, "shape", (0, 0))[1] >= WIDE
-            allowed = min(most * max(wide * self.uses, 1), allowed)
+            allowed = min(most * max(wide * self.shared_by, 1), allowed)
         return 8 * self.shape[0] * self.shape[1] <= allowed
 
     @lazy
@@ -283,7 +283,7 @@ class GramDesign(Design):
     def squared_norms(self, w):
         return np.einsum("j...,j...->...", w, self.dot(w))
 
-    def norm_of(self, penalty):
+    def penalty_in_coordinates(self, penalty):
         if not (penalty.plain and penalty.smooth):
             raise Unsuitable(
                 f"penalty={penalty!r} needs the weights themselves, which a kernel does not give; use penalty='l2', or "
@@ -298,7 +298,7 @@ class GramDesign(Design):
         part.root, part._places, part._within = self.root, inside, (self, chosen)
         return part
 
-    def seen_from(self, chosen, trained):
+    def cross_design(self, chosen, trained):
         """The chosen samples against those a machine was trained on."""
         part = GramDesign(self.kernel, self.items[chosen], self.source, self.items[trained])
         if self.keeps_matrix:

@@ -1,13 +1,11 @@
 """One-line recipes: scikit-learn's steps around a machine, for features, targets and texts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import boxcox, inv_boxcox
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +14,9 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.parts import is_finite, is_number
 from empirisk.validation import validate_data
+
+if TYPE_CHECKING:
+    from sklearn.compose import TransformedTargetRegressor
 
 
 def standardised(machine: Any, *, sparse: bool = False) -> Pipeline:
@@ -94,7 +95,7 @@ def box_cox_features(machine: Any, *, power: float | None = None, positive: bool
     return make_pipeline(PowerTransformer(method="yeo-johnson"), machine)
 
 
-def log_target(machine: Any) -> TransformedTargetRegressor:
+def log_target(machine: Any) -> "TransformedTargetRegressor":
     """The regressor on log(y), for positive targets; predictions are turned back.
 
     Parameters
@@ -113,10 +114,12 @@ def log_target(machine: Any) -> TransformedTargetRegressor:
     array([148.41])
     """
     # Checking the inverse on a part of y would add nothing to logarithms.
+    from sklearn.compose import TransformedTargetRegressor  # seldom needed, and slow to import
+
     return TransformedTargetRegressor(machine, transformer=Logarithm(plus_one=False), check_inverse=False)
 
 
-def box_cox_target(machine: Any, *, power: float | None = None) -> TransformedTargetRegressor:
+def box_cox_target(machine: Any, *, power: float | None = None) -> "TransformedTargetRegressor":
     """The regressor on the Box-Cox transform of a positive y, standardised; predictions are turned back.
 
         (y^lambda - 1) / lambda,  with the likeliest lambda, or the one given
@@ -139,6 +142,8 @@ def box_cox_target(machine: Any, *, power: float | None = None) -> TransformedTa
     >>> machine.score(X, np.exp(X[:, 0])) > 0.99
     True
     """
+    from sklearn.compose import TransformedTargetRegressor  # seldom needed, and slow to import
+
     return TransformedTargetRegressor(machine, transformer=BoxCox(power), check_inverse=False)
 
 
@@ -170,6 +175,8 @@ def bag_of_words(
     >>> er.maps.bag_of_words(er.SVM()).fit(texts, [1, 0, 1, 0]).predict(["a good day"])
     array([1])
     """
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer  # seldom needed, slow to import
+
     counter = TfidfVectorizer if weighted else CountVectorizer
     return make_pipeline(counter(max_features=words, binary=binary, ngram_range=(1, 2 if pairs else 1)), machine)
 
@@ -202,13 +209,13 @@ class Logarithm(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._checked(X, reset=True)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The logarithms."""
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
         return np.log1p(checked) if self.plus_one else np.log(checked)
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray:
+    def inverse_transform(self, X: ArrayLike) -> NDArray[Any]:
         """The numbers of which these are the logarithms."""
         check_is_fitted(self)
         return np.expm1(X) if self.plus_one else np.exp(X)
@@ -279,12 +286,12 @@ class BoxCox(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.seen_ = np.stack([X.min(axis=0), X.max(axis=0)])
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The powers, standardised."""
         check_is_fitted(self)
         return (boxcox(self._checked(X, reset=False), self.lambdas_) - self.mean_) / self.scale_
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray:
+    def inverse_transform(self, X: ArrayLike) -> NDArray[Any]:
         """The numbers that have these powers; beyond what any number can become, the nearest one seen."""
         check_is_fitted(self)
         x = inv_boxcox(np.asarray(X) * self.scale_ + self.mean_, self.lambdas_)

@@ -1,5 +1,7 @@
 """Several kernels at once, with weights that are learned with the machine."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,21 +22,21 @@ from empirisk.maps.implicit import Array, GramDesign
 from empirisk.settings import settings
 
 if TYPE_CHECKING:
-    from empirisk.fits.fit import Fit, Run
+    from empirisk.fits.fit import Fit, SolverRun
     from empirisk.problem import Problem
 
 #: Rounds of quadratic programming, and how often they start again from the best weights.
 ROUNDS, RESTARTS = 50, 3
-#: Fits after which the search ends: inner fits that miss their tolerance would lead it about for ever.
+#: Fits after which the search ends: inner fits that miss their tolerance could make it cycle.
 TRIALS = 200
-#: Inner fits whose gap is this share of the joint one: the weights cannot be told from better ones.
+#: If the gap of the inner fits is this share of the joint gap, better weights cannot be recognised.
 BLURRED = 0.5
 #: The tolerance of the inner fits beside that of the joint problem, and the smallest one worth asking for.
 SHARPER, SHARPEST = 1e-5, 1e-12
 
 
 @dataclass
-class Trial:
+class WeightTrial:
     """The fits at some weights, and what they say about others.
 
     Attributes
@@ -48,8 +50,8 @@ class Trial:
     """
 
     beta: Array
-    problems: "list[Problem]"
-    fits: "list[Fit]"
+    problems: list[Problem]
+    fits: list[Fit]
     primal: float
     energies: Array
 
@@ -64,18 +66,18 @@ class WeightSearch:
     The gradient of J is minus the energies. Each kernel alone is tried first, so that the result is never worse.
     """
 
-    def __init__(self, kernel: "SeveralKernels", problems: "list[Problem]", run: "Run"):
-        # The problems of all weights are alike: solvers that were in vain are not asked for each.
+    def __init__(self, kernel: SeveralKernels, problems: list[Problem], run: SolverRun):
+        # The problems of all weights are similar: solvers that failed on one are skipped on the others.
         self.kernel, self.problems, self.run = kernel, problems, replace(run, resisted=[])
         # The energies are off by the root of the gap of a fit.
         tol = run.limits.tol
         self._sharp = max(SHARPER * tol, min(tol, SHARPEST))
-        self._parts = {id(problem.design): Members(cast(GramDesign, problem.design)) for problem in problems}
-        self.trials: list[Trial] = []
+        self._parts = {id(problem.design): MemberKernels(cast(GramDesign, problem.design)) for problem in problems}
+        self.trials: list[WeightTrial] = []
         self.lower = -np.inf
         self.scale = sum(problem.magnitude(0.0) for problem in problems)
 
-    def find(self) -> Trial:
+    def find(self) -> WeightTrial:
         """The best trial there is time for."""
         count = len(self.kernel.weights)
         try:
@@ -92,9 +94,9 @@ class WeightSearch:
 
     def _descend(self, start: Array) -> None:
         size = max(abs(self._best().primal), np.finfo(float).tiny)
-        seen: dict[bytes, Trial] = {}
+        seen: dict[bytes, WeightTrial] = {}
 
-        def at(beta: Array) -> Trial:
+        def at(beta: Array) -> WeightTrial:
             allowed = self.kernel.allowed(beta)
             key = allowed.tobytes()
             if key not in seen:
@@ -120,10 +122,10 @@ class WeightSearch:
             )
             start = self._best().beta
 
-    def _best(self) -> Trial:
+    def _best(self) -> WeightTrial:
         return min(self.trials, key=lambda trial: trial.primal)
 
-    def trial(self, beta: Array, tol: float) -> Trial:
+    def trial(self, beta: Array, tol: float) -> WeightTrial:
         """Fit every problem at the weights; stops the search when the gap is closed."""
         problems = [replace(p, design=self._parts[id(p.design)].weighted(self.kernel, beta)) for p in self.problems]
         starts = [fit.point for fit in self.trials[-1].fits] if self.trials else None
@@ -134,7 +136,7 @@ class WeightSearch:
             u = self.run.dual_point(problem, fit)
             energies += self._parts[id(original.design)].energies(u) / (2 * problem.penalty.l2)
             rest -= problem.conjugate_sum(u)
-        trial = Trial(beta, problems, fits, sum(fit.certificate.primal for fit in fits), energies)
+        trial = WeightTrial(beta, problems, fits, sum(fit.certificate.primal for fit in fits), energies)
         self.trials.append(trial)
         self.lower = max(self.lower, rest - self.kernel.largest(energies))
         closed = self.gap() <= self.run.limits.tol * self._magnitude()
@@ -150,13 +152,13 @@ class WeightSearch:
     def _magnitude(self) -> float:
         return max(abs(self._best().primal), self.scale)
 
-    def certified(self, best: Trial) -> "list[Fit]":
+    def certified(self, best: WeightTrial) -> list[Fit]:
         """The fits of the best trial with the gap of the joint problem on their certificates."""
         # What the gaps of the fits are beyond primal - dual is rounding: of kernels, predictions and targets.
         certificates = [fit.certificate for fit in best.fits]
         rounding = sum(known.gap - abs(known.primal - known.dual) for known in certificates)
         gap = self.gap() + np.nan_to_num(rounding, nan=np.inf)
-        share, seconds = (value / len(best.fits) for value in (gap, time.perf_counter() - self.run.begin))
+        share, seconds = (value / len(best.fits) for value in (gap, time.perf_counter() - self.run.deadline.start))
         reason = f"weights of the kernels by {len(self.trials)} fits"
         relative, tol = gap / self._magnitude(), self.run.limits.tol
         return [
@@ -165,7 +167,7 @@ class WeightSearch:
         ]
 
 
-class Members:
+class MemberKernels:
     """The kernels of a design one by one, their Gram matrices kept where they fit."""
 
     def __init__(self, design: GramDesign):
@@ -174,7 +176,7 @@ class Members:
         self.designs = [GramDesign(kernel, items) for kernel, items in zip(several.kernels_, design.items, strict=True)]
         self._kept = 8 * len(self.designs) * design.shape[0] ** 2 <= settings().memory // 2
 
-    def weighted(self, kernel: "SeveralKernels", beta: Array) -> GramDesign:
+    def weighted(self, kernel: SeveralKernels, beta: Array) -> GramDesign:
         """The design of the weighted sum."""
         fixed = clone(kernel)
         fixed.kernels_, fixed.beta_ = kernel.kernels_, beta
@@ -279,6 +281,10 @@ class SeveralKernels(Kernel):
         self.kernels_ = [clone(families.find(kernel)).fit(X) for kernel in self.kernels]
         return self
 
+    def weigh(self, weights):
+        for kernel in self.kernels_:
+            kernel.weigh(weights)
+
     def prepare(self, X):
         self.check()
         return Parts(*(kernel.prepare(X) for kernel in self._members()))
@@ -297,9 +303,13 @@ class SeveralKernels(Kernel):
         out[...] = total
         return out
 
-    def norms(self, A):
+    def diagonals(self, A):
         members = zip(self.weights, self._members(), A, strict=True)
-        return np.sum([beta * kernel.norms(a) for beta, kernel, a in members], axis=0)
+        return np.sum([beta * kernel.diagonals(a) for beta, kernel, a in members], axis=0)
+
+    def term_diagonals(self, A):
+        members = zip(self.weights, self._members(), A, strict=True)
+        return np.sum([beta * kernel.term_diagonals(a) for beta, kernel, a in members], axis=0)
 
     def summands(self, A):
         return list(zip(self._members(), A, strict=True))
@@ -318,7 +328,7 @@ class SeveralKernels(Kernel):
             for term in kernel.terms(group)
         ]
 
-    def learn_with(self, problems: "list[Problem]", run: "Run") -> "tuple[list[Problem], list[Fit]]":
+    def learn_with(self, problems: list[Problem], run: SolverRun) -> tuple[list[Problem], list[Fit]]:
         """Learn the weights together with the machine whose problems these are."""
         if problems[0].penalty.l2 == 0:
             raise Unsuitable(
@@ -336,5 +346,6 @@ class SeveralKernels(Kernel):
     def allowed(self, beta: Array) -> Array:
         """Weights >= 0 scaled to norm one, the negligible ones set to zero."""
         beta = np.maximum(beta, 0.0)
-        beta = np.where(beta <= NEGLIGIBLE * beta.max(), 0.0, beta)
+        beta = beta / beta.max()  # squares of huge weights overflow
+        beta = np.where(beta <= NEGLIGIBLE, 0.0, beta)
         return beta / np.linalg.norm(beta, self.norm)

@@ -1,5 +1,7 @@
 """Maps that stand for a kernel, Nystrom and random Fourier: phi(X) is made block by block where it would not fit."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
@@ -22,9 +24,10 @@ from empirisk.linalg import tiled
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.lapack import invert_triangle
-from empirisk.linalg.threads import Stopped, in_threads, look, patiently, single_threaded_blas, stopping
+from empirisk.linalg.threads import interruptible_call, parallel_map, single_threaded_blas
 from empirisk.maps.explicit import FLOATS, FloatMap
 from empirisk.settings import require, settings
+from empirisk.stop import Stopped, check_stop, stopping
 from empirisk.validation import validate_data
 
 Made = TypeVar("Made")
@@ -59,7 +62,7 @@ class StreamedMap(FloatMap):
         """What raw features are computed with, made once for many blocks of items."""
         raise NotImplementedError
 
-    def raw(self, items: Any, basis: Any) -> NDArray:
+    def raw(self, items: Any, basis: Any) -> NDArray[Any]:
         """The raw features of prepared items."""
         raise NotImplementedError
 
@@ -89,24 +92,24 @@ class StreamedMap(FloatMap):
         phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
         return float(np.linalg.norm(exact - phi @ phi.T) / max(np.linalg.norm(exact), np.finfo(float).tiny))
 
-    def projected(self, raw: NDArray) -> NDArray:
+    def projected(self, raw: NDArray) -> NDArray[Any]:
         """phi(x) from the raw features."""
         return raw if self.projection_ is None else project(raw, self.projection_.astype(raw.dtype, copy=False))
 
     @single_threaded_blas()
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """phi(x) of each row."""
         check_is_fitted(self)
         (_, items), basis = self._items(X), self.basis()
         out: NDArray | None = None
         for rows in row_blocks(size(items), self.width):
-            look()
+            check_stop()
             block = self.projected(self.raw(items[rows], basis))
             out = np.empty((size(items), block.shape[1]), block.dtype) if out is None else out
             out[rows] = block
         return np.empty((0, self.width)) if out is None else out
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names such as ``nystrom0``."""
         check_is_fitted(self)
         columns = self.width if self.projection_ is None else self.projection_.shape[1]
@@ -118,7 +121,7 @@ class StreamedMap(FloatMap):
         check_is_fitted(self)
         return StreamedDesign(self, self._items(X)[1]).dot(w)
 
-    def mapped(self, X: Any, late: Late = None) -> "NDArray | StreamedDesign":
+    def mapped(self, X: Any, late: Late = None) -> NDArray | StreamedDesign:
         """phi(X); or what stands for it, where it is too large to be kept, or it is too late to make it."""
         wide = 8 * _num_samples(X) * self.width > settings().memory // 4
         made = None if wide else _unless(late, lambda: self.transform(X))
@@ -150,7 +153,7 @@ class StreamedDesign(Design):
 
     def _blocks(self):
         for rows in row_blocks(self.shape[0], self._features.width):
-            look()
+            check_stop()
             yield rows, self._features.raw(self._items[rows], self._basis).astype(np.float64, copy=False)
 
     def _inward(self, w: Array) -> Array:
@@ -172,13 +175,13 @@ class StreamedDesign(Design):
         total = self._outward(total)
         return total if self.shift is None else total - np.multiply.outer(self.shift, u.sum(axis=0))
 
-    def through(self, w, b, slopes):
+    def predict_and_correlate(self, w, b, slopes, *vectors):
         inward, f = self._inward(w), np.empty(self.shape[0])
         u, total = np.empty_like(f), np.zeros(self._features.width)
         level = b if self.shift is None else b - float(self.shift @ w)
         for rows, block in self._blocks():
             f[rows] = block @ inward + level
-            u[rows] = slopes(rows, f[rows])
+            u[rows] = slopes(*(vector[rows] for vector in vectors), f[rows])
             total += block.T @ u[rows]
         total = self._outward(total)
         return f, u, total if self.shift is None else total - self.shift * u.sum()
@@ -243,7 +246,7 @@ def project(raw: NDArray, projection: NDArray) -> NDArray:
     """raw @ projection, over fixed slices of rows in threads: the bits do not depend on the number of threads."""
     out = np.empty((len(raw), projection.shape[1]), raw.dtype)
 
-    in_threads(lambda rows: np.matmul(raw[rows], projection, out=out[rows]), slices(len(raw), ROWS_AT_ONCE))
+    parallel_map(lambda rows: np.matmul(raw[rows], projection, out=out[rows]), slices(len(raw), ROWS_AT_ONCE))
     return out
 
 
@@ -311,7 +314,7 @@ class Nystrom(StreamedMap):
 
     @state.renewing
     @single_threaded_blas()
-    def fit(self, X: ArrayLike, y: Any = None) -> "Nystrom":
+    def fit(self, X: ArrayLike, y: Any = None) -> Nystrom:
         """Choose the landmarks and factor their Gram matrix."""
         require_whole(self.rank, "rank", 1)
         self.kernel_ = clone(kernels.find(self.kernel))
@@ -319,7 +322,7 @@ class Nystrom(StreamedMap):
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.landmarks_ = self._choose(rows, items, random)
         core = np.asarray(self.kernel_.between(self.basis()))
-        values, vectors = patiently(lambda: np.linalg.eigh(core.astype(np.float64)), len(core))
+        values, vectors = interruptible_call(lambda: np.linalg.eigh(core.astype(np.float64)), len(core))
         kept = values > len(core) * np.finfo(core.dtype).eps * max(values[-1], 0.0)
         self.projection_ = vectors[:, kept] / np.sqrt(values[kept])
         self.error_ = self._measure(items, random)
@@ -340,7 +343,7 @@ class Nystrom(StreamedMap):
         """The landmarks, ready for the kernel."""
         return self.kernel_.prepare(self.landmarks_)
 
-    def raw(self, items: Any, basis: Any) -> NDArray:
+    def raw(self, items: Any, basis: Any) -> NDArray[Any]:
         """k(x, z) to every landmark."""
         return self.kernel_.between(items, basis)
 
@@ -359,7 +362,7 @@ def _centres(kernel: Kernel, X: Any, rank: int, random: np.random.Generator) -> 
     from sklearn.cluster import KMeans  # importing it takes a while, and few need it
 
     means = KMeans(rank, n_init=1, max_iter=20, random_state=int(random.integers(2**31)))
-    return patiently(lambda: means.fit(X[sample]), len(sample)).cluster_centers_.astype(X.dtype, copy=False)
+    return interruptible_call(lambda: means.fit(X[sample]), len(sample)).cluster_centers_.astype(X.dtype, copy=False)
 
 
 def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator) -> NDArray:
@@ -370,14 +373,14 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
     scores.
     """
     rows = size(items)
-    norms = np.asarray(kernel.norms(items), dtype=np.float64)
+    norms = np.asarray(kernel.diagonals(items), dtype=np.float64)
     chances = np.full(rows, 1.0 / rows)
     for _ in range(ROUNDS):
         chosen = np.sort(random.choice(rows, rank, replace=False, p=chances))
         subset, shares = items[chosen], rank * chances[chosen]
         core = np.array(kernel.between(subset), dtype=np.float64, order="C")
         scaled = core / np.sqrt(np.outer(shares, shares))
-        values = patiently(partial(np.linalg.eigvalsh, scaled), rank)
+        values = interruptible_call(partial(np.linalg.eigvalsh, scaled), rank)
         # What the smaller half of the directions leaves over, spread over all landmarks.
         ridge = max(float(values[: rank // 2].sum()) / rank, FLOOR * float(norms.sum()) / rows)
         core.flat[:: rank + 1] += ridge * shares
@@ -386,7 +389,7 @@ def leverage(kernel: Kernel, items: Any, rank: int, random: np.random.Generator)
         weight = np.tril(core).T
         scores = norms.copy()
         for part in slices(rows, max(64, BLOCK_ENTRIES // rank)):
-            look()
+            check_stop()
             scores[part] -= np.sum((kernel.between(items[part], subset) @ weight) ** 2, axis=1)
         scores = np.clip(scores / ridge, 0.0, 1.0)
         total = float(scores.sum())
@@ -456,7 +459,7 @@ class RandomFourier(StreamedMap):
 
     @state.renewing
     @single_threaded_blas()
-    def fit(self, X: ArrayLike, y: Any = None) -> "RandomFourier":
+    def fit(self, X: ArrayLike, y: Any = None) -> RandomFourier:
         """Draw the frequencies."""
         require_whole(self.rank, "rank", 2)
         if self.rank % 2:
@@ -476,11 +479,11 @@ class RandomFourier(StreamedMap):
         self.error_ = self._measure(items, random)
         return self
 
-    def basis(self) -> NDArray:
+    def basis(self) -> NDArray[Any]:
         """The frequencies."""
         return self.frequencies_
 
-    def raw(self, items: Any, basis: NDArray) -> NDArray:
+    def raw(self, items: Any, basis: NDArray) -> NDArray[Any]:
         """The waves of every row."""
         angles = np.asarray(items @ basis)
         out = np.empty((angles.shape[0], 2 * angles.shape[1]), angles.dtype)

@@ -12,7 +12,7 @@ if _missing:
     raise MissingExtra(f"Networks need {' and '.join(_missing)}; install with: pip install 'empirisk[nets]'.")
 
 from empirisk.nets.augment import Crop, Masking, Mirror, Noise, Scale, Shift  # noqa: E402
-from empirisk.nets.blocks import Branch, Residual  # noqa: E402
+from empirisk.nets.composite import Branch, Residual  # noqa: E402
 from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample  # noqa: E402
 from empirisk.nets.experiments import (  # noqa: E402
     Tickets,

@@ -10,7 +10,7 @@ from empirisk.nets.augment import Augmentation, augmented
 from empirisk.nets.enlarging import ConvTranspose, Reshape, Upsample
 from empirisk.nets.layers import Activation, Conv, Dense, Flatten, Layer, LayerNorm, Pass, Pool, Shape, Weights
 from empirisk.nets.objective import Decay, ridge
-from empirisk.nets.plan import Plan, frozen
+from empirisk.nets.plan import NetworkPlan, frozen
 
 DECODER = "decoder."
 
@@ -22,7 +22,7 @@ class Rebuilding:
     of the rows in training (``augment``), what is rebuilt is the row as it was: a denoising autoencoder.
     """
 
-    def __init__(self, plan: Plan, decay: Decay, tied: bool, augment: tuple[Augmentation, ...] = ()):
+    def __init__(self, plan: NetworkPlan, decay: Decay, tied: bool, augment: tuple[Augmentation, ...] = ()):
         self.plan, self.decay, self.tied, self.augment = plan, decay, tied, augment
         self.decoder = decoder_plan(plan)
         if tied and not all(isinstance(layer, Dense) for layer in plan.layers):
@@ -132,7 +132,7 @@ BACK: dict[type[Layer], Any] = {
 }
 
 
-def decoder_plan(plan: Plan) -> Plan:
+def decoder_plan(plan: NetworkPlan) -> NetworkPlan:
     """The layers of an encoder in reverse, the last one linear; each ends with the activation that came before it."""
     back: list[Layer] = []
     for number in reversed(range(len(plan.layers))):
@@ -148,4 +148,4 @@ def decoder_plan(plan: Plan) -> Plan:
         back += way(layer, plan.shapes[place], before[-1] if before else "linear")
     if back and isinstance(back[-1], Reshape):  # rows come out flat
         back.pop()
-    return Plan(back, plan.shapes[-1], "linear", False, 0.0)
+    return NetworkPlan(back, plan.shapes[-1], "linear", False, 0.0)

@@ -1,5 +1,7 @@
 """Experiments on networks: lottery tickets, the effect of width, double descent."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

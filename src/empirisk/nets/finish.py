@@ -1,6 +1,6 @@
 """The end of a training on few rows: L-BFGS on the whole objective, in double precision."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -14,6 +14,7 @@ from scipy.optimize import Bounds, minimize
 from empirisk.nets.device import on_device
 from empirisk.nets.layers import Pass, Weights
 from empirisk.nets.plan import LEAST_BLOCK
+from empirisk.stop import Deadline
 
 #: Products of all evaluations of one objective together: a few seconds of one core.
 BUDGET = 3e9
@@ -89,15 +90,15 @@ class Finish:
         Names of weights that stay.
     masks : dict of arrays
         Zero where a weight is to stay as it is.
-    stop : callable
-        Says why to stop now; empty to go on.
+    deadline : Deadline
+        When to stop.
     """
 
     def __init__(
         self, objective: Any, data: Any, state: dict[str, NDArray], frozen: frozenset[str],
-        masks: dict[str, NDArray], stop: Callable[[], str],
+        masks: dict[str, NDArray], deadline: Deadline,
     ):  # fmt: skip
-        self._objective, self._frozen, self._stop = objective, frozen, stop
+        self._objective, self._frozen, self._deadline = objective, frozen, deadline
         self._masks = {name: np.asarray(mask, np.float64) for name, mask in masks.items()}
         self._scale = max(float(data.scale.sum()), np.finfo(float).tiny)
         padded = data.padded(_filled(len(data.x)))
@@ -141,7 +142,7 @@ class Finish:
     def _run_again(self, weights: dict[str, NDArray]) -> End:
         """Runs of L-BFGS, each from the end of the last, while that gains anything: corners, of relu, end it early."""
         end, spent = self._run(weights, GAIN), 0
-        while not self._stop():
+        while not self._deadline():
             spent += end.evaluations
             if spent >= self._evaluations:
                 break
@@ -169,7 +170,7 @@ class Finish:
             return value / self._scale, slope / self._scale
 
         def ask(place: NDArray) -> None:
-            if self._stop():
+            if self._deadline():
                 raise StopIteration  # the best so far is the result
 
         with on_device(), jax.enable_x64(True):

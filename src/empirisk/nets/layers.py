@@ -1,5 +1,7 @@
 """Layers: each states the shape that comes out, the weights it needs, and its function."""
 
+from __future__ import annotations
+
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -34,7 +36,7 @@ LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
 class Pass:
-    """What a layer is told while data passes through: whether this is training, the rows' weights, and randomness.
+    """What a layer knows in a forward pass: whether this is training, the rows' weights, and randomness.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class Layer(Part):
         """The shapes of what is remembered without being learned by gradients."""
         return {}
 
-    def within(self, function: str) -> "Layer":
+    def within(self, function: str) -> Layer:
         """The layer in a network with that activation."""
         return self
 
@@ -246,7 +248,7 @@ class Filter(Layer):
         self.size = size
         self.width = width
 
-    def kernel(self) -> NDArray:
+    def kernel(self) -> NDArray[Any]:
         """The filter as a square array."""
         if self.kind not in ("gaussian", "laplace"):
             raise EmpiriskError(f"kind={self.kind!r} of Filter is not known; choose 'gaussian' or 'laplace'.")

@@ -4,7 +4,6 @@ import hashlib
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,21 @@ from empirisk import penalties
 from empirisk.certificate import verify
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.contract.inputs import check_size
-from empirisk.errors import EmpiriskError, Unsuitable, warn_unfinished
+from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import design_of
+from empirisk.linalg.hashes import equal_keys, row_digests
 from empirisk.machines.online import Steps
 from empirisk.nets.augment import Augmentation
 from empirisk.nets.autoencoder import Rebuilding
 from empirisk.nets.checkpoint import Checkpoint
 from empirisk.nets.finish import Finish
 from empirisk.nets.layers import Dense
-from empirisk.nets.objective import BIAS, FIXED, FROM, HEAD, UNIT, Decay, Objective, columns_of
-from empirisk.nets.optimisers import Rule, rates
+from empirisk.nets.objective import BIAS, FIXED, FROM, HEAD, UNIT, Decay, NetworkObjective, columns_of
+from empirisk.nets.optimisers import OptimiserRule, rates
 from empirisk.nets.plan import frozen, through
-from empirisk.nets.training import ALL_STEPS, LEAST_LOOK, NOT_FINITE, Course, Data, Trained, Training, drift, loss_sum
+from empirisk.nets.training import LEAST_LOOK, NetworkTraining, Trained, TrainingData, TrainingSchedule, drift, loss_sum
 from empirisk.problem import Point, Problem
+from empirisk.stop import CUT, REMEDIES, Deadline, Ending, warn_of
 
 #: The unit of every output, and what its targets are counted from, by name.
 Units = dict[str, NDArray]
@@ -40,11 +41,6 @@ PARTS = 64
 LARGEST = 1e30
 #: The share of the time that is left to the head.
 FOR_THE_HEAD = 0.15
-REMEDIES = {
-    "max_time": "raise max_time",
-    "interrupted": "fit again for all of it",
-    NOT_FINITE: "lower the network's rate, or scale the columns",
-}
 
 
 def learn(network: Any, rows: NDArray, problems: list[Problem], run: Any) -> tuple[list[Problem], list[Any]]:
@@ -96,7 +92,9 @@ def advance(network: Any, rows: NDArray, problems: list[Problem], watch: Any) ->
     return Steps(problems, _heads(before, problems), float(lost / weight) if weight else np.nan, "network")
 
 
-def _one_pass(network: Any, objective: Objective, data: Data, head: dict[str, NDArray], watch: Any) -> Trained:
+def _one_pass(
+    network: Any, objective: NetworkObjective, data: TrainingData, head: dict[str, NDArray], watch: Any
+) -> Trained:
     """Steps of equal numbers of rows that see each row once, at a step size that stays."""
     course = _course(network, len(data.x))
     count = -(-len(data.x) // course.batch)
@@ -106,14 +104,15 @@ def _one_pass(network: Any, objective: Objective, data: Data, head: dict[str, ND
         course, batch=batch, steps=count, look=count, rates=np.full(count, course.rates[0], np.float32),
         seed=int(np.random.default_rng([network.seed_, taken]).integers(2**31)),
     )  # fmt: skip
-    training = Training(
-        objective, Rule(network.optimiser), course, data.padded(batch * count), network.weights_ | head, network.state_,
-        frozen=network.frozen_names(), masks=network.masks, total=network.seen_scale_,
-        memory=getattr(network, "memory_", ()), stop=lambda: watch.status if watch.must_stop() else "",
+    training = NetworkTraining(
+        objective, OptimiserRule(network.optimiser), course, data.padded(batch * count), network.weights_ | head,
+        network.state_, frozen=network.frozen_names(), masks=network.masks, total=network.seen_scale_,
+        memory=getattr(network, "memory_", ()), deadline=watch.deadline,
     )  # fmt: skip
     trained = training.run()
-    if trained.stopped == NOT_FINITE:
-        raise EmpiriskError(f"The steps of the network have led beyond all numbers; {REMEDIES[NOT_FINITE]}.")
+    watch.status = trained.stopped if trained.stopped in CUT else ""
+    if trained.stopped == Ending.NOT_FINITE:
+        raise EmpiriskError(f"The steps of the network have led beyond all numbers; {REMEDIES[Ending.NOT_FINITE]}.")
     network.memory_, network.n_steps_, network.stopped_ = training.memory, taken + trained.steps, trained.stopped
     return trained
 
@@ -123,9 +122,9 @@ def _lost(problem: Problem, point: Point) -> float:
     return float(problem.weights @ problem.loss.value(problem.y, problem.predict(point))) if len(problem.y) else 0.0
 
 
-def _objective(network: Any, problems: list[Problem]) -> Objective:
+def _objective(network: Any, problems: list[Problem]) -> NetworkObjective:
     """What the network minimises with the problems of a machine."""
-    return Objective(
+    return NetworkObjective(
         network.plan(),
         [(problem.loss, problem.classes) for problem in problems],
         problems[0].penalty,
@@ -150,15 +149,15 @@ def rebuild(network: Any, rows: NDArray, weights: NDArray, codes: int, run: Any)
     first = objective.first(network.weights_, np.random.default_rng([network.seed_, 1]))
     if not network.weights:
         first = objective.centred(first, np.average(data.x.astype(np.float64), axis=0, weights=data.scale[:, 0]))
-    stop = _stop(run)
-    training = Training(
-        objective, Rule(network.optimiser), course, data, first, {},
-        held_out=held_out, stop=stop, report=_report(network, course), masks=network.masks,
+    deadline = _deadline(run)
+    training = NetworkTraining(
+        objective, OptimiserRule(network.optimiser), course, data, first, {},
+        held_out=held_out, deadline=deadline, report=_report(network, course), masks=network.masks,
     )  # fmt: skip
     trained = training.run()
-    finish = _finish(network, objective, data, held_out, stop)
-    if finish is not None and trained.stopped == ALL_STEPS:
-        trained = _finished(finish, [trained], stop)
+    finish = _finish(network, objective, data, held_out, deadline)
+    if finish is not None and trained.stopped == Ending.FINISHED:
+        trained = _finished(finish, [trained], deadline)
     _warn(trained)
     halves = objective.halves(trained.weights)
     network.weights_, network.decoder_ = ({k: np.ascontiguousarray(v) for k, v in half.items()} for half in halves)
@@ -172,7 +171,9 @@ def _decay(network: Any) -> Decay:
     return Decay(check_number("decay", network.decay, 0), penalties.find(network.penalty))
 
 
-def _finish(network: Any, objective: Any, data: Data, held_out: Data | None, stop: Any) -> Finish | None:
+def _finish(
+    network: Any, objective: Any, data: TrainingData, held_out: TrainingData | None, deadline: Deadline
+) -> Finish | None:
     """The whole objective for L-BFGS, where the training is to end so."""
     asked = network.finish
     if asked not in (True, False, "auto"):
@@ -184,11 +185,11 @@ def _finish(network: Any, objective: Any, data: Data, held_out: Data | None, sto
             "or use finish='auto'."
         )
     wanted = same and held_out is None and network.epochs is None if asked == "auto" else asked
-    whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, stop)
+    whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, deadline)
     return whole if wanted and (asked is True or whole.affordable) else None
 
 
-def _finished(finish: Finish, trials: list[Trained], stop: Any, firsts: bool = False) -> Trained:
+def _finished(finish: Finish, trials: list[Trained], deadline: Deadline, firsts: bool = False) -> Trained:
     """The first of the trials, its weights those that L-BFGS reaches at best from any of the trials.
 
     It begins where each has got to, and with ``firsts`` at the first weights of each: what the steps of a trial lead to
@@ -209,7 +210,7 @@ def _finished(finish: Finish, trials: list[Trained], stop: Any, firsts: bool = F
         "drift": np.array([drift(end.weights[name], begun[name]) for name in names]),
     }
     history = {name: [*values, entry[name]] for name, values in trained.history.items()}
-    return replace(trained, weights=end.weights, history=history, stopped=stop() or trained.stopped)
+    return replace(trained, weights=end.weights, history=history, stopped=deadline.reason or trained.stopped)
 
 
 def _augmentations(network: Any) -> tuple[Augmentation, ...]:
@@ -256,7 +257,7 @@ def _columns(problems: list[Problem], rows: int, begins: NDArray) -> tuple[NDArr
     return targets, scale
 
 
-def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> Data:
+def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> TrainingData:
     """The rows that count, equal ones made one with all their weight, in an order of their own.
 
     So training knows the rows as a set: weight 2 is the row twice to the last bit, and no order is better than another.
@@ -264,9 +265,7 @@ def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> Data:
     kept = np.flatnonzero(scale.sum(axis=1) > 0)
     x = np.ascontiguousarray(x[kept], dtype=np.float32) + np.float32(0)  # no negative zeros
     targets, scale = targets[kept], scale[kept]
-    keys = [hashlib.blake2b(row.tobytes() + t.tobytes(), digest_size=16).digest()
-            for row, t in zip(x, targets, strict=True)]  # fmt: skip
-    _, first, inverse = np.unique(np.array(keys, dtype="V16"), return_index=True, return_inverse=True)
+    first, inverse = equal_keys(row_digests(x, targets))
     if len(first) < len(x):
         # In order of size, so that sums do not depend on the order of the rows.
         total = np.zeros((len(first), scale.shape[1]))
@@ -275,10 +274,10 @@ def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> Data:
         scale = total
     else:
         scale = scale[first]
-    return Data(x[first], targets[first], scale.astype(np.float32))
+    return TrainingData(x[first], targets[first], scale.astype(np.float32))
 
 
-def _course(network: Any, rows: int) -> Course:
+def _course(network: Any, rows: int) -> TrainingSchedule:
     batch = check_count("batch", network.batch)
     assert batch is not None
     per_epoch = max(rows // batch, 1)
@@ -292,59 +291,61 @@ def _course(network: Any, rows: int) -> Course:
     look = check_count("look_every", network.look_every, optional=True) or max(per_epoch, LEAST_LOOK)
     patience = check_count("patience", network.patience)
     assert patience is not None
-    return Course(batch, steps, rates(check_number("rate", rate, 0, above=True), network.schedule, steps), look,
-                  patience, network.seed_)  # fmt: skip
+    by_step = rates(check_number("rate", rate, 0, above=True), network.schedule, steps)
+    return TrainingSchedule(batch, steps, by_step, look, patience, network.seed_)
 
 
-def _train(network: Any, objective: Objective, data: Data, units: Units, run: Any, tell: Any) -> Trained:
+def _train(network: Any, objective: NetworkObjective, data: TrainingData, units: Units, run: Any, tell: Any) -> Trained:
     """Training from the first weights that look best after a share of the steps, where several are drawn."""
     data, held_out = _split(network, data)
     course = _course(network, len(data.x))
-    stop = _stop(run)
-    finish = _finish(network, objective, data, held_out, stop)
+    deadline = _deadline(run)
+    finish = _finish(network, objective, data, held_out, deadline)
     few = len(data.x) <= course.batch or (finish is not None and finish.cheap)
     tries = check_count("n_init", network.n_init, optional=True) or (TRIES if few else 1)
     tries = tries if network.earlier is None else 1
     best, trials = 0, []
     if tries > 1:
         short = replace(course, steps=max(int(TRIED * course.steps), 1), look=course.steps)
-        begun = [_training(network, objective, short, data, units, attempt, stop=stop) for attempt in range(tries)]
+        begun = [
+            _training(network, objective, short, data, units, attempt, deadline=deadline) for attempt in range(tries)
+        ]
         trials = [trial.run() for trial in begun]
         best = int(np.argmin([_reached(trial, objective, data) for trial in trials]))
     training = _training(
         network, objective, course, data, units, best,
-        stop=stop, held_out=held_out, report=_report(network, course, tell),
+        deadline=deadline, held_out=held_out, report=_report(network, course, tell),
         checkpoint=_checkpoint(network, objective, course, data, best),
     )  # fmt: skip
     trained = training.run()
-    if finish is None or trained.stopped != ALL_STEPS:
+    if finish is None or trained.stopped != Ending.FINISHED:
         return trained
     others = [trial for number, trial in enumerate(trials) if number != best]
-    return _finished(finish, [trained, *others], stop, firsts=bool(others) or network.earlier is not None)
+    return _finished(finish, [trained, *others], deadline, firsts=bool(others) or network.earlier is not None)
 
 
 def _training(
-    network: Any, objective: Objective, course: Course, data: Data, units: Units, attempt: int,
+    network: Any, objective: NetworkObjective, course: TrainingSchedule, data: TrainingData, units: Units, attempt: int,
     **options: Any,
-) -> Training:  # fmt: skip
+) -> NetworkTraining:  # fmt: skip
     if network.earlier is None:
         head = objective.head(np.random.default_rng([course.seed, attempt, 1])) | units
         weights = network.first_weights(attempt) | head
     else:
         weights = network.weights_ | _in_units(network.earlier, units)
-    names, rule = network.frozen_names(), Rule(network.optimiser)
-    return Training(
+    names, rule = network.frozen_names(), OptimiserRule(network.optimiser)
+    return NetworkTraining(
         objective, rule, course, data, weights, network.state_, frozen=names, masks=network.masks, **options
     )
 
 
-def _reached(trained: Trained, objective: Objective, data: Data) -> float:
+def _reached(trained: Trained, objective: NetworkObjective, data: TrainingData) -> float:
     """The objective, as predicted, on all rows."""
     total = float(objective.penalties(trained.weights)) + loss_sum(objective, trained.weights, trained.state, data)
     return total if np.isfinite(total) else np.inf
 
 
-def _report(network: Any, course: Course, tell: Any = None) -> Any:
+def _report(network: Any, course: TrainingSchedule, tell: Any = None) -> Any:
     """Tells the user, if asked, how far the training is and how long it will take; and callbacks, which may stop it."""
     rounds = -(-course.steps // course.look)
 
@@ -374,7 +375,7 @@ def _without_head(trained: Trained) -> dict[str, NDArray]:
     return {name: value for name, value in trained.weights.items() if name not in FIXED | {HEAD, BIAS}}
 
 
-def _split(network: Any, data: Data) -> tuple[Data, Data | None]:
+def _split(network: Any, data: TrainingData) -> tuple[TrainingData, TrainingData | None]:
     share = check_number("validation", network.validation, 0, 0.9)
     count = round(share * len(data.x))
     if count == 0 or count == len(data.x):
@@ -383,20 +384,15 @@ def _split(network: Any, data: Data) -> tuple[Data, Data | None]:
     return data.take(np.sort(order[count:])), data.take(np.sort(order[:count]))
 
 
-def _stop(run: Any) -> Any:
-    """Why to stop training now: Ctrl-C, or all the time but that for the head is used."""
-    deadline = run.deadline
-    ours = deadline - FOR_THE_HEAD * (deadline - perf_counter()) if np.isfinite(deadline) else np.inf
-
-    def stop() -> str:
-        if run.interrupted is not None and run.interrupted():
-            return "interrupted"
-        return "max_time" if perf_counter() >= ours else ""
-
-    return stop
+def _deadline(run: Any) -> Deadline:
+    """When to stop training: all the time but that for the head is used, or the user asks for it."""
+    left = run.deadline.left()
+    return Deadline(None if left is None else (1 - FOR_THE_HEAD) * left)
 
 
-def _checkpoint(network: Any, objective: Objective, course: Course, data: Data, attempt: int) -> Checkpoint | None:
+def _checkpoint(
+    network: Any, objective: NetworkObjective, course: TrainingSchedule, data: TrainingData, attempt: int
+) -> Checkpoint | None:
     if network.checkpoint is None:
         return None
     identity = hashlib.blake2b(digest_size=16)
@@ -412,11 +408,11 @@ def _checkpoint(network: Any, objective: Objective, course: Course, data: Data, 
 
 
 def _warn(trained: Trained) -> None:
-    if trained.stopped in REMEDIES:
-        warn_unfinished(
-            f"The training of the network was stopped ({trained.stopped}) after {trained.steps} steps; the last good "
-            f"weights are kept, {REMEDIES[trained.stopped]}."
-        )
+    warn_of(
+        trained.stopped,
+        f"The training of the network was stopped ({trained.stopped}) after {trained.steps} steps, and the last good "
+        "weights are kept",
+    )
 
 
 def _on(phi: NDArray, problems: list[Problem]) -> list[Problem]:
@@ -446,7 +442,9 @@ def _heads(trained: Trained, problems: list[Problem]) -> list[Point]:
     return points
 
 
-def _head(objective: Objective, units: Units, problems: list[Problem], points: list[Point]) -> dict[str, NDArray]:
+def _head(
+    objective: NetworkObjective, units: Units, problems: list[Problem], points: list[Point]
+) -> dict[str, NDArray]:
     """The head of the points, as training has it: the inverse of `_heads`."""
     weight, bias = np.zeros((objective.plan.width, len(units[UNIT]))), np.zeros(len(units[UNIT]))
     for problem, point, where in zip(problems, points, columns_of([p.classes for p in problems]), strict=True):
@@ -465,9 +463,9 @@ def _in_units(head: dict[str, NDArray], units: Units) -> dict[str, NDArray]:
     return {name: value.astype(np.float32) for name, value in moved.items()} | units
 
 
-def _with_gradient(network: Any, objective: Objective, data: Data, fits: list[Any]) -> list[Any]:
+def _with_gradient(network: Any, objective: NetworkObjective, data: TrainingData, fits: list[Any]) -> list[Any]:
     """The fits, whose certificates prove the head alone, with a note of the gradient in all weights."""
-    whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, lambda: "")
+    whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, Deadline())
     if not whole.affordable:
         norms = network.history_["gradient_norm"][-1]
         note = f"the gradient in all weights had norm {np.linalg.norm(norms):.2g} over the last batch"

@@ -1,5 +1,7 @@
 """The network as a feature map: what stands in the slot ``features`` of a machine."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,28 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_number
 from empirisk.contract.inputs import check_weights, generator
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import Limits, Run, interruptible
+from empirisk.fits.fit import Fit, Limits, SolverRun
+from empirisk.machines.online import Steps
 from empirisk.nets.autoencoder import decoder_plan
 from empirisk.nets.layers import Conv, Dense, Layer, MaxPool, Shape, whole
 from empirisk.nets.learning import advance, learn, rebuild
 from empirisk.nets.objective import BIAS, FROM, HEAD, UNIT
-from empirisk.nets.plan import Plan, checked_layers, through
+from empirisk.nets.plan import NetworkPlan, checked_layers, through
+from empirisk.problem import Problem
 from empirisk.settings import require
-from empirisk.validation import check_array, validate_data
+from empirisk.solvers.base import Watch
+from empirisk.stop import CUT, interruptible, keeping
+from empirisk.validation import available_if, check_array, validate_data
 
 FLOATS = (np.float64, np.float32)
-#: Why training ends that was not let finish.
-CUT = frozenset({"max_time", "interrupted", "callback"})
 
 
-def _rebuilds(network: "Network") -> bool:
+def _rebuilds(network: Network) -> bool:
     """Whether the network has learned to rebuild rows."""
     if not hasattr(network, "decoder_"):
         raise AttributeError("The network has no way back from its features; learn_to_rebuild makes one.")
@@ -226,7 +229,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         size: int = 3,
         dense: Sequence[int] = (128,),
         **parameters: Any,
-    ) -> "Network":
+    ) -> Network:
         """Convolutions that keep the size of the image, each with a pooling to half of it, and dense layers.
 
         >>> er.Network.convolutional((8,), dense=(32,), shape=(28, 28, 1)).layers
@@ -238,7 +241,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return cls([*layers, *(Dense(width) for width in dense)], **parameters)
 
     @classmethod
-    def alexnet(cls, shape: Sequence[int], width: int = 16, **parameters: Any) -> "Network":
+    def alexnet(cls, shape: Sequence[int], width: int = 16, **parameters: Any) -> Network:
         """Five convolutions, three poolings and two dense layers with dropout, scaled to the image.
 
         The filters are those of AlexNet in proportion (96, 256, 384, 384, 256 over 4096 dense units), ``width`` for the
@@ -266,7 +269,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- the map ------------------------------------------------------------------------------------------------------
 
     @state.renewing
-    def fit(self, X: ArrayLike, y: Any = None) -> "Network":
+    def fit(self, X: ArrayLike, y: Any = None) -> Network:
         """Note the shape of the rows and draw first weights; a machine then learns better ones."""
         rows = validate_data(self, X, dtype=FLOATS, allow_nd=True)
         self.shape_ = self._sample_shape(rows)
@@ -280,7 +283,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._rows = rows
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """phi_W of every row, in the precision of X."""
         return through(self.plan(), self.weights_, self.state_, self._images(X))
 
@@ -293,14 +296,14 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Why training was not let finish; None where it was."""
         return self.stopped_ if getattr(self, "stopped_", None) in CUT else None
 
-    def learn_with(self, problems: list[Any], run: Any) -> tuple[list[Any], list[Any]]:
+    def learn_with(self, problems: list[Problem], run: SolverRun) -> tuple[list[Problem], list[Fit]]:
         """Learn W with the problems of a machine; they come back on phi_W(X), with the fits of their heads.
 
         Parameters
         ----------
         problems : list of Problem
             What the machine minimises, on the rows given to `fit`.
-        run : callable
+        run : SolverRun
             Solves problems with the solver and within the limits of the machine.
         """
         rows = self.__dict__.pop("_rows")
@@ -309,7 +312,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         finally:
             self.__dict__.pop("_earlier", None)
 
-    def continue_from(self, earlier: "Network | None") -> None:
+    def continue_from(self, earlier: Network | None) -> None:
         """Begin the training that follows with the weights of an earlier one, if they fit the layers."""
         if not isinstance(earlier, Network) or not hasattr(earlier, "head_"):
             return
@@ -322,7 +325,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The head that the training begins with, where it goes on from an earlier one."""
         return getattr(self, "_earlier", None)
 
-    def step_with(self, X: ArrayLike, problems: list[Any], watch: Any) -> Any:
+    def step_with(self, X: ArrayLike, problems: list[Problem], watch: Watch) -> Steps:
         """One pass over some rows with the problems of a machine: what `partial_fit` does.
 
         Steps of ``batch`` rows, at the step size ``rate`` throughout, lower the objective over all rows so far, for
@@ -340,7 +343,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.__dict__.pop("_rows", None)
         return advance(self, self._images(X), problems, watch)
 
-    def learn_to_rebuild(self, n_components: int, sample_weight: ArrayLike | None = None, run: Any = None) -> "Network":
+    def learn_to_rebuild(self, n_components: int, sample_weight: ArrayLike | None = None, run: Any = None) -> Network:
         """Learn codes of ``n_components`` numbers from which the rows given to `fit` can be rebuilt: an autoencoder.
 
         A last linear layer gives the codes; the decoder has the layers in reverse, transposed convolutions for
@@ -367,13 +370,13 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if "_rows" not in vars(self):
             raise EmpiriskError("learn_to_rebuild learns from the rows of `fit`, and once; call fit(X) first.")
         width, weights = whole("n_components", n_components), check_weights(sample_weight, len(self._rows))
-        with interruptible() as interrupted:
-            run = Run("auto", Limits(0.0, None, None), interrupted=interrupted) if run is None else run
+        with keeping(type(self).__name__, self), interruptible():
+            run = SolverRun("auto", Limits(0.0, None, None)) if run is None else run
             rebuild(self, self.__dict__.pop("_rows"), weights, width, run)
         return self
 
     @available_if(_rebuilds)
-    def inverse_transform(self, X: ArrayLike) -> NDArray:
+    def inverse_transform(self, X: ArrayLike) -> NDArray[Any]:
         """Rows from codes, after `learn_to_rebuild`."""
         codes = check_array(X, dtype=FLOATS)
         if codes.shape[1] != self._n_features_out:
@@ -422,10 +425,10 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 raise EmpiriskError(f"freeze={self.freeze!r} names layer {number}, but there are {len(self.layers_)}.")
         return frozenset(name for name in self.weights_ if int(name.split(".")[0]) in numbers)
 
-    def plan(self) -> Plan:
+    def plan(self) -> NetworkPlan:
         """The network as a function of weights and samples."""
         check_is_fitted(self, "shape_")
-        return Plan(self.layers_, self.shape_, *self.between_)
+        return NetworkPlan(self.layers_, self.shape_, *self.between_)
 
     def _sample_shape(self, rows: NDArray) -> Shape:
         if self.shape is None:
@@ -444,7 +447,7 @@ class Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = validate_data(self, X, dtype=FLOATS, allow_nd=True, reset=False)
         return self.shaped(rows)
 
-    def shaped(self, rows: NDArray) -> NDArray:
+    def shaped(self, rows: NDArray) -> NDArray[Any]:
         """Rows in the shape of the network's input."""
         if int(np.prod(rows.shape[1:])) != int(np.prod(self.shape_)):
             raise EmpiriskError(f"X has rows of shape {rows.shape[1:]}, but the network was fitted on {self.shape_}.")
@@ -466,7 +469,7 @@ def _wrong_weights(its: Mapping[str, Any]) -> str | None:
     if not isinstance(its["layers_"], list) or not all(isinstance(layer, Layer) for layer in its["layers_"]):
         return "layers_ is no list of layers"
     try:
-        plan = Plan(its["layers_"], tuple(whole("shape_", side) for side in its["shape_"]), *its["between_"])
+        plan = NetworkPlan(its["layers_"], tuple(whole("shape_", side) for side in its["shape_"]), *its["between_"])
         wanted = [plan.shapes_of_weights(), plan.shapes_of_moments()]
         if "decoder_" in its:
             wanted.append(decoder_plan(plan).shapes_of_weights())

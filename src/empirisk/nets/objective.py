@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from empirisk.losses.base import Loss
 from empirisk.nets.augment import Augmentation, augmented
+from empirisk.nets.differentiable import differentiable, traceable
 from empirisk.nets.layers import Pass, Weights
-from empirisk.nets.losses import loss_function, penalty_function
-from empirisk.nets.plan import Plan, frozen
+from empirisk.nets.plan import NetworkPlan, frozen
 from empirisk.penalties.base import Penalty
 
 HEAD, BIAS = "head.weight", "head.bias"
@@ -44,7 +44,7 @@ class Decay:
         return isinstance(other, Decay) and self.key == other.key
 
     def __call__(self, weights: Weights) -> Any:
-        value = penalty_function(self.penalty)
+        value = traceable(self.penalty, "penalty", "value")
         return self.factor * sum(value(weight) for name, weight in weights.items() if penalised(name))
 
     def l1(self, weights: Weights) -> dict[str, float]:
@@ -53,7 +53,7 @@ class Decay:
         return {name: strength for name in weights if penalised(name) and strength}
 
 
-class Objective:
+class NetworkObjective:
     """J = sum_l R_l(W_l) + R(w) + sum_p sum_i s_ip loss_p(y_ip, <w_p, phi_W(x_i)> + b_p).
 
     Problems p share the network; each has outputs of its own: one, or one per class for a joint loss. Biases, and the
@@ -78,7 +78,7 @@ class Objective:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: NetworkPlan,
         losses: Sequence[tuple[Loss, int]],
         penalty: Penalty,
         decay: "Decay",
@@ -95,7 +95,7 @@ class Objective:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Objective) and self._key == other._key
+        return isinstance(other, NetworkObjective) and self._key == other._key
 
     def head(self, random: np.random.Generator) -> dict[str, NDArray]:
         """First weights of the head: small, so that the first predictions are near constant."""
@@ -116,7 +116,7 @@ class Objective:
 
     def _head_penalty(self, head: Any) -> Any:
         """R(w), summed over the problems."""
-        value, total = penalty_function(self.penalty), jnp.zeros((), head.dtype)
+        value, total = traceable(self.penalty, "penalty", "value"), jnp.zeros((), head.dtype)
         for _, joint, _, columns in self._groups:
             part = _taken(head, columns)
             total += value(part) if joint else jax.vmap(value, 1)(part).sum()
@@ -154,7 +154,7 @@ class Objective:
         for loss, joint, problems, columns in self._groups:
             y, s = (_taken(array, problems) for array in (targets, scale))
             y, s = (y[:, 0], s[:, 0]) if joint else (y, s)
-            total += (s * loss_function(loss)(y, _taken(f, columns))).sum()
+            total += (s * differentiable(loss)(y, _taken(f, columns))).sum()
         return total
 
 

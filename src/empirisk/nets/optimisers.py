@@ -27,10 +27,10 @@ SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-class Rule:
+class OptimiserRule:
     """An optimiser, by its name or as an Optax object; a name has one hash wherever it is used.
 
-    >>> Rule("adam") == Rule("adam")
+    >>> OptimiserRule("adam") == OptimiserRule("adam")
     True
     """
 
@@ -51,7 +51,7 @@ class Rule:
         return hash(self._given) if not self.own_rate else id(self._given)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rule):
+        if not isinstance(other, OptimiserRule):
             return False
         return self._given is other._given or (not self.own_rate and self._given == other._given)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.nets.blocks import as_layers, sequence
+from empirisk.nets.composite import as_layers, sequence
 from empirisk.nets.device import on_device
 from empirisk.nets.layers import Activation, Dense, Layer, Pass, Shape, Weights, activation, drawn
 from empirisk.parts import Part
@@ -33,7 +33,7 @@ def frozen(value: Any) -> Any:
     return value
 
 
-class Plan:
+class NetworkPlan:
     """Layers in order, each at its place, for samples of one shape.
 
     Parameters
@@ -68,7 +68,7 @@ class Plan:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Plan) and self._key == other._key
+        return isinstance(other, NetworkPlan) and self._key == other._key
 
     @property
     def loops_well(self) -> bool:
@@ -150,13 +150,13 @@ def checked_layers(layers: Any, widths: Any) -> list[Layer]:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _through(plan: Plan, all_layers: bool, weights: Weights, state: Weights, x: Any) -> Any:
+def _through(plan: NetworkPlan, all_layers: bool, weights: Weights, state: Weights, x: Any) -> Any:
     outputs: list = []
     phi = plan.apply(weights, x, Pass(state), outputs)
     return outputs if all_layers else [phi]
 
 
-def through(plan: Plan, weights: Weights, state: Weights, X: NDArray, all_layers: bool = False) -> Any:
+def through(plan: NetworkPlan, weights: Weights, state: Weights, X: NDArray, all_layers: bool = False) -> Any:
     """phi_W(X) in the precision of X, or the outputs of all layers, over blocks of rows of a few sizes.
 
     Blocks are filled up with zeros to powers of two, so that a row's answer depends neither on the number of rows

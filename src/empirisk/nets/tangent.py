@@ -1,5 +1,7 @@
 """The neural tangent kernel: how alike two inputs are to a network that has not learned yet."""
 
+from __future__ import annotations
+
 from functools import partial
 from typing import Any
 
@@ -16,7 +18,7 @@ from empirisk.nets.device import on_device
 from empirisk.nets.layers import Pass, Weights
 from empirisk.nets.network import Network
 from empirisk.nets.objective import BIAS, HEAD
-from empirisk.nets.plan import BLOCK, Plan, bucket
+from empirisk.nets.plan import BLOCK, NetworkPlan, bucket
 from empirisk.settings import require
 
 #: Eigenvalues of the Gram matrix below this share of the largest are taken for zero.
@@ -55,10 +57,10 @@ class Tangent(Kernel):
     def between(self, A, B=None, out=None):
         return Linear().between(A, B, out)
 
-    def norms(self, A):
-        return Linear().norms(A)
+    def diagonals(self, A):
+        return Linear().diagonals(A)
 
-    def gradients(self, X: ArrayLike) -> NDArray:
+    def gradients(self, X: ArrayLike) -> NDArray[Any]:
         """The gradient of f in all weights for every row, n x weights."""
         parts = self._gradients(np.asarray(X))
         return np.concatenate([part.reshape(len(part), -1) for _, part in sorted(parts.items())], axis=1)
@@ -67,7 +69,7 @@ class Tangent(Kernel):
         """The mean squared derivative of f in every weight, by name: which weights matter for these rows."""
         return {name: (part**2).mean(axis=0) for name, part in self._gradients(as_matrix(X, False)).items()}
 
-    def blind_spots(self, X: ArrayLike) -> NDArray:
+    def blind_spots(self, X: ArrayLike) -> NDArray[Any]:
         """Patterns on the rows that no small change of the weights can make f follow: orthonormal columns.
 
         They are the eigenvectors of the Gram matrix with eigenvalue zero.
@@ -92,7 +94,7 @@ class Tangent(Kernel):
                 parts.append({name: np.asarray(part)[: len(block)] for name, part in found.items()})
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _first(self, X: NDArray) -> tuple[Plan, dict[str, NDArray], dict[str, NDArray]]:
+    def _first(self, X: NDArray) -> tuple[NetworkPlan, dict[str, NDArray], dict[str, NDArray]]:
         """The network at its first weights, with a head."""
         network = clone(self.network)
         if network.random_state is None:
@@ -105,7 +107,7 @@ class Tangent(Kernel):
 
 
 @partial(jax.jit, static_argnums=0)
-def _slopes(plan: Plan, weights: Weights, state: Weights, x: Any) -> Any:
+def _slopes(plan: NetworkPlan, weights: Weights, state: Weights, x: Any) -> Any:
     def f(weights, row):
         return (plan.apply(weights, row[None], Pass(state)) @ weights[HEAD] + weights[BIAS])[0, 0]
 

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from empirisk.nets.checkpoint import Checkpoint
 from empirisk.nets.device import on_device
 from empirisk.nets.layers import Pass, Weights
-from empirisk.nets.objective import FIXED, Objective
-from empirisk.nets.optimisers import Rule
+from empirisk.nets.objective import FIXED, NetworkObjective
+from empirisk.nets.optimisers import OptimiserRule
 from empirisk.nets.plan import BLOCK, bucket
+from empirisk.stop import Deadline, Ending
 
 #: Up to so many rows the data is filled up to a power of two, so that few sizes are compiled.
 FEW = 4096
-#: Why a training ends that was let finish.
-ALL_STEPS = "all steps"
-#: Why one ends whose numbers have overflowed.
-NOT_FINITE = "not finite"
 #: Steps in one call, which costs about as much as a small step.
 TOGETHER = 64
 #: Steps between looks where an epoch is shorter.
@@ -32,21 +29,23 @@ LEAST_LOOK = 50
 
 
 @dataclass(frozen=True)
-class Data:
+class TrainingData:
     """Rows, targets and scales s = C * weight (zero where a row takes no part), one column per problem."""
 
     x: NDArray
     targets: NDArray
     scale: NDArray
 
-    def take(self, rows: NDArray) -> "Data":
+    def take(self, rows: NDArray) -> "TrainingData":
         """Some of the rows."""
-        return Data(self.x[rows], self.targets[rows], self.scale[rows])
+        return TrainingData(self.x[rows], self.targets[rows], self.scale[rows])
 
-    def padded(self, rows: int) -> "Data":
+    def padded(self, rows: int) -> "TrainingData":
         """With rows of zero scale added."""
         more = rows - len(self.x)
-        return Data(*(np.concatenate([a, np.zeros((more, *a.shape[1:]), a.dtype)]) if more else a for a in self.arrays))
+        return TrainingData(
+            *(np.concatenate([a, np.zeros((more, *a.shape[1:]), a.dtype)]) if more else a for a in self.arrays)
+        )
 
     @property
     def arrays(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -55,7 +54,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingSchedule:
     """How long and in what portions to train.
 
     Attributes
@@ -89,7 +88,7 @@ class Trained:
     first: dict[str, NDArray]
     history: dict[str, list] = field(default_factory=dict)
     steps: int = 0
-    stopped: str = ALL_STEPS
+    stopped: str = Ending.FINISHED
 
 
 def _key(seed: Any, step: Any) -> Any:
@@ -97,7 +96,7 @@ def _key(seed: Any, step: Any) -> Any:
     return jax.random.fold_in(jax.random.key(seed), step)
 
 
-def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: Any) -> Any:
+def _step(objective: NetworkObjective, rule: OptimiserRule, carry: Weights, given: Any, step: Any) -> Any:
     """One step: the carry after it, the objective, and the norm of every gradient."""
     fixed, masks, data, mean, rescale, key = given
     number, rows, rate = step
@@ -120,14 +119,18 @@ def _step(objective: Objective, rule: Rule, carry: Weights, given: Any, step: An
 
 
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))
-def one_step(objective: Objective, rule: Rule, carry: Weights, given: Any, steps: Any, count: Any) -> Any:
+def one_step(
+    objective: NetworkObjective, rule: OptimiserRule, carry: Weights, given: Any, steps: Any, count: Any
+) -> Any:
     """A single step, compiled without a loop around it."""
     carry, worth, norms = _step(objective, rule, carry, given, [part[0] for part in steps])
     return carry, worth[None], norms
 
 
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))
-def many_steps(objective: Objective, rule: Rule, carry: Weights, given: Any, steps: Any, count: Any) -> Any:
+def many_steps(
+    objective: NetworkObjective, rule: OptimiserRule, carry: Weights, given: Any, steps: Any, count: Any
+) -> Any:
     """The first ``count`` of the steps: the carry, the objectives, and the last norms. Any count is one compilation."""
 
     def body(place, so_far):
@@ -140,17 +143,17 @@ def many_steps(objective: Objective, rule: Rule, carry: Weights, given: Any, ste
 
 
 @partial(jax.jit, static_argnums=0)
-def _memory(rule: Rule, weights: Weights) -> Any:
+def _memory(rule: OptimiserRule, weights: Weights) -> Any:
     """What an optimiser remembers at first; one compilation for all arrays."""
     return rule.transformation.init(weights)
 
 
 @partial(jax.jit, static_argnums=0)
-def _losses(objective: Objective, weights: Weights, state: Weights, x: Any, targets: Any, scale: Any) -> Any:
+def _losses(objective: NetworkObjective, weights: Weights, state: Weights, x: Any, targets: Any, scale: Any) -> Any:
     return objective.losses(weights, x, targets, scale, Pass(state))
 
 
-def loss_sum(objective: Objective, weights: Weights, state: Weights, data: Data) -> float:
+def loss_sum(objective: NetworkObjective, weights: Weights, state: Weights, data: TrainingData) -> float:
     """The sum of losses of all rows, as predicted."""
     total = 0.0
     for start in range(0, len(data.x), BLOCK):
@@ -160,7 +163,7 @@ def loss_sum(objective: Objective, weights: Weights, state: Weights, data: Data)
     return total
 
 
-class Training:
+class NetworkTraining:
     """One training from first weights to last.
 
     Parameters
@@ -175,8 +178,8 @@ class Training:
         Names of weights that stay.
     masks : dict of arrays
         Zero where a weight is to stay as it is.
-    stop : callable
-        Says why to stop now; empty to go on.
+    deadline : Deadline, optional
+        When to stop.
     report : callable
         Told of every look: the step, what was found, and the weights; True to stop.
     checkpoint : Checkpoint or None
@@ -190,23 +193,23 @@ class Training:
     def __init__(
         self,
         objective: Any,
-        rule: Rule,
-        course: Course,
-        data: Data,
+        rule: OptimiserRule,
+        course: TrainingSchedule,
+        data: TrainingData,
         weights: dict[str, NDArray],
         state: dict[str, NDArray],
         *,
-        held_out: Data | None = None,
+        held_out: TrainingData | None = None,
         frozen: frozenset[str] = frozenset(),
         masks: dict[str, NDArray] | None = None,
-        stop: Callable[[], str] = lambda: "",
+        deadline: Deadline | None = None,
         report: Callable[[int, dict[str, Any], Trained], bool] = lambda step, entry, trained: False,
         checkpoint: Checkpoint | None = None,
         total: float | None = None,
         memory: Sequence[NDArray] = (),
     ):
         self.objective, self.rule, self.course, self.held_out = objective, rule, course, held_out
-        self._stop, self._report = stop, report
+        self._deadline, self._report = deadline or Deadline(), report
         self._rows = len(data.x)
         self._whole = self._rows <= course.batch
         self._padded = bucket(self._rows, FEW)
@@ -256,10 +259,10 @@ class Training:
                     worths[-1][0].block_until_ready()  # no further ahead than one call, so that stopping is prompt
                 worths.append((worth, count))
                 step += count
-                ended = self._stop()
+                ended = self._deadline.reason if self._deadline() else ""
             objectives = np.concatenate([np.asarray(worth)[:count] for worth, count in worths])
             ended = self._look(step, objectives, np.asarray(norms), begin) or ended
-        self.trained.stopped = ended or ALL_STEPS
+        self.trained.stopped = ended or Ending.FINISHED
         self.trained.steps = step
         if self._best is not None and self.held_out is not None:
             _, _, self.trained.weights, self.trained.state = self._best
@@ -293,10 +296,10 @@ class Training:
     def _look(self, step: int, worths: NDArray, norms: NDArray, begin: float) -> str:
         """Note where the training stands and keep it, if it is sound; why to stop, if so."""
         if not np.isfinite(worths).all() or not np.isfinite(norms).all():
-            return NOT_FINITE
+            return Ending.NOT_FINITE
         weights, state = self._now()
         if not all(np.isfinite(value).all() for value in weights.values()):
-            return NOT_FINITE
+            return Ending.NOT_FINITE
         self.trained.weights, self.trained.state = weights, state
         entry = {
             "step": step,
@@ -311,19 +314,21 @@ class Training:
         for name, value in entry.items():
             self.trained.history.setdefault(name, []).append(value)
         told = self._report(step, entry, self.trained)
-        ended = self._judge(step, entry.get("validation_objective"), weights, state) or ("callback" if told else "")
+        ended = self._judge(step, entry.get("validation_objective"), weights, state) or (
+            Ending.CALLBACK if told else ""
+        )
         if self._checkpoint is not None:
             self._checkpoint.write(step, self._carry, self._best, self.trained.history)
         return ended
 
     def _judge(self, step: int, loss: float | None, weights: dict, state: dict) -> str:
-        """Keep the best weights by the held-out loss; stop after ``patience`` looks without better ones."""
+        """Keep the best weights by the held-out loss; stop after ``patience`` checks without better ones."""
         if loss is None:
             return ""
         if self._best is None or loss < self._best[0]:
             self._best = loss, step, weights, state
         late = step - self._best[1] >= self.course.patience * self.course.look
-        return "early stopping" if late else ""
+        return Ending.EARLY_STOPPING if late else ""
 
     def _resume(self) -> int:
         found = None if self._checkpoint is None else self._checkpoint.read(self._carry)

@@ -1,5 +1,7 @@
 """Weights from elsewhere: safetensors files, by name."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path

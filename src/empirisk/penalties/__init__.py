@@ -5,7 +5,15 @@ from empirisk.penalties.base import Penalty
 from empirisk.penalties.groups import GroupL1
 from empirisk.penalties.norms import L1, L2, ElasticNet, NoPenalty
 
-__all__ = ["L1", "L2", "ElasticNet", "GroupL1", "NoPenalty", "Penalty", "find"]
+__all__ = [
+    "L1",
+    "L2",
+    "ElasticNet",
+    "GroupL1",
+    "NoPenalty",
+    "Penalty",
+    "find",
+]
 
 NAMES = by_name(Penalty, globals())
 

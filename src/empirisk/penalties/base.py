@@ -1,5 +1,7 @@
 """What a penalty states about itself: value, prox and conjugate, and what solvers ask of it."""
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 import numpy as np
@@ -83,7 +85,15 @@ class Penalty(Part):
         """The number of the block of each of so many weights, all of whose steps must be alike; None: each its own."""
         return None if self.separable else np.zeros(count, dtype=np.intp)
 
-    def simplest(self, width: tuple[int, ...]) -> "Penalty":
+    def group_limits(self, width: tuple[int, ...]) -> Array | None:
+        """The limits where R is the sum of  limit |w_block|  over its blocks, for weights of that shape; else None."""
+        return None
+
+    def part(self, chosen: NDArray[np.intp], count: int) -> Penalty:
+        """The penalty of some of so many columns, the others having no weight: all those of some of the `blocks`."""
+        return self
+
+    def simplest(self, width: tuple[int, ...]) -> Penalty:
         """The penalty that has the same values for weights of that shape and lets the most solvers in."""
         return self
 

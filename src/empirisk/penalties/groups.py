@@ -1,5 +1,7 @@
 """The group lasso: whole groups of columns are taken or left."""
 
+from __future__ import annotations
+
 from numbers import Integral
 from typing import NamedTuple
 
@@ -7,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.linalg.namespace import as_number, group_sums, namespace, root
 from empirisk.penalties.base import Array, Penalty
 from empirisk.penalties.norms import L1
 
@@ -51,29 +54,37 @@ class GroupL1(Penalty):
             )
         return np.unique(labels, return_inverse=True)[1]
 
+    def group_limits(self, width: tuple[int, ...]) -> Array:
+        """The square roots of the sizes of the groups."""
+        return np.sqrt(np.bincount(self.blocks(width[0])) * float(np.prod(width[1:])))
+
+    def part(self, chosen: NDArray[np.intp], count: int) -> GroupL1:
+        """The penalty of some of so many columns: all those of some groups."""
+        return GroupL1(self.blocks(count)[chosen])
+
     def simplest(self, width: tuple[int, ...]) -> Penalty:
         """The l1 penalty where every group is a single weight: that has faster solvers."""
         single = len(width) == 1 and np.bincount(self.blocks(*width)).max(initial=1) == 1
         return L1() if single else self
 
-    def _lengths(self, w: Array) -> "Lengths":
+    def _lengths(self, w: Array) -> Lengths:
         blocks = self.blocks(len(w))
-        rows = w.reshape(len(w), -1)
-        norms = np.sqrt(np.bincount(blocks, (rows * rows).sum(axis=1)))
-        return Lengths(blocks, norms, np.sqrt(np.bincount(blocks) * rows.shape[1]))
+        rows, sizes = w.reshape(len(w), -1), np.bincount(blocks)
+        norms = root(group_sums(blocks, (rows * rows).sum(axis=1), len(sizes)))
+        return Lengths(blocks, norms, np.sqrt(sizes * rows.shape[1]))
 
     def value(self, w: Array) -> float:
         """R(w)."""
         lengths = self._lengths(w)
-        return float(lengths.limits @ lengths.norms)
+        return as_number(lengths.norms @ lengths.limits)
 
     def prox(self, w: Array, step: Array | float) -> Array:
         """Every group shortened by step sqrt(size_g), to zero where it is no longer than that."""
-        lengths = self._lengths(w)
+        xp, lengths = namespace(w), self._lengths(w)
         steps = np.zeros(len(lengths.norms))
         steps[lengths.blocks] = np.broadcast_to(step, w.shape).reshape(len(w), -1)[:, 0] if np.ndim(step) else step
         with np.errstate(divide="ignore", invalid="ignore"):
-            kept = np.where(lengths.norms > 0, np.maximum(1 - steps * lengths.limits / lengths.norms, 0.0), 0.0)
+            kept = xp.where(lengths.norms > 0, xp.maximum(1 - steps * lengths.limits / lengths.norms, 0.0), 0.0)
         return lengths.spread(kept, w) * w + 0.0  # no negative zeros
 
     def conjugate(self, v: Array) -> float:

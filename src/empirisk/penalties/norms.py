@@ -1,11 +1,14 @@
 """The penalties  l1 |w|_1 + l2/2 |w|^2."""
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 import numpy as np
 
 from empirisk import state
 from empirisk.linalg.design import Array, Design
+from empirisk.linalg.namespace import absolute, as_number, namespace
 from empirisk.penalties.base import Penalty
 
 #: Just inside of a boundary: a product with it must not round to the outside.
@@ -30,18 +33,19 @@ class Norms(Penalty):
     def value(self, w: Array) -> float:
         """R(w)."""
         # A part that is not there must not make a NaN of a sum that overflows.
-        first = self.l1 * np.abs(w).sum() if self.l1 else 0.0
-        return float(first + 0.5 * self.l2 * np.vdot(w, w)) if self.l2 else float(first)
+        first = self.l1 * absolute(w).sum() if self.l1 else 0.0
+        return as_number(first + 0.5 * self.l2 * namespace(w).vdot(w, w) if self.l2 else first)
 
     def prox(self, w: Array, step: Array | float) -> Array:
         """argmin_v  R(v) + |v - w|^2 / (2 step), with a step for all weights or one for each."""
-        return (w - np.clip(w, -step * self.l1, step * self.l1)) / (1 + step * self.l2)
+        return (w - namespace(w).clip(w, -step * self.l1, step * self.l1)) / (1 + step * self.l2)
 
     def conjugate(self, v: Array) -> float:
         """sup_w  <v, w> - R(w); infinite outside the domain, which without l2 is |v|_inf <= l1."""
-        excess = np.maximum(np.abs(v) - self.l1, 0.0)
+        xp = namespace(v)
+        excess = xp.maximum(xp.abs(v) - self.l1, 0.0)
         if self.l2 > 0:
-            return float(0.5 * np.vdot(excess, excess) / self.l2)
+            return as_number(0.5 * xp.vdot(excess, excess) / self.l2)
         return 0.0 if excess.max(initial=0.0) <= 0 else np.inf
 
     def gradient(self, w: Array) -> Array:
@@ -50,7 +54,7 @@ class Norms(Penalty):
 
     def curvature(self, w: Array) -> Array:
         """l2 for each weight."""
-        return np.full(w.shape, self.l2)
+        return namespace(w).full(w.shape, self.l2)
 
     def least(self, like: Array) -> float:
         """0."""
@@ -58,17 +62,18 @@ class Norms(Penalty):
 
     def feasible_share(self, v: Array) -> float:
         """The largest factor s <= 1 that puts s v into the domain of the conjugate."""
-        largest = np.abs(v).max(initial=0.0)
+        largest = namespace(v).abs(v).max(initial=0.0)
         return 1.0 if self.l2 > 0 or largest <= self.l1 else float(self.l1 / largest) * INSIDE
 
     def distance(self, w: Array, v: Array) -> Array:
         """Distance of each v_j to the subdifferential of R at w_j."""
-        at_zero = np.maximum(np.abs(v) - self.l1, 0.0)
-        return np.where(w == 0, at_zero, np.abs(v - self.l1 * np.sign(w) - self.l2 * w))
+        xp = namespace(v)
+        at_zero = xp.maximum(xp.abs(v) - self.l1, 0.0)
+        return xp.where(w == 0, at_zero, xp.abs(v - self.l1 * xp.sign(w) - self.l2 * w))
 
     def critical_C(self, v: Array) -> float:
         """The largest C at which w = 0 is optimal, given v = the gradient of the loss sum at w = 0 and best b."""
-        largest = np.abs(v).max(initial=0.0)
+        largest = namespace(v).abs(v).max(initial=0.0)
         return np.inf if largest == 0 else float(self.l1 / largest)
 
 

@@ -9,8 +9,26 @@ from empirisk import homes_of
 from empirisk.places import lead_matplotlib
 
 lead_matplotlib()
-#: The file of each view.
-_HOMES = homes_of(__file__)
+#: The file of each view; ``make stubs`` tells type checkers.
+_HOMES = homes_of(
+    "empirisk.plots",
+    {
+        "additive_parts": "additive",
+        "animation": "animate",
+        "clusters": "dendrogram density outliers voronoi",
+        "curves": "learning_curve luck validation_curve",
+        "ensembles": "margins rounds tree",
+        "equation": "coefficients gram importance losses",
+        "fits": "descent history",
+        "lines": "regression stems",
+        "networks": "activations feature_maps filters hidden_units tangent tickets training widths",
+        "planes": "regions",
+        "projections": "images scree",
+        "ranking": "cost_curve gains lift precision_at_k",
+        "scores": "calibration confusion precision_recall residuals roc",
+        "style": "to_svg",
+    },
+)
 
 __all__ = list(_HOMES)
 

@@ -1,17 +1,21 @@
-"""The views and where they live, for type checkers and for ``__init__``, which reads them here."""
+"""The public names of empirisk.plots, and where they live."""
 
+from empirisk.plots.additive_parts import additive as additive
 from empirisk.plots.animation import animate as animate
 from empirisk.plots.clusters import dendrogram as dendrogram
 from empirisk.plots.clusters import density as density
 from empirisk.plots.clusters import outliers as outliers
 from empirisk.plots.clusters import voronoi as voronoi
-from empirisk.plots.columns import additive as additive
 from empirisk.plots.curves import learning_curve as learning_curve
 from empirisk.plots.curves import luck as luck
 from empirisk.plots.curves import validation_curve as validation_curve
 from empirisk.plots.ensembles import margins as margins
 from empirisk.plots.ensembles import rounds as rounds
 from empirisk.plots.ensembles import tree as tree
+from empirisk.plots.equation import coefficients as coefficients
+from empirisk.plots.equation import gram as gram
+from empirisk.plots.equation import importance as importance
+from empirisk.plots.equation import losses as losses
 from empirisk.plots.fits import descent as descent
 from empirisk.plots.fits import history as history
 from empirisk.plots.lines import regression as regression
@@ -24,10 +28,6 @@ from empirisk.plots.networks import tangent as tangent
 from empirisk.plots.networks import tickets as tickets
 from empirisk.plots.networks import training as training
 from empirisk.plots.networks import widths as widths
-from empirisk.plots.parts import coefficients as coefficients
-from empirisk.plots.parts import gram as gram
-from empirisk.plots.parts import importance as importance
-from empirisk.plots.parts import losses as losses
 from empirisk.plots.planes import regions as regions
 from empirisk.plots.projections import images as images
 from empirisk.plots.projections import scree as scree

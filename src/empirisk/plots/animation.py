@@ -1,5 +1,7 @@
 """Fits as films: the way of a solver, the rounds of boosting, the steps of a clustering."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -18,7 +20,6 @@ from empirisk.contract.arguments import check_count
 from empirisk.errors import EmpiriskError
 from empirisk.fits.minimise import Minimum
 from empirisk.plots import style
-from empirisk.plots.fits import is_replayable
 from empirisk.plots.scenes import (
     Scene,
     descent_scene,
@@ -28,6 +29,7 @@ from empirisk.plots.scenes import (
     mixture_scene,
     regions_scene,
 )
+from empirisk.protocols import has_problems, is_map
 
 #: What shows each kind.
 SCENES: dict[str, Callable[..., Scene]] = {
@@ -176,9 +178,9 @@ def animate(
 def _kind(machine: Any, y: Any) -> str:
     """What suits a machine and its target."""
     several = is_classifier(machine) and len(set(np.asarray(y).ravel().tolist())) > 2
-    if hasattr(type(machine), "staged_predict") or not is_replayable(machine) or several:
+    if hasattr(type(machine), "staged_predict") or not has_problems(machine) or several:
         return "regions"
     solver = machine.solver
     name = solver if isinstance(solver, str) else solver.name()
-    in_dual = name in ("dual_ascent", "decomposition") or machine._kernel() is not None
+    in_dual = name in ("dual_ascent", "decomposition") or not (machine.features is None or is_map(machine.features))
     return "dual" if in_dual and hasattr(machine, "decision_function") else "descent"

@@ -1,5 +1,7 @@
 """Scores over rows and parameters, and over chance."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

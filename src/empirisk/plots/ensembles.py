@@ -1,5 +1,7 @@
 """Trees and ensembles: the tree, the error after every round, the margins."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.plots import style
 from empirisk.plots.planes import Array, classes_of, leads, numbered
 from empirisk.plots.style import colour, plain
+from empirisk.protocols import TreeModel
 from empirisk.trees.text import Labels
 
 ROW, GAP, PAD = 0.52, 0.55, 0.12  # inches: height of a row, room between columns, margin inside a label
@@ -38,10 +41,10 @@ class _Box:
     row: float
     text: str
     width: float = 0.0
-    after: "tuple[_Box, _Box] | None" = None
+    after: tuple[_Box, _Box] | None = None
 
 
-def tree(tree: Any, *, max_depth: int | None = 5) -> Figure:
+def tree(tree: TreeModel, *, max_depth: int | None = 5) -> Figure:
     """Draw a fitted tree, from its root on the left to its leaves on the right.
 
     The upper branch of a split is the one on which its condition holds. Colours show the predicted class, the paler

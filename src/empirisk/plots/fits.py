@@ -1,5 +1,7 @@
 """How a fit went: its history, and its way down to the minimum."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,11 +14,12 @@ from sklearn.base import clone
 
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import is_given
-from empirisk.fits.fit import Progress, Run
+from empirisk.fits.fit import Progress, SolverRun
 from empirisk.fits.minimise import Minimum
 from empirisk.fits.passes import hard_margins
 from empirisk.plots import style
 from empirisk.problem import Array, Point, Problem
+from empirisk.protocols import has_problems
 
 LABELS = {"iterations": "iteration", "seconds": "seconds"}
 #: What falls during a fit, by the names that machines give it.
@@ -175,21 +178,16 @@ class Replay:
         return self.machine
 
 
-def is_replayable(machine: Any) -> bool:
-    """Whether the machine states its problem, so that its fit can be watched."""
-    return hasattr(machine, "problems")
-
-
 def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **changed: Any) -> Replay:
     """Fit a copy of the machine, with some parameters changed, and keep the points; the machine stays as it is.
 
     ``several`` tells whether several functions at once will do.
     """
-    if not is_replayable(machine):
+    if not has_problems(machine):
         raise EmpiriskError(f"The fit of {type(machine).__name__} cannot be replayed; give an Empirisk machine.")
     if not is_given(machine.C):
         # The C that was chosen, which the steps to it would only hide.
-        fitted = machine if hasattr(machine, "C_") else clone(machine).fit(X, y)
+        fitted: Any = machine if hasattr(machine, "C_") else clone(machine).fit(X, y)
         changed["C"] = fitted.C_
     copy = clone(machine).set_params(**changed)
     found = copy.problems(X, y)
@@ -198,7 +196,7 @@ def replay(machine: Any, X: Any, y: ArrayLike, *, several: bool = False, **chang
         raise EmpiriskError(
             f"The {type(machine).__name__} fits several functions at once; give two classes or one target."
         )
-    run = Run(copy.solver, copy._limits())
+    run = SolverRun(copy.solver, copy._limits())
     problems, starts = hard_margins(found, run)
     ways = [[problem.origin()] for problem in problems]
 
@@ -365,7 +363,7 @@ class Scenery:
     lowest: float
 
     @classmethod
-    def around(cls, minima: list[Minimum], weights: Sequence[Any]) -> "Scenery":
+    def around(cls, minima: list[Minimum], weights: Sequence[Any]) -> Scenery:
         """The function of the first one around the paths of all, with its other numbers as at its end."""
         end, shape = np.ravel(minima[0].x), np.shape(minima[0].x)
         if any(np.shape(one.x) != shape for one in minima):

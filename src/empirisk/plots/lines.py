@@ -1,5 +1,7 @@
 """Machines of one column: regressions, and the dual coefficients of a classifier as stems."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Networks: activations, filters, feature maps, hidden units in the plane, training, tangents, tickets and width."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Decision regions: the classes that a machine gives to a plane through the data."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +84,7 @@ def plane(X: Any, columns: Sequence[int | str], held: Mapping[Any, Any] | None, 
     return Plane(names, (first, second), points, across, up, rows, len(table.names) > 2)
 
 
-def table_of(X: Any) -> "_Frame | _Matrix":
+def table_of(X: Any) -> _Frame | _Matrix:
     """X by its columns, whether it is a data frame or an array."""
     return _Frame(X) if nw.dependencies.is_into_dataframe(X) else _Matrix(X)
 

@@ -16,7 +16,7 @@ from empirisk.plots import style
 
 #: What vectors a machine has, the first that it has.
 NAMES = ("components_", "coef_", "cluster_centers_", "centroids_", "means_")
-#: Negative, zero, positive: two colours that everybody tells apart.
+#: Negative, zero, positive: two colours that people with any colour vision can distinguish.
 SIGNED = LinearSegmentedColormap.from_list("signed", [style.PALETTE[0], "white", style.PALETTE[5]])
 POSITIVE = LinearSegmentedColormap.from_list("positive", ["white", style.PALETTE[5]])
 NEGATIVE = LinearSegmentedColormap.from_list("negative", ["white", style.PALETTE[0]])

@@ -1,5 +1,7 @@
 """How well scores rank: cost curves, gains, lift and precision at k."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from empirisk.evaluation.ranking import costs_of, gains_of
-from empirisk.evaluation.scored import Scored, scored
+from empirisk.evaluation.scored import ClassScores, scored
 from empirisk.plots import style
 from empirisk.plots.scores import rates
 
@@ -67,7 +69,7 @@ def cost_curve(
     return style.finished(axes, "Cost curve", across, "expected cost, share of the largest")
 
 
-def _draw_thresholds(axes: Axes, one: Scored) -> None:
+def _draw_thresholds(axes: Axes, one: ClassScores) -> None:
     """The line of each threshold, from its false positive rate to its false negative rate."""
     _, hits, alarms = one.steps()
     some = np.unique(np.linspace(0, len(hits) - 1, min(len(hits), MOST_LINES)).astype(int))

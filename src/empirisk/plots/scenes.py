@@ -21,8 +21,9 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.fits.minimise import Minimum
 from empirisk.plots import planes, style
 from empirisk.plots.clusters import mark_means
-from empirisk.plots.fits import Array, Replay, Scenery, contours, is_replayable, replay, track, valley
+from empirisk.plots.fits import Array, Replay, Scenery, contours, replay, track, valley
 from empirisk.plots.lines import draw_stems, fitted, line
+from empirisk.protocols import has_problems
 from empirisk.solvers import DualAscent, find
 
 Pick = Callable[[int], NDArray[np.intp]]
@@ -32,7 +33,7 @@ MOST = 100
 
 
 @dataclass(frozen=True)
-class Stage:
+class FitStage:
     """One state of the fit: its number, its regions on a grid, and its classes for the data."""
 
     number: int
@@ -41,13 +42,13 @@ class Stage:
     classes: NDArray
 
 
-def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[list[Stage], str]:
+def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[list[FitStage], str]:
     """The states to show, and whether they are rounds or iterations."""
     if not is_classifier(machine):
         raise EmpiriskError(f"The {type(machine).__name__} predicts no classes; kind='regions' needs a classifier.")
     if hasattr(type(machine), "staged_predict"):
         return _rounds(fitted(machine, X, y), X, rows, pick), "round"
-    if is_replayable(machine):
+    if has_problems(machine):
         played = replay(machine, X, y, several=True)
         return [_stage(int(k), played.at(int(k)), X, rows) for k in pick(len(played.states))], "iteration"
     if "max_iter" in machine.get_params():
@@ -57,7 +58,7 @@ def stages(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> tuple[l
     )
 
 
-def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
+def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[FitStage]:
     """What an ensemble said after some of its rounds."""
     classes = machine.classes_
     said = [planes.numbered(labels, classes) for labels in machine.staged_predict(X)]
@@ -65,20 +66,20 @@ def _rounds(machine: Any, X: Any, rows: Any, pick: Pick) -> list[Stage]:
     score = planes.scoring(machine, "staged_")
     scores = repeat(None) if score is None else score(rows)
     return [
-        Stage(k + 1, planes.surface(labels, values, classes), said[k], classes)
+        FitStage(k + 1, planes.surface(labels, values, classes), said[k], classes)
         for k, (labels, values) in enumerate(zip(machine.staged_predict(rows), scores, strict=False))
         if k in wanted
     ]
 
 
-def _stage(number: int, machine: Any, X: Any, rows: Any) -> Stage:
+def _stage(number: int, machine: Any, X: Any, rows: Any) -> FitStage:
     classes = machine.classes_
-    return Stage(
+    return FitStage(
         number, planes.surface_of(machine, rows, classes), planes.numbered(machine.predict(X), classes), classes
     )
 
 
-def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[Stage]:
+def _refits(machine: Any, X: Any, y: ArrayLike, rows: Any, pick: Pick) -> list[FitStage]:
     """What a machine says if its fit ends early: it is fitted anew for each state."""
     limit = np.max(getattr(machine, "n_iter_", None) or machine.get_params()["max_iter"] or MOST)
     found = []

@@ -1,5 +1,7 @@
 """Scores of a machine: what every threshold gives, which classes are taken for which, what is left over."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import Array, check_weights
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.ranking import hull_of
-from empirisk.evaluation.scored import Scored, is_result, scored, sorted_classes
+from empirisk.evaluation.scored import ClassScores, is_result, scored, sorted_classes
 from empirisk.plots import style
 from empirisk.theory.luck import clopper_pearson
 
@@ -115,14 +117,14 @@ def roc(
     return style.finished(axes, "ROC", "false positive rate", "true positive rate")
 
 
-def rates(axes: Axes | None, curves: list[Scored]) -> Axes:
+def rates(axes: Axes | None, curves: list[ClassScores]) -> Axes:
     """Axes for two rates, with room for the names of the curves; those along the sides are not cut in half."""
     axes = style.canvas(axes, (6.4 if len(curves) < 4 else 7.8, 4.6))  # inches: a long legend stands beside
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     return axes
 
 
-def _mark(axes: Axes, place: tuple[float, float], threshold: Any, number: int, curves: list[Scored]) -> None:
+def _mark(axes: Axes, place: tuple[float, float], threshold: Any, number: int, curves: list[ClassScores]) -> None:
     """Where a threshold is on a curve; it is named once."""
     label = f"threshold {threshold:.3g}" if number == len(curves) - 1 else None
     axes.plot(*place, "o", color=style.colour(number), markeredgecolor=style.INK, ms=8, zorder=4, label=label)
@@ -344,7 +346,7 @@ def _count(axes: Axes, places: Array, rows: Array) -> None:
             last = place
 
 
-def binned(one: Scored, bins: int, cut: str) -> tuple[Array, Array, Array, Array, Array]:
+def binned(one: ClassScores, bins: int, cut: str) -> tuple[Array, Array, Array, Array, Array]:
     """For each bin with rows: mean probability, rate, the interval of the rate, and the rows."""
     places = np.linspace(0, 1, bins + 1)
     edges = places if cut == "uniform" else np.unique(np.quantile(one.scores, places))

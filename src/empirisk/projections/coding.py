@@ -58,8 +58,8 @@ class Coding:
         return errors
 
 
-class Lasso(Coding):
-    """The minimum of  |z|_1 + C |x - z A|^2: the machine `Lasso` with the atoms as columns, row by row."""
+class LassoCoding(Coding):
+    """The minimum of  |z|_1 + C |x - z A|^2: the machine `LassoCoding` with the atoms as columns, row by row."""
 
     counted = False
 
@@ -79,7 +79,7 @@ class Lasso(Coding):
         return np.abs(codes).sum(axis=1) + self.C * errors
 
 
-class Pursuit(Coding):
+class MatchingPursuit(Coding):
     """Orthogonal matching pursuit: ``count`` times the atom that fits best is added, and all codes are fitted again."""
 
     def __init__(self, count: int):
@@ -95,7 +95,7 @@ class Pursuit(Coding):
         return codes
 
 
-class Largest(Coding):
+class ThresholdedCodes(Coding):
     """Least-squares codes, of which the ``count`` largest stay; "soft" takes what the next has off each of them."""
 
     def __init__(self, count: int, soft: bool):
@@ -118,7 +118,7 @@ class Largest(Coding):
         return out
 
 
-class Indicator(Coding):
+class NearestAtom(Coding):
     """One entry, 1, for the nearest atom: what k-means does."""
 
     normed = False
@@ -131,10 +131,10 @@ class Indicator(Coding):
 def coding(name: Any, C: float, count: int, threshold: Any) -> Coding:
     """The coding by its name."""
     table = {
-        "l1": lambda: Lasso(C),
-        "omp": lambda: Pursuit(count),
-        "top_k": lambda: Largest(count, threshold == "soft"),
-        "indicator": Indicator,
+        "l1": lambda: LassoCoding(C),
+        "omp": lambda: MatchingPursuit(count),
+        "top_k": lambda: ThresholdedCodes(count, threshold == "soft"),
+        "indicator": NearestAtom,
     }
     if not isinstance(name, str) or name not in table:
         raise EmpiriskError(f"coding={name!r} must be one of {list(table)}.")

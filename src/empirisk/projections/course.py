@@ -6,23 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from empirisk.contract.clock import Clock, Watch
-from empirisk.errors import warn_unfinished
-from empirisk.linalg.threads import Stopped, look, stopping
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
+from empirisk.solvers.functions.scaled import L_BFGS, minimise_scaled
+from empirisk.stop import Deadline, Ending, Stopped, check_stop, stopping
 
 Array = NDArray[np.float64]
 Attributes = Callable[[], dict[str, Any]]
-REMEDIES = {
-    "max_iter": "raise max_iter or tol",
-    "max_time": "raise max_time or tol",
-    "interrupted": "fit again to go on",
-}
 #: An objective below this part of its first value counts as much when a small step is told.
 NOTHING = 0.1
-#: Earlier steps that L-BFGS remembers.
-MEMORY = 10
 
 
 class Course:
@@ -34,39 +26,37 @@ class Course:
         With ``max_iter`` and ``max_time``.
     data : dict
         ``X``, ``y`` and ``metadata``, for callbacks.
-    interrupted : callable
-        Whether Ctrl-C was pressed.
     """
 
-    def __init__(self, estimator: Any, data: dict[str, Any], interrupted: Callable[[], bool]):
+    def __init__(self, estimator: Any, data: dict[str, Any]):
         self._estimator = estimator
-        self._watch = Watch(estimator, estimator.max_iter, data)
-        self._clock = Clock(estimator.max_time, interrupted)
+        self._watch = FitCallbacks(estimator, estimator.max_iter, data)
+        self._deadline = Deadline(estimator.max_time)
         self._values: list[float] = []
         self._seconds: list[float] = []
-        self.reason = "converged"
+        self.reason = Ending.CONVERGED
 
     def note(self, value: float) -> None:
         """The objective at the start or after a round."""
         self._values.append(float(value))
-        self._seconds.append(time.perf_counter() - self._clock.start)
+        self._seconds.append(time.perf_counter() - self._deadline.start)
 
     def left(self) -> float | None:
         """The seconds that are left; None for any number of them."""
-        return self._clock.left()
+        return self._deadline.left()
 
     def stops(self) -> bool:
-        """Whether the time is up or Ctrl-C was pressed."""
-        if self._clock():
-            self.reason = self._clock.reason
-        return bool(self._clock.reason)
+        """Whether the time is up or the user asks to stop."""
+        if self._deadline():
+            self.reason = self._deadline.reason
+        return bool(self._deadline.reason)
 
     def ended(self, value: float, attributes: Attributes) -> bool:
         """A round has ended; whether it is to be the last."""
         self.note(value)
         self._watch.begin("iteration")
         if self._watch.end(attributes):
-            self.reason = "callback"
+            self.reason = Ending.CALLBACK
             return True
         return self.stops()
 
@@ -79,11 +69,7 @@ class Course:
         estimator.history_ = {"objective": np.array(self._values), "seconds": np.array(self._seconds)}
         estimator.stopped_ = self.reason
         self._watch.close()
-        if self.reason in REMEDIES:
-            warn_unfinished(
-                f"{type(estimator).__name__} was stopped ({self.reason}) after {estimator.n_iter_} rounds, before its "
-                f"objective settled; the model is usable as it is, {REMEDIES[self.reason]} for a better one."
-            )
+        warn_if_unfinished(estimator, self.reason, f"{estimator.n_iter_} rounds")
 
 
 def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, course: Course, fitted: Any) -> Array:
@@ -94,17 +80,14 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
     """
     estimator = course._estimator
     best, last, scale = start, np.inf, 1.0
-    # Point and objective are both of the order of one for SciPy, whatever their units.
-    unit = float(np.abs(start).max()) or 1.0
 
-    def scaled(x: Array) -> tuple[float, Array]:
-        look()
-        value, gradient = objective(unit * x)
-        return value / scale, gradient * (unit / scale)
+    def watched(x: Array) -> tuple[float, Array]:
+        check_stop()
+        return objective(x)
 
-    def after(intermediate_result: Any) -> None:
+    def after(x: Array, value: float) -> None:
         nonlocal best, last
-        best, value = unit * intermediate_result.x, scale * float(intermediate_result.fun)
+        best = x
         # Where the objective can be brought to nothing, no part of it is ever small enough.
         settled, last = last - value <= estimator.tol * max(last, NOTHING * scale), value
         if course.ended(value, lambda: fitted(best)) or settled:
@@ -112,20 +95,13 @@ def descend(objective: Callable[[Array], tuple[float, Array]], start: Array, cou
 
     with stopping(course.stops):
         try:
-            last = scaled(start / unit)[0]
+            last = watched(start)[0]
             course.note(last)
             scale = abs(last) or 1.0
-            options = {"maxiter": estimator.max_iter, "maxfun": 20 * estimator.max_iter, "maxcor": MEMORY}
-            found = minimize(
-                scaled,
-                start / unit,
-                jac=True,
-                method="L-BFGS-B",
-                callback=after,
-                options=options | {"ftol": 0.0, "gtol": 0.0},
-            )
+            options = L_BFGS | {"maxiter": estimator.max_iter, "maxfun": 20 * estimator.max_iter}
+            found = minimise_scaled(watched, start, scale, after, options=options)
             if found.nit >= estimator.max_iter:
-                course.reason = "max_iter"
+                course.reason = Ending.MAX_ITER
         except Stopped:
             pass
     return best

@@ -1,5 +1,7 @@
 """Dictionaries: atoms of which every row is a sparse combination."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -15,12 +17,12 @@ from empirisk.contract.features import FLOATS, FORMATS
 from empirisk.contract.inputs import check_size, check_weights, generator
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import DenseDesign, Design, design_of
 from empirisk.linalg.hashes import distinct_rows
-from empirisk.linalg.threads import Stopped, look, single_threaded_blas, stopping
+from empirisk.linalg.threads import single_threaded_blas
 from empirisk.projections.coding import Coding, Products, coding
 from empirisk.projections.course import Course
+from empirisk.stop import Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.validation import check_array, validate_data
 
 Array = NDArray[np.float64]
@@ -110,7 +112,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "Dictionary":
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Dictionary:
         """Learn the atoms.
 
         Parameters
@@ -130,13 +132,13 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         rows, weights = distinct_rows(matrix, weights)
         design = design_of(matrix).rows(rows)
         atoms = Atoms(design, weights, way, self._first(design, weights, way.normed))
-        with interruptible() as interrupted:
-            course = Course(self, data, interrupted)
+        with interruptible():
+            course = Course(self, data)
             self._take_turns(atoms, course)
         course.close(atoms.fitted(matrix.dtype))
         return self
 
-    def _take_turns(self, atoms: "Atoms", course: Course) -> None:
+    def _take_turns(self, atoms: Atoms, course: Course) -> None:
         """Atoms for the codes, codes for the atoms, until the objective settles."""
         improve = atoms.improve_atoms if self.method == "alternating" else atoms.improve_one_by_one
         try:
@@ -149,7 +151,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
             kept = atoms.atoms.copy()
             try:
                 with stopping(course.stops):
-                    look()
+                    check_stop()
                     improve()
                     before, value = value, atoms.find_codes()
             except Stopped:
@@ -157,7 +159,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
                 return
             if course.ended(value, lambda: atoms.fitted(np.float64)) or before - value <= self.tol * before:
                 return
-        course.reason = "max_iter"
+        course.reason = Ending.MAX_ITER
 
     def _way(self, columns: int) -> Coding:
         """The coding, its arguments checked."""
@@ -206,7 +208,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         return unit_length(atoms) if normed else np.array(atoms)
 
     @single_threaded_blas()
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The codes of each row, n x p."""
         check_is_fitted(self)
         matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
@@ -215,7 +217,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
         return codes.astype(matrix.dtype, copy=False)
 
     @single_threaded_blas()
-    def inverse_transform(self, Z: ArrayLike) -> NDArray:
+    def inverse_transform(self, Z: ArrayLike) -> NDArray[Any]:
         """The rows z A that codes stand for.
 
         Parameters
@@ -243,7 +245,7 @@ class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, Transfor
 
 
 class Atoms:
-    """Atoms and codes on their way.
+    """The current atoms and codes.
 
     Parameters
     ----------

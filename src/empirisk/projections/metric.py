@@ -1,4 +1,6 @@
-"""Learned metrics: linear maps P such that |P x - P z| is small for rows that are alike and large for others."""
+"""Learned metrics, linear maps P such that |P x - P z| is small for rows that are alike: large-margin neighbours."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -7,42 +9,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.certificate import Certificate, Status
 from empirisk.contract.arguments import check_count, check_number, check_time
 from empirisk.contract.features import FLOATS, FORMATS
 from empirisk.contract.inputs import LARGEST, check_size, check_weights, encode_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
 from empirisk.linalg.design import Design, design_of
-from empirisk.linalg.threads import Stopped, single_threaded_blas, stopping
-from empirisk.machines.neighbors.search import EuclideanSearch, shares
-from empirisk.projections.convex_metric import Multipliers, PairHinges, leading_rows
+from empirisk.linalg.threads import single_threaded_blas
+from empirisk.machines.neighbors.nearest import EuclideanSearch, shares
 from empirisk.projections.course import Course, descend
-from empirisk.projections.metric_losses import (
-    ClassPairs,
-    ListedPairs,
-    Triplets,
-    hinge_beyond,
-    hinge_of_squares,
-    square_of_hinge,
-)
+from empirisk.projections.metric_losses import ListedPairs, Triplets, hinge_of_squares
 from empirisk.projections.pca import principal
-from empirisk.settings import require
+from empirisk.stop import Stopped, interruptible, stopping
 from empirisk.validation import validate_data
 
 Array = NDArray[np.float64]
 FORMS = ("triplets", "pairs")
-LOSSES = ("one_margin", "two_margins")
-#: How certificates call the ends of a fit.
-ENDINGS = {"max_iter": Status.ITERATIONS, "max_time": Status.TIME, "callback": Status.EARLY}
 #: Shares of weight that differ by less are equal but for rounding.
 ROUNDING = 1e-9
 #: Rows that are apart by less of their size are equal but for the rounding of their mean; where only products are
@@ -51,8 +39,8 @@ EQUAL = 1e-14
 
 
 @dataclass(eq=False, repr=False)
-class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
-    """What the metrics share: targets as classes, the way down, the map x -> P x."""
+class LearnedMetric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+    """What the learned metrics share: targets as classes, the minimisation, the map x -> P x."""
 
     _state = state.State(
         components_=state.array("f", "width", "columns"),
@@ -145,8 +133,8 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
             return {"components_": metric(free).astype(design.X.dtype, copy=False)}
 
         free = (start / scale).ravel()
-        with interruptible() as interrupted:
-            course = Course(self, data, interrupted)
+        with interruptible():
+            course = Course(self, data)
             try:
                 with stopping(course.stops):
                     loss = make()
@@ -160,7 +148,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
         return len(self.components_)
 
     @single_threaded_blas()
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """P x of each row."""
         check_is_fitted(self)
         matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, reset=False)
@@ -175,253 +163,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerM
 
 
 @dataclass(eq=False, repr=False)
-class ContrastiveMetric(Metric):
-    """The metric |P x - P z| of a contrastive loss:
-
-        minimise  alpha mean_{similar} |P(x_i - x_j)|^2  +  beta mean_{dissimilar} max(0, margin - |P(x_i - x_j)|)^2
-                  +  strength |P|^2,
-
-    or, with loss="two_margins" and D = |P(x_i - x_j)|^2,
-
-        minimise  alpha mean_{similar} max(0, D - similar_margin)  +  beta mean_{dissimilar} max(0, margin - D)
-                  +  strength |P|^2.
-
-    Rows of one class are similar and those of two classes are not; or the user gives the pairs. The loss starts at the
-    Euclidean metric and never rises. It is a map: use it in ``features=`` of `KNNClassifier` and `KNNRegressor`, or as
-    a step of a pipeline.
-
-    Squared distances are linear in M = P'P, so that the loss of two margins is convex in M: with ``convex=True`` it is
-    minimised over all M >= 0, and certified. In P it is not convex.
-
-    Parameters
-    ----------
-    alpha, beta : float
-        What similar pairs and dissimilar pairs weigh.
-    margin : float or "auto"
-        The distance that dissimilar rows should have; "auto" is their root mean square distance. With two margins it
-        is a squared distance, "auto" the mean of those. Without a margin the loss has no lower bound, so None is
-        refused.
-    strength : float
-        Factor of |P|^2.
-    loss : {"one_margin", "two_margins"}
-        See above.
-    similar_margin : float
-        The squared distance that similar rows may have, with two margins.
-    convex : bool
-        Whether to minimise over M, with two margins; ``tol`` then is a relative duality gap.
-    n_components : int or None
-        The number of rows of P; None for as many as there are columns. Of the convex form the leading directions of M
-        are kept, and the certificate tells what the others are worth.
-    bins : int
-        A target of numbers is cut into this many ranges of equal weight, which are the classes.
-    max_iter, tol, max_time : int, float, float or None
-        When to stop: after so many rounds; when one lowers the loss by less than this part of it; after seconds.
-
-    Attributes
-    ----------
-    components_ : array, r x d
-        P.
-    margin_ : float
-        The margin used.
-    n_iter_, history_, stopped_ : int, dict, str
-        The number of rounds, ``objective`` and ``seconds`` from the start on, and why the fit ended.
-    certificate_ : Certificate
-        Primal, dual and gap of the convex form.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 5.0], [0.2, -5.0], [1.0, 4.0], [1.1, -4.0]])
-    >>> metric = er.ContrastiveMetric().fit(X, [0, 0, 1, 1])
-    >>> Z = metric.transform(X)
-    >>> np.linalg.norm(Z[0] - Z[1]) < np.linalg.norm(Z[0] - Z[2])
-    np.True_
-    >>> er.ContrastiveMetric(loss="two_margins", convex=True).fit(X, [0, 0, 1, 1]).certificate_.converged
-    True
-    """
-
-    _state = state.State(certificate_=state.optional(state.part(Certificate)))
-
-    alpha: float = 1.0
-    beta: float = 1.0
-    margin: float | str | None = "auto"
-    strength: float = 0.0
-    _: KW_ONLY
-    loss: str = "one_margin"
-    similar_margin: float = 0.0
-    convex: bool = False
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> "ContrastiveMetric":
-        """Learn from classes, or from pairs of row numbers.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, n x d
-            The rows.
-        y : array of n, optional
-            Their classes, or numbers; needed unless pairs are given.
-        sample_weight : array of n, optional
-            Weight of each row; a pair weighs the product of its two, so weight 2 equals the row twice.
-        similar, dissimilar : arrays of two columns, optional
-            The pairs of rows to use in place of those of the classes.
-        """
-        self._check()
-        for name in ("alpha", "beta"):
-            check_number(name, getattr(self, name), 0.0, above=True)
-        check_number("strength", self.strength, 0.0)
-        self._check_form()
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        if similar is not None or dissimilar is not None:
-            matrix: Any = validate_data(self, X, accept_sparse=FORMATS, dtype=FLOATS, ensure_min_samples=2)
-            check_size("X", matrix)
-            weights = check_weights(sample_weight, matrix.shape[0])
-            design = design_of(matrix)
-            pairs = partial(self._listed, design, weights, similar, dissimilar)
-            make = partial(self._of_pairs, design, pairs)
-        else:
-            design, weights, codes = self._by_target(X, y, sample_weight)
-            pairs = partial(self._of_classes, design, weights, codes)
-            make = partial(self._of_pairs, design, pairs)
-            if self.loss == "one_margin":  # its sums over all pairs need no list of them
-                make = partial(self._by_class, design, weights, codes)
-        if self.convex:
-            self._learn_convex(design, weights, pairs, data)
-        else:
-            self._learn(design, weights, make, data, float(self.strength))
-        return self
-
-    def _check_form(self) -> None:
-        if self.loss not in LOSSES:
-            raise EmpiriskError(f"loss={self.loss!r} is not known; choose one of {list(LOSSES)}.")
-        check_number("similar_margin", self.similar_margin, 0.0)
-        if self.loss == "one_margin" and (self.similar_margin > 0 or self.convex):
-            raise Unsuitable("similar_margin and convex belong to loss='two_margins', which is convex in M = P'P.")
-
-    def _by_class(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> ClassPairs:
-        """All pairs; a row is similar to itself too, as the two are that weight 2 stands for."""
-        totals = np.bincount(codes, weights)
-        # What the other classes weigh, without a difference: one class may outweigh all others.
-        others = np.append(0.0, np.cumsum(totals)[:-1]) + np.append(np.cumsum(totals[::-1])[-2::-1], 0.0)
-        alike, unlike = float(totals @ totals), float(totals @ others)
-        mean = design.tdot(weights) / weights.sum()
-        centred = design.shifted(mean)
-        member = weights[:, None] * (codes[:, None] == np.arange(len(totals)))
-        sums = centred.tdot(member)
-        # Products of unlike rows are those of all less those of like ones. All add up to nothing around the mean, but
-        # for its rounding, which counts where one class outweighs all others.
-        products = float(np.sum(sums.sum(axis=1) ** 2)) - float(np.sum(sums**2))
-        squares = 2 * (float(others @ (member.T @ centred.squared_rows())) - products)
-        typical = np.sqrt(max(squares, 0.0) / unlike)
-        rounding = EQUAL if isinstance(design.X, np.ndarray) else np.sqrt(EQUAL)
-        self.margin_ = self._margin(typical if typical > rounding * np.linalg.norm(mean) else 0.0)
-        return ClassPairs(codes, weights, self.alpha / alike, self.beta / unlike, self.margin_)
-
-    def _listed(self, design: Any, weights: Array, similar: Any, dissimilar: Any) -> "Pairs":
-        """The pairs that the user gives."""
-        if similar is None or dissimilar is None:
-            raise EmpiriskError("similar and dissimilar belong together: without one of them nothing holds the other.")
-        alike = _pairs("similar", similar, design.shape[0])
-        unlike = _pairs("dissimilar", dissimilar, design.shape[0])
-        first, second = np.vstack([alike, unlike]).T
-        amounts = weights[first] * weights[second]
-        is_alike = np.arange(len(first)) < len(alike)
-        totals = float(amounts[is_alike].sum()), float(amounts[~is_alike].sum())
-        if min(totals) <= 0:
-            raise EmpiriskError(
-                "sample_weight leaves no similar or no dissimilar pair with weight; raise some of them."
-            )
-        return Pairs(first, second, is_alike, amounts / np.where(is_alike, *totals))
-
-    def _of_classes(self, design: Any, weights: Array, codes: NDArray[np.intp]) -> "Pairs":
-        """All pairs of rows, each once; a row is similar to itself too, at a distance of nothing."""
-        rows, columns = design.shape
-        require(
-            rows * (rows - 1) // 2 * (8 * columns + 40),  # a difference in numbers of 8 bytes, and what is kept of it
-            f"loss='two_margins' on the {rows * (rows - 1) // 2} pairs of {rows} rows",
-            "give some of them by similar= and dissimilar=, or use loss='one_margin'",
-        )
-        first, second = np.triu_indices(rows, 1)
-        alike = codes[first] == codes[second]
-        amounts = 2 * weights[first] * weights[second]
-        totals = np.bincount(codes, weights)
-        same = float(totals @ totals)
-        return Pairs(first, second, alike, amounts / np.where(alike, same, float(amounts[~alike].sum())))
-
-    def _differences(self, design: Any, pairs: "Pairs") -> Any:
-        """The differences of the pairs as a table; sets the margin by their lengths."""
-        differences = design.rows(pairs.first).X - design.rows(pairs.second).X
-        squares = design_of(differences).squared_rows()
-        mean = float(pairs.amounts[~pairs.alike] @ squares[~pairs.alike]) / float(pairs.amounts[~pairs.alike].sum())
-        self.margin_ = self._margin(mean if self.loss == "two_margins" else np.sqrt(mean))
-        return differences
-
-    def _of_pairs(self, design: Any, make: Callable[[], "Pairs"]) -> ListedPairs:
-        """The loss of listed pairs."""
-        pairs = make()
-        self._differences(design, pairs)
-        pulls = np.where(pairs.alike, self.alpha * pairs.amounts, 0.0)
-        pushes = np.where(pairs.alike, 0.0, self.beta * pairs.amounts)
-        if self.loss == "one_margin":
-            return ListedPairs(pairs.first, pairs.second, pulls, pushes, square_of_hinge(self.margin_))
-        margins = hinge_of_squares(self.margin_), hinge_beyond(float(self.similar_margin))
-        return ListedPairs(pairs.first, pairs.second, pulls, pushes, *margins)
-
-    def _learn_convex(self, design: Any, weights: Array, make: Callable[[], "Pairs"], data: dict[str, Any]) -> None:
-        """Minimise over M = P'P by the method of multipliers, in columns of equal spread."""
-        with interruptible() as interrupted:
-            course = Course(self, data, interrupted)
-            pairs = make()
-            table = self._differences(design, pairs)
-            matrix = np.asarray(table.toarray() if sparse.issparse(table) else table, np.float64)
-            spread = np.sqrt(pairs.amounts @ matrix**2)  # by their weights: a row of weight 2 is the row twice
-            scale = 1.0 / np.where(spread > 0, spread, 1.0)
-            amounts = np.where(pairs.alike, self.alpha, self.beta) * pairs.amounts
-            problem = PairHinges(
-                matrix * scale, pairs.alike, amounts, float(self.similar_margin), self.margin_, self.strength * scale**2
-            )
-            search = Multipliers(problem, np.diag(1.0 / scale), float(self.tol))
-            width = len(self._start(design.shifted(design.tdot(weights) / weights.sum()), weights))
-
-            def fitted() -> dict[str, Any]:
-                P = leading_rows(search.best * scale, width)
-                return {"components_": P.astype(design.X.dtype, copy=False)}
-
-            course.note(search.primal)
-            course.reason = "max_iter"
-            for _ in range(int(self.max_iter)):
-                settled = search.round(course.left())
-                if course.ended(search.primal, fitted):
-                    break
-                if settled:
-                    course.reason = "converged"
-                    break
-        course.close(fitted())
-        status = ENDINGS.get(course.reason, course.reason)
-        kept = leading_rows(search.best * scale, width) / scale
-        self.certificate_ = search.certificate(kept, status, self.n_iter_, float(self.history_["seconds"][-1]))
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of rows, whether they are alike, and what they weigh: one in all for like and for unlike ones."""
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    alike: NDArray[np.bool_]
-    amounts: Array
-
-
-@dataclass(eq=False, repr=False)
-class LargeMarginMetric(Metric):
+class LargeMarginMetric(LearnedMetric):
     """The metric of large-margin neighbours: near to rows of the same class, a margin away from all others.
 
     form="triplets":  minimise  sum_i c_i sum_j a_ij ( D_ij + C sum_l c_l max(0, margin + D_ij - D_il) )
@@ -476,7 +218,7 @@ class LargeMarginMetric(Metric):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LargeMarginMetric":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LargeMarginMetric:
         """Learn from classes, or from a target of numbers.
 
         Parameters
@@ -536,17 +278,3 @@ def neighbours(X: Any, weights: Array, k: int) -> tuple[Array, NDArray[np.intp],
     longest = int(np.searchsorted(np.cumsum(np.sort(weights)), k * (1 - ROUNDING))) + 2
     squares, places, unit = EuclideanSearch(X).find(X, longest)
     return unit**2 * squares, places, next(shares(places, weights, np.arange(len(weights)), [k]))
-
-
-def _pairs(name: str, pairs: Any, rows: int) -> NDArray[np.intp]:
-    """Pairs of row numbers, checked."""
-    given = np.asarray(pairs)
-    if given.ndim != 2 or given.shape[1] != 2 or not len(given) or given.dtype.kind not in "iu":
-        raise EmpiriskError(
-            f"{name} has shape {given.shape}; give row numbers of X in two columns, a row for each pair."
-        )
-    if given.min() < 0 or given.max() >= rows:
-        raise EmpiriskError(
-            f"{name} names the row {given.max() if given.min() >= 0 else given.min()}; X has {rows} rows."
-        )
-    return given.astype(np.intp)

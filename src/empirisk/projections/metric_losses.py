@@ -14,8 +14,9 @@ from scipy import sparse
 from empirisk.lazy import lazy
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads, look
+from empirisk.linalg.threads import parallel_map
 from empirisk.settings import settings
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 #: Rows whose distances to all others are looked at together.
@@ -39,16 +40,6 @@ TINY = 1e-6
 Push = Callable[[Array], tuple[Array, Array]]
 
 
-def as_it_is(squares: Array) -> tuple[Array, Array]:
-    """s."""
-    return squares, np.ones_like(squares)
-
-
-def hinge_beyond(margin: float) -> Push:
-    """max(0, s - margin): what like rows cost that may be so far apart."""
-    return lambda squares: (np.maximum(squares - margin, 0.0), (squares > margin).astype(np.float64))
-
-
 def hinge_of_squares(margin: float) -> Push:
     """max(0, margin - s)."""
     return lambda squares: (np.maximum(margin - squares, 0.0), -(squares < margin).astype(np.float64))
@@ -65,26 +56,58 @@ def square_of_hinge(margin: float) -> Push:
     return push
 
 
+def laplacian_times(Z: Array, first: NDArray[np.intp], second: NDArray[np.intp], weights: Array) -> Array:
+    """The gradient in Z of  sum over pairs of  weight_ij |z_i - z_j|^2."""
+    ties = sparse.csr_matrix((weights, (first, second)), shape=(len(Z), len(Z)))
+    ties = ties + ties.T
+    levels = np.asarray(ties.sum(axis=1))
+    return 2 * (levels * Z - ties @ Z)
+
+
 @dataclass(frozen=True)
 class ListedPairs:
-    """sum over listed pairs of  pull_ij pull(|z_i - z_j|^2) + push_ij push(|z_i - z_j|^2)."""
+    """sum over listed pairs of  pull_ij |z_i - z_j|^2 + push_ij push(|z_i - z_j|^2)."""
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
     pulls: Array
     pushes: Array
     push: Push
-    pull: Push = as_it_is
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         squares = np.sum((Z[self.first] - Z[self.second]) ** 2, axis=1)
         costs, slopes = self.push(squares)
-        held, tension = self.pull(squares)
-        weights = self.pulls * tension + self.pushes * slopes
-        ties = sparse.csr_matrix((weights, (self.first, self.second)), shape=(len(Z), len(Z)))
-        ties = ties + ties.T
-        levels = np.asarray(ties.sum(axis=1))
-        return float(self.pulls @ held + self.pushes @ costs), 2 * (levels * Z - ties @ Z)
+        gradient = laplacian_times(Z, self.first, self.second, self.pulls + self.pushes * slopes)
+        return float(self.pulls @ squares + self.pushes @ costs), gradient
+
+
+@dataclass(frozen=True)
+class DistanceHinges:
+    """sum_k a_k max(0, b_k + sum_p S_kp |z_i(p) - z_j(p)|^2): hinges of sums of squared distances over pairs p.
+
+    A pair within a margin and a triplet are both of this form: S_k then has the entry 1, -1, or one of each.
+
+    Attributes
+    ----------
+    first, second : arrays of p
+        The pairs of rows.
+    signs : sparse matrix, k x p
+        S.
+    offsets, amounts : arrays of k
+        b and a.
+    """
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    signs: sparse.csr_array
+    offsets: Array
+    amounts: Array
+
+    def __call__(self, Z: Array) -> tuple[float, Array]:
+        excess = self.offsets + self.signs @ np.sum((Z[self.first] - Z[self.second]) ** 2, axis=1)
+        forces = self.signs.T @ (self.amounts * (excess > 0))
+        value = float(self.amounts @ np.maximum(excess, 0.0))
+        return value, laplacian_times(Z, self.first, self.second, forces)
 
 
 @dataclass(frozen=True)
@@ -115,13 +138,13 @@ class ClassPairs:
             tile = Z[rows] @ Z.T
             levels, value = np.empty(len(tile)), 0.0
             for few in slices(len(tile), max(1, PAIRS // Z.size)):
-                look()
+                check_stop()
                 place = (start + few.start, self.margin, value)
                 value = repel(tile[few], (Z, norms), self.codes, self.weights, place, levels[few])
             gradient[rows] += 4 * self.push * (levels[:, None] * Z[rows] - tile @ Z)
             return value
 
-        pushed = sum(in_threads(run, range(0, len(Z), ROWS)))
+        pushed = sum(parallel_map(run, range(0, len(Z), ROWS)))
         return self.pull * pulled + self.push * pushed, gradient
 
 
@@ -198,7 +221,7 @@ class Triplets:
                 total += pull_and_push(Z, data, near, (rows.start, rows.stop), self._numbers, work, gradient)
             return total, gradient
 
-        found = in_threads(run, range(count))
+        found = parallel_map(run, range(count))
         total, gradient = found[0]
         for value, part in found[1:]:
             total, gradient = total + value, gradient + part
@@ -219,7 +242,7 @@ class Triplets:
         first = self._near(images, self._blocks[0], self._radius)
         if len(first[0]) * len(self._blocks) > 2 * most:
             return
-        found = in_threads(lambda rows: self._near(images, rows, self._radius), self._blocks)
+        found = parallel_map(lambda rows: self._near(images, rows, self._radius), self._blocks)
         if sum(len(places) for places, _ in found) <= most:
             self._lists = found
 

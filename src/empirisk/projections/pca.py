@@ -1,10 +1,12 @@
 """Principal components: the directions in which the data spread most, explicit or behind a kernel."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,27 +17,31 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_time
-from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.features import FLOATS, SUPPORT, MapsFeatures, expansion
+from empirisk.contract.features import FLOATS, SUPPORT, Features, MapsFeatures, expansion
 from empirisk.contract.inputs import check_weights
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import Limits, Run, interruptible
+from empirisk.fits.fit import Limits, SolverRun
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
 from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
-from empirisk.linalg.threads import Stopped, patiently, single_threaded_blas, stopping
+from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.maps.implicit import kernel_sums
 from empirisk.parts import is_number
 from empirisk.settings import require, settings
+from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
 from empirisk.validation import check_array
 
+if TYPE_CHECKING:
+    from empirisk.nets.network import Network
+
 Array = NDArray[np.float64]
-#: Up to so many multiplications the singular value decomposition itself takes no time, and keeps all digits.
+#: Multiplications up to which the full singular value decomposition takes milliseconds; it keeps all digits.
 SMALL = 1e8
-#: Matrices of this size are decomposed whole in no time.
+#: Rows of a matrix up to which its full decomposition takes milliseconds.
 LEAST = 400
 #: Pairs that count on top of those wanted, where the cost of products is estimated.
 MORE = 15
@@ -51,7 +57,7 @@ ROUNDING = 8 * float(np.finfo(np.float64).eps)
 SAME_CODES = 1e-6
 #: Rows whose mean stands for a point that has no pre-image, and the ridge that their weights are found with.
 NEIGHBOURS, RIDGE = 10, 1e-9
-#: Rows that stand for all where there is no time for more.
+#: Sampled rows that are decomposed where max_time is too short for all.
 SAMPLE = 400
 #: No pre-image looks at more rows than this.
 MOST_NEIGHBOURS = 200
@@ -132,7 +138,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     )
 
     n_components: int | float | None = 0.95
-    features: Any = None
+    features: Features = None
     center: bool = True
     whiten: bool = False
     _: KW_ONLY
@@ -140,7 +146,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> "PCA":
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> PCA:
         """Find the directions.
 
         Parameters
@@ -165,11 +171,11 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         design = whole if len(rows) == whole.shape[0] else whole.rows(rows)
         freedom = self._freedom(weights, len(ones))
         wanted = self._wanted(min(design.shape))
-        watch = Watch(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
-        with interruptible() as interrupted:
-            search = Search(watch, Clock(self.max_time, interrupted))
+        watch = FitCallbacks(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
+        with interruptible():
+            search = DirectionSearch(watch, Deadline(self.max_time))
             try:
-                with stopping(search.clock):
+                with stopping(search.deadline):
                     spread, total = self._find(design, rows, weights, wanted, search)
             except Stopped:
                 spread, total = self._find_in_sample(design, rows, weights, wanted, search)
@@ -177,23 +183,25 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         self.explained_variance_ = spread / freedom
         self.explained_variance_ratio_ = spread / total
         self.n_components_ = len(spread)
-        if not (search.shares and search.clock.reason):
+        if not (search.shares and search.deadline.reason):
             search.note(self.explained_variance_ratio_)
         self.n_iter_, self.history_ = len(search.shares), {"share": np.array(search.shares)}
-        self.stopped_ = search.clock.reason or getattr(getattr(self, "features_", None), "cut", None) or "converged"
+        self.stopped_ = (
+            search.deadline.reason or getattr(getattr(self, "features_", None), "cut", None) or Ending.CONVERGED
+        )
         watch.close()
-        warn_if_unfinished(self, search.clock.reason, f"{self.n_iter_} rounds")
+        warn_if_unfinished(self, search.deadline.reason, f"{self.n_iter_} rounds")
         return self
 
     def _find(
-        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: DirectionSearch
     ) -> tuple[Array, float]:
         """Keep the directions; returns their squared singular values, and the sum of all."""
         fit = self._fit_implicit if design.implicit else self._fit_explicit
         return fit(design, rows, weights, wanted, search)
 
     def _find_in_sample(
-        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: DirectionSearch
     ) -> tuple[Array, float]:
         """The directions of rows at equal distances, in the place of all."""
         count = max(SAMPLE, 0 if isinstance(wanted, float) else wanted)
@@ -209,9 +217,9 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """Codes of a network that has learned to rebuild the rows from as many numbers as directions are wanted."""
         if not isinstance(self.n_components, Integral):
             raise EmpiriskError(f"n_components={self.n_components!r} must be a whole number, the size of the codes.")
-        with interruptible() as interrupted:
-            run = Run("auto", Limits(0.0, None, self.max_time), interrupted=interrupted)
-            self.features_.learn_to_rebuild(int(self.n_components), weights, run)
+        with interruptible():
+            run = SolverRun("auto", Limits(0.0, None, self.max_time))
+            cast("Network", self.features_).learn_to_rebuild(int(self.n_components), weights, run)
         codes = self._mapped(X)
         if len(codes) > 1 and np.ptp(codes, axis=0).max() <= SAME_CODES * np.abs(codes).max():
             raise EmpiriskError(
@@ -260,7 +268,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     # --- explicit features --------------------------------------------------------------------------------------------
 
     def _fit_explicit(
-        self, design: Design, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+        self, design: Design, rows: NDArray, weights: Array, wanted: int | float, search: DirectionSearch
     ) -> tuple[Array, float]:
         mean = design.tdot(weights) / weights.sum() if self.center else np.zeros(design.shape[1])
         spread, components, total = principal(design.shifted(mean), weights, wanted, search.told)
@@ -272,7 +280,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     # --- behind a kernel ----------------------------------------------------------------------------------------------
 
     def _fit_implicit(
-        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: "Search"
+        self, design: Any, rows: NDArray, weights: Array, wanted: int | float, search: DirectionSearch
     ) -> tuple[Array, float]:
         shares = weights / weights.sum() if self.center else np.zeros(len(weights))
         gram = CentredGram(design, shares, np.sqrt(weights))
@@ -289,7 +297,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         self._keep_expansion(design, rows, np.column_stack([beta, shares]), gram)
         return spread, total
 
-    def _keep_expansion(self, design: Any, rows: NDArray, weights: Array, gram: "CentredGram") -> None:
+    def _keep_expansion(self, design: Any, rows: NDArray, weights: Array, gram: CentredGram) -> None:
         """Keep the coefficients of the directions and of the mean, and what the mean's products are."""
         found = expansion(design, [rows], [weights])
         self.dual_coef_, self.mean_coef_ = found["dual_coef_"][:-1], found["dual_coef_"][-1]
@@ -308,7 +316,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     # --- what it answers ----------------------------------------------------------------------------------------------
 
     @single_threaded_blas()
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The coordinates of each row along the directions."""
         check_is_fitted(self)
         if self._implicit:
@@ -329,7 +337,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return np.sqrt(np.where(self.explained_variance_ > 0, self.explained_variance_, 1.0))
 
     @single_threaded_blas()
-    def inverse_transform(self, Z: ArrayLike) -> NDArray:
+    def inverse_transform(self, Z: ArrayLike) -> NDArray[Any]:
         """The rows with these coordinates; behind a kernel, where there may be none, rows whose phi is near.
 
         Parameters
@@ -358,7 +366,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         With v_j = phi(x_j) - p for the point p and the rows x_j near it, the weights minimise |sum_j w_j v_j|^2, which
         needs inner products alone: any kernel on vectors will do.
         """
-        kernel = self.features_
+        kernel = self._fitted_kernel
         if kernel.takes != "vectors":
             raise Unsuitable(f"{kernel!r} has items that are no vectors, of which no mean can be taken: no pre-images.")
         X = np.asarray(_dense(self.support_vectors_), dtype=np.float64)
@@ -366,7 +374,8 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         # p = m + sum_k z_k u_k in the coordinates of the rows.
         points = scores @ self.dual_coef_ + self.mean_coef_
         crossed = kernel_sums(kernel, items, points.T, items[:0], among=True)[0].T
-        squares = np.asarray(kernel.norms(items), dtype=np.float64) - 2 * crossed  # less |p|^2, the same for all rows
+        # Squared distances less |p|^2, which is the same for all rows.
+        squares = np.asarray(kernel.diagonals(items), dtype=np.float64) - 2 * crossed
         count = min(len(X), MOST_NEIGHBOURS, max(NEIGHBOURS, X.shape[1] + 2))
         out = np.empty((len(scores), X.shape[1]))
         for i, (point, cross) in enumerate(zip(points, crossed, strict=True)):
@@ -382,7 +391,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             items = self._items(X)
             found = self._against_support(items, np.column_stack([self.dual_coef_.T, self.mean_coef_]))
             scores, levels = found[:, :-1] - self.mean_products_, found[:, -1]
-            norms = np.asarray(self.features_.norms(items), dtype=np.float64)
+            norms = np.asarray(self._fitted_kernel.diagonals(items), dtype=np.float64)
             return np.maximum(norms - 2 * levels + self.mean_norm_ - np.sum(scores**2, axis=1), 0.0)
         centred = self._centred(self._mapped(X))
         scores = centred.dot(self.components_.T.astype(np.float64))
@@ -420,26 +429,26 @@ def barycentre(block: Array, crossed: Array, square: float) -> Array:
     return weights / weights.sum()
 
 
-class Search:
+class DirectionSearch:
     """The course of the search for directions: what it has found round by round, and whether it must end.
 
     Parameters
     ----------
-    watch : Watch
+    watch : FitCallbacks
         Tells the callbacks.
-    clock : Clock
-        Knows of Ctrl-C and of the time.
+    deadline : Deadline
+        When to stop.
     """
 
-    def __init__(self, watch: Watch, clock: Clock):
-        self._watch, self.clock = watch, clock
+    def __init__(self, watch: FitCallbacks, deadline: Deadline):
+        self._watch, self.deadline = watch, deadline
         self.shares: list[float] = []
 
     def told(self, shares: Array) -> bool:
         """A round has found directions with these shares of the variance; whether it is to be the last."""
         if self.note(shares):
-            self.clock.reason = "callback"
-        return bool(self.clock.reason) or self.clock()
+            self.deadline.reason = Ending.CALLBACK
+        return bool(self.deadline.reason) or self.deadline()
 
     def note(self, shares: Array) -> bool:
         """Keep the sum of the shares; whether a callback says stop."""
@@ -638,7 +647,7 @@ def decompose(
     if isinstance(wanted, int) and 4 * wanted < length:
         values, vectors = largest_pairs(whole, wanted)
     if len(values) < wanted:  # LAPACK's search for a part finds none of many that are equal but for rounding
-        values, vectors = patiently(partial(np.linalg.eigh, whole), length)
+        values, vectors = interruptible_call(partial(np.linalg.eigh, whole), length)
     values = _cut(np.maximum(values[::-1], 0.0), wanted, total)
     return values, vectors[:, ::-1][:, : len(values)]
 

@@ -1,4 +1,4 @@
-"""The data in pictures: the target, every column, what is missing, and the pairs that matter."""
+"""Section of the report about the data: the target, every column, missing values, and correlated pairs of columns."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -8,32 +8,34 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.formats import count
-from empirisk.report.blocks import Cell, Figure, Figures, Section, Table, Text
-from empirisk.report.figures import bins, frequent, picture, spark
+from empirisk.formats import count, shown
+from empirisk.plots.histograms import bins, frequent
+from empirisk.report.figures import picture, spark
+from empirisk.report.page_blocks import Cell, Figure, Figures, Paragraph, Section, Table
 from empirisk.report.verdict import leading
-from empirisk.report.words import shown
 from empirisk.tables.kinds import Kind
 from empirisk.tables.kinds.base import counted
 
-MOST_COLUMNS = 400  # that are listed
-MOST_CLASSES = 40  # bars that still have their names beside them
-MOST_LINES = 6  # classes that are told apart
-PAIRS = 4  # leading columns that are drawn beside the target
-RELATED, CORRELATED, LOOKED_AT = 8, 0.3, 20  # pairs that are listed, least correlation, columns that are compared
-CORRELATION_ROWS = 3000  # the standard error of a correlation of so many is .02
-SPARKS = 16  # bars of a small picture
-SPARK_ROWS = 50_000  # that a small drawing is made of
+MOST_COLUMNS = 400  # columns in the table of columns: a longer one is not read
+MOST_CLASSES = 40  # classes in the table of the target
+MOST_LINES = 6  # classes with a curve or colour of their own: more cannot be distinguished
+MOST_PAIRS = 4  # important columns that are drawn against the target
+CORRELATED_COLUMNS = 20  # important columns of numbers that are compared with each other
+CORRELATED_PAIRS = 8  # pairs of correlated columns that are listed
+MIN_CORRELATION = 0.3  # absolute rank correlation from which a pair is listed
+CORRELATION_ROWS = 3000  # sampled rows: the standard error of a correlation is then 0.02
+SPARK_BARS = 16  # bars of a histogram in a cell of the table
+SPARK_ROWS = 50_000  # rows, evenly spaced, that such a histogram counts
 
 
 def data(learned: Any) -> Section:
-    """The table: its target, its columns, and how they go together."""
+    """The section: the target, plots of the most important columns, correlated pairs, and the table of columns."""
     schema, plan = learned.model.schema, learned.plan
     columns = len(schema.columns)
     text = f"{count(len(plan.y), 'row')} with a known {learned.target}, and {count(columns, 'other column')}."
     if columns > MOST_COLUMNS:
         text += f" The first {MOST_COLUMNS} are listed."
-    blocks: list[Any] = [Text(text)]
+    blocks: list[Any] = [Paragraph(text)]
     drawn = []
     if learned.classes is None:
         title = f"The target: {learned.target}"
@@ -65,11 +67,11 @@ def classes(learned: Any) -> Table:
 
 
 def pairs(learned: Any) -> Iterator[Figure]:
-    """The leading columns beside the target, and the first two numbers among them together."""
+    """Plots of the most important columns against the target, and of the first two numeric ones against each other."""
     plan, kinds = learned.plan, {column.name: column.type for column in learned.model.schema.used}
     shown_classes = [] if learned.classes is None else sorted(frequent(plan.y, MOST_LINES))
     drawable = [name for name in leading(learned) if kinds[name].drawn]
-    for name in drawable[:PAIRS]:
+    for name in drawable[:MOST_PAIRS]:
         present = plan.frame[name].is_not_null().to_numpy()
         values, y = values_of(plan.frame[name].filter(pl.Series(present))), plan.y[present]
         if not len(values):
@@ -104,17 +106,17 @@ def values_of(series: pl.Series) -> NDArray:
 
 
 def correlations(learned: Any) -> Table:
-    """The numbers that rise and fall together, on rows that stand for all."""
+    """The pairs of numeric columns with the largest rank correlations, on a sample of the rows."""
     numbers = set(learned.model.schema.named(lambda kind: kind.drawn == "numbers"))
-    names = [name for name in leading(learned) if name in numbers][:LOOKED_AT]
+    names = [name for name in leading(learned) if name in numbers][:CORRELATED_COLUMNS]
     frame = learned.plan.frame.select(names)
     frame = frame.sample(min(CORRELATION_ROWS, frame.height), seed=0)
     together = list(combinations(names, 2))
     asked = [pl.corr(*pair, method="spearman").alias(str(k)) for k, pair in enumerate(together)]
     values = frame.select(asked).row(0) if asked else ()
-    found = [(r, pair) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= CORRELATED]
+    found = [(r, pair) for r, pair in zip(values, together, strict=True) if r is not None and abs(r) >= MIN_CORRELATION]
     found.sort(key=lambda entry: -abs(entry[0]))
-    rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=abs(r))] for r, pair in found[:RELATED]]
+    rows = [[" and ".join(pair), Cell(f"{r:+.2f}", r, bar=abs(r))] for r, pair in found[:CORRELATED_PAIRS]]
     return Table("Columns that go together (rank correlation)", ["Pair", "Correlation"], rows)
 
 
@@ -134,19 +136,21 @@ def columns_table(learned: Any) -> Table:
 
 
 def _spark(series: pl.Series, kind: Kind) -> str:
-    """The column's distribution: of numbers and lengths of texts in bins, of words the most frequent."""
+    """A small histogram of a column: binned numbers or lengths of texts, or counts of the most frequent words."""
     present = series.drop_nulls()
     present = present.gather_every(len(present) // SPARK_ROWS + 1)
     if not len(present):
         return ""
     numbers = kind.sizes(present)
     if numbers is None:
-        return spark(counted(present)["rows"].head(SPARKS).to_numpy())
+        return spark(counted(present)["rows"].head(SPARK_BARS).to_numpy())
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         return ""
     edges = bins(numbers)
-    return spark(np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARKS + 1))[0])
+    return spark(
+        np.histogram(np.clip(numbers, edges[0], edges[-1]), np.linspace(edges[0], edges[-1], SPARK_BARS + 1))[0]
+    )
 
 
 def _typical(column: Any) -> str:

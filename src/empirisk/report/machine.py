@@ -1,30 +1,31 @@
-"""What the model learned: which columns matter, what it makes of them, and the machine itself."""
+"""Sections of the report about the model: permutation importance, partial dependence, weights, settings, candidates."""
 
 from typing import Any
 
 import numpy as np
 
 from empirisk import plots
-from empirisk.formats import number
-from empirisk.report.blocks import Cell, Code, Figures, Section, Table, Text
+from empirisk.formats import metric_name, number
 from empirisk.report.figures import guarded, picture
+from empirisk.report.page_blocks import Cell, Code, Figures, Paragraph, Section, Table
 from empirisk.report.terms import Terms, in_words, terms_of
-from empirisk.report.words import named, plain
+from empirisk.report.words import named
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
-IMPORTANT = 12  # columns that are listed
-SPOKEN = 10  # test rows that must have a word, and lack it
-WEIGHTS, SIDES = 25, 5  # weights that are listed; for each of several classes, on each side
+LISTED = 12  # columns in the table of importances, and words in the table of words: the rest matters little
+MIN_WORD_ROWS = 10  # test rows that must have a word, and that must lack it: means of fewer are mostly noise
+MOST_WEIGHTS = 25  # weights that are listed of a machine with one output
+CLASS_WEIGHTS = 5  # columns that are listed for, and against, each of several classes
 
 
 def learned_what(learned: Any) -> Section:
-    """Which columns matter, and what the model makes of them."""
+    """The section: permutation importances, partial dependence, and weights, words or the tree where there are any."""
     blocks: list[Any] = []
     if any(fall > 0 for _, fall, _ in learned.importances):
         blocks.append(importances(learned))
     elif learned.importances:
-        blocks.append(Text("No column matters to it: shuffled, none of them makes it worse."))
+        blocks.append(Paragraph("No column matters to it: shuffled, none of them makes it worse."))
     if learned.effects:
         blocks += effects(learned)
     terms = terms_of(learned.model)
@@ -37,19 +38,19 @@ def learned_what(learned: Any) -> Section:
 
 
 def importances(learned: Any) -> Table:
-    """How much the score suffers without each column."""
+    """Permutation importances: how much the score suffers when each column is shuffled."""
     top = max(learned.importances[0][1], np.finfo(float).tiny)
     rows = [
         [name, Cell(number(fall), fall, bar=float(np.clip(fall / top, 0, 1))), Cell(number(spread), spread)]
-        for name, fall, spread in learned.importances[:IMPORTANT]
+        for name, fall, spread in learned.importances[:LISTED]
     ]
-    more = f", {IMPORTANT} of {len(learned.importances)} columns" if len(learned.importances) > IMPORTANT else ""
-    caption = f"How much the {plain(learned.metric)} suffers when a column is shuffled{more}"
+    more = f", {LISTED} of {len(learned.importances)} columns" if len(learned.importances) > LISTED else ""
+    caption = f"How much the {metric_name(learned.metric)} suffers when a column is shuffled{more}"
     return Table(caption, ["Column", "Worse by", "give or take"], rows, extra=[2])
 
 
 def effects(learned: Any) -> list[Any]:
-    """What the model makes of the leading columns, all on one scale."""
+    """Partial dependence of the prediction on the most important columns, all on one scale."""
     what, shared = _what(learned), np.concatenate([np.ravel([one.low, one.high]) for one in learned.effects])
     text = (
         "What the model makes of a column: its average prediction if every row had this value. "
@@ -59,11 +60,11 @@ def effects(learned: Any) -> list[Any]:
         picture(one.column, "", lambda views, axes, one=one: views.effect(axes, one, what, shared))
         for one in learned.effects
     ]
-    return [Text(text), Figures(drawn)]
+    return [Paragraph(text), Figures(drawn)]
 
 
 def words_of_texts(learned: Any) -> list[Any]:
-    """What the model says of test rows with a word, or letters, of a text and without, for machines that are no sum."""
+    """Mean predictions of test rows with and without each word, or letters, of a text, for machines without weights."""
     classes, test, encoder = learned.classes, learned.test, learned.model.pipeline[0]
     if classes is not None and len(classes) != 2:
         return []
@@ -73,39 +74,40 @@ def words_of_texts(learned: Any) -> list[Any]:
     for name, block in encoder.column_blocks():
         there = (block.transform(learned.plan.frame[name][learned.plan.test]) > 0).tocsc()
         rows = np.asarray(there.sum(axis=0)).ravel()
-        often = np.flatnonzero((rows >= SPOKEN) & (rows <= len(said) - SPOKEN))
+        often = np.flatnonzero((rows >= MIN_WORD_ROWS) & (rows <= len(said) - MIN_WORD_ROWS))
         held = (said @ there)[often] / rows[often]
         others = (said.sum() - held * rows[often]) / (len(said) - rows[often])
         words = block.names()
         found += [(words[k], int(rows[k]), *pair) for k, *pair in zip(often, held, others, strict=True)]
-    found.sort(key=lambda word: -abs(word[2] - word[3]) * np.sqrt(word[1]))  # in standard errors, all but a factor
+    # By the difference in standard errors, up to a common factor: rare words differ most by chance.
+    found.sort(key=lambda word: -abs(word[2] - word[3]) * np.sqrt(word[1]))
     if not found:
         return []
     shown = number if classes is None else "{:.1%}".format
     rows = [
         [word, Cell(f"{count:,}", count), Cell(shown(mine), mine), Cell(shown(theirs), theirs)]
-        for word, count, mine, theirs in found[:IMPORTANT]
+        for word, count, mine, theirs in found[:LISTED]
     ]
     head = ["Word, or letters", "Test rows", "With it", "Without"]
     return [Table(f"Words that go with the prediction (average {_what(learned)})", head, rows)]
 
 
 def _what(learned: Any) -> str:
-    """What is predicted."""
+    """The predicted quantity, for captions."""
     if learned.classes is None:
         return learned.target
     return f"probability of {named(learned, learned.classes[1])}" if len(learned.classes) == 2 else "probability"
 
 
 def coefficients(learned: Any, terms: Terms) -> list[Any]:
-    """The weights of a linear machine in words."""
+    """Tables of the weights of a linear machine: all of one output, or the largest for each class."""
     if len(terms.weights) == 1:
         return [_one_output(learned, terms)]
     rows = []
     for k, label in enumerate(learned.classes):
         order = np.argsort(terms.weights[k], kind="stable")
-        up = [terms.names[j] for j in order[::-1][:SIDES] if terms.weights[k, j] > 0]
-        down = [terms.names[j] for j in order[:SIDES] if terms.weights[k, j] < 0]
+        up = [terms.names[j] for j in order[::-1][:CLASS_WEIGHTS] if terms.weights[k, j] > 0]
+        down = [terms.names[j] for j in order[:CLASS_WEIGHTS] if terms.weights[k, j] < 0]
         rows.append([str(label), ", ".join(up), ", ".join(down)])
     return [Table("What speaks for each class, loudest first", ["Class", "For", "Against"], rows)]
 
@@ -113,7 +115,7 @@ def coefficients(learned: Any, terms: Terms) -> list[Any]:
 def _one_output(learned: Any, terms: Terms) -> Table:
     positive = None if learned.classes is None else named(learned, learned.classes[-1])
     odds = str(getattr(uncalibrated(learned.model.machine), "loss", "")).lower().startswith("logistic")
-    places = terms.largest(0, WEIGHTS)
+    places = terms.largest(0, MOST_WEIGHTS)
     top = max((abs(float(terms.weights[0, k])) for k in places), default=1.0)
     rows = []
     for k in places:
@@ -122,7 +124,7 @@ def _one_output(learned: Any, terms: Terms) -> Table:
             [terms.names[k], Cell(f"{weight:+.3g}", weight, bar=abs(weight) / top), in_words(terms, k, positive, odds)]
         )
     used = int(np.count_nonzero(terms.weights))
-    more = f", the {WEIGHTS} largest of {used:,}" if used > WEIGHTS else ""
+    more = f", the {MOST_WEIGHTS} largest of {used:,}" if used > MOST_WEIGHTS else ""
     what = "predicts" if positive is None else f"says {positive}"
     caption = f"How it {what}: a weighted sum of the columns{more}; it starts at {number(float(terms.constant[0]))}"
     return Table(caption, ["Column", "Weight", "In words"], rows)
@@ -131,11 +133,11 @@ def _one_output(learned: Any, terms: Terms) -> Table:
 def machine(learned: Any) -> Section:
     """The machine: its settings, its equation, its certificate, and whether more rows would help."""
     certificate = getattr(uncalibrated(learned.model.machine), "certificate_", None)
-    blocks: list[Any] = [Text(f"{learned.champion.title}, with the settings that did best on the folds.")]
+    blocks: list[Any] = [Paragraph(f"{learned.best.title}, with the settings that did best on the folds.")]
     if "probabilities" in learned.model.description:
-        blocks.append(Text(f"Its probabilities are made of {learned.model.description['probabilities']}."))
+        blocks.append(Paragraph(f"Its probabilities are made of {learned.model.description['probabilities']}."))
     if certificate is not None:
-        blocks.append(Text(f"Certificate of the fit: {certificate}."))
+        blocks.append(Paragraph(f"Certificate of the fit: {certificate}."))
     blocks.append(Code(equation(learned)))
     if learned.curve is not None:
         caption = f"{learned.curve.diagnosis[:1].upper()}{learned.curve.diagnosis[1:]}"
@@ -146,7 +148,7 @@ def machine(learned: Any) -> Section:
 
 
 def equation(learned: Any) -> str:
-    """The machine as code and, where it is one, as the equation."""
+    """The machine as code and, where it has a loss, a penalty and C, the equation that it minimises."""
     fitted = uncalibrated(learned.model.machine)
     lines = [settings_of(fitted)]
     if hasattr(fitted, "loss") and hasattr(fitted, "C") and hasattr(fitted, "penalty"):
@@ -160,14 +162,14 @@ def equation(learned: Any) -> str:
 
 
 def league(learned: Any) -> Section:
-    """Who competed, and how the winner was found."""
+    """The section with the candidates, their cross-validated scores, and the rule that chose among them."""
     played = sum(len(standing.scores) > 0 for standing in learned.standings)
     how = (
-        f"{played} kinds of machines were compared by {plain(learned.metric)} on the same folds of the "
+        f"{played} kinds of machines were compared by {metric_name(learned.metric)} on the same folds of the "
         f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "
         "that is not worse than the best by more than one standard error of their difference."
     )
-    head = ["Machine", plain(learned.metric).capitalize(), "95 % interval", "Against the winner"]
+    head = ["Machine", metric_name(learned.metric).capitalize(), "95 % interval", "Against the winner"]
     head += ["Seconds a fit", "Certificate"]
     rows = []
     for one in learned.standings:
@@ -183,4 +185,4 @@ def league(learned: Any) -> Section:
             ]
         )
     marked = [place for place, one in enumerate(learned.standings) if one.name == learned.winner]
-    return Section("leaderboard", "The league", [Text(how), Table("The league", head, rows, marked, extra=[4, 5])])
+    return Section("leaderboard", "The league", [Paragraph(how), Table("The league", head, rows, marked, extra=[4, 5])])

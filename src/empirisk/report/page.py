@@ -1,11 +1,11 @@
-"""Result in, HTML out."""
+"""The report of a result of `learn`: its sections in order, as one HTML page."""
 
 from typing import Any
 
-from empirisk.formats import number
+from empirisk.formats import metric_name, number
 from empirisk.report import data, machine, verdict
-from empirisk.report.blocks import Code, Section, Table, Text, render
-from empirisk.report.words import code, plain
+from empirisk.report.page_blocks import Code, Paragraph, Section, Table, render
+from empirisk.report.words import code
 
 
 def page(learned: Any, model_file: str = "table.model") -> str:
@@ -43,24 +43,24 @@ def page(learned: Any, model_file: str = "table.model") -> str:
 
 
 def byline(origin: Any) -> str:
-    """Whose report this is."""
+    """The line below the title: the date, the source and the version."""
     return f"{origin.moment:%-d %B %Y}, from {origin.source}, by Empirisk {origin.versions['empirisk']}"
 
 
 def cards(learned: Any) -> list[tuple[str, str]]:
-    """The few numbers that come first."""
+    """The numbers at the top of the page."""
     first = learned.test.scores[0]
     low, high = first.interval
     return [
-        (number(first.value), f"{plain(first.name)} on the test part"),
+        (number(first.value), f"{metric_name(first.name)} on the test part"),
         (f"{number(low)} to {number(high)}", "its 95 % interval"),
-        (learned.champion.title, "the machine chosen"),
+        (learned.best.title, "the machine chosen"),
         (f"{learned.train_rows:,} + {len(learned.test.truth):,}", "rows to learn from + to test on"),
     ]
 
 
 def use(origin: Any, seconds: float, model_file: str, what: str = "") -> Section:
-    """The lines that load the model, and what it takes to make it again."""
+    """The section with the code that loads the model, and the command, seed and versions that reproduce it."""
     rows = [
         ["Source", origin.source],
         ["Command", origin.command],
@@ -69,4 +69,4 @@ def use(origin: Any, seconds: float, model_file: str, what: str = "") -> Section
         ["Versions", ", ".join(f"{name} {version}" for name, version in origin.versions.items())],
     ]
     made = Table("How it was made", [], rows)
-    return Section("use", "How to use it", [*([Text(what)] if what else []), Code(code(model_file)), made])
+    return Section("use", "How to use it", [*([Paragraph(what)] if what else []), Code(code(model_file)), made])

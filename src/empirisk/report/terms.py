@@ -1,4 +1,4 @@
-"""Linear machines in words: which numbers speak for what, and how loudly."""
+"""Weights of linear machines by the names of their columns, and sentences about them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from empirisk.formats import number
 from empirisk.tables.model import uncalibrated
 
-TERMS = 8  # of an equation that are shown
+MOST_TERMS = 8  # terms of an equation that are written out: the largest in absolute value
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +35,14 @@ class Terms:
     constant: NDArray[np.float64]
 
     def largest(self, output: int, most: int) -> list[int]:
-        """The places of the weights that are farthest from zero."""
+        """The indices of the ``most`` largest weights in absolute value, without zeros."""
         weights = self.weights[output]
         order = np.argsort(-np.abs(weights), kind="stable")[:most]
         return [int(k) for k in order if weights[k] != 0]
 
 
 def terms_of(model: Any) -> Terms | None:
-    """The terms of a table's model, or None where its machine is not linear in what the encoder makes."""
+    """The weights of a table's model, or None where its machine is not linear in the encoded columns."""
     encoder, machine = model.pipeline[0], uncalibrated(model.machine)
     weights, names = getattr(machine, "coef_", None), getattr(encoder, "names_", None)
     if weights is None or names is None or np.ndim(weights) > 2:
@@ -63,7 +63,7 @@ def equation(model: Any) -> str:
     terms = terms_of(model)
     if terms is None or len(terms.weights) != 1:
         return ""
-    places = terms.largest(0, TERMS)
+    places = terms.largest(0, MOST_TERMS)
     shown = [f"{terms.weights[0, k]:+.4g} [{terms.names[k]}]" for k in places]
     more = int(np.count_nonzero(terms.weights)) - len(shown)
     rest = f" and {more} smaller terms" if more > 0 else ""

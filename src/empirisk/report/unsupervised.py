@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from empirisk.formats import count
-from empirisk.report.blocks import Cell, Figures, Section, Table, Text, render
+from empirisk.formats import count, shown
 from empirisk.report.figures import picture
 from empirisk.report.page import byline, use
-from empirisk.report.words import shown
+from empirisk.report.page_blocks import Cell, Figures, Paragraph, Section, Table, render
 
-SHOWN = 8  # columns of the rows that fit nowhere
+SHOWN_COLUMNS = 8  # columns that are shown of the least likely rows: more do not fit beside each other
 
 
 def page(described: Any, model_file: str = "table.model") -> str:
@@ -49,7 +48,7 @@ def clusters(described: Any) -> Section:
         "Every point is a row, placed along the two directions in which rows differ most.",
         lambda views, axes: views.clusters(axes, described),
     )
-    return Section("clusters", "Clusters", [Text(text), table, Figures([drawn])])
+    return Section("clusters", "Clusters", [Paragraph(text), table, Figures([drawn])])
 
 
 def directions(described: Any) -> Section:
@@ -63,17 +62,19 @@ def directions(described: Any) -> Section:
 
 
 def strange(described: Any) -> Section:
-    """The rows that are least likely."""
-    names = described.frame.columns[:SHOWN]
+    """The section with the anomalies: the rows of the lowest density."""
+    names = described.frame.columns[:SHOWN_COLUMNS]
     rows = [
         [Cell(f"{row + 1:,}", row), Cell(f"{share:.1%}", share), *(shown(described.frame[name][row]) for name in names)]
         for row, share in described.strange
     ]
     if not rows:
-        return Section("strange", "Rows that fit nowhere", [Text("The table is too short to say.")])
+        return Section("strange", "Rows that fit nowhere", [Paragraph("The table is too short to say.")])
     text = "The least likely rows along the main directions, and the share of rows that are likelier."
     caption = f"The {count(len(rows), 'row')} that fit least"
-    return Section("strange", "Rows that fit nowhere", [Text(text), Table(caption, ["Row", "Likelier", *names], rows)])
+    return Section(
+        "strange", "Rows that fit nowhere", [Paragraph(text), Table(caption, ["Row", "Likelier", *names], rows)]
+    )
 
 
 def _words(parts: list[tuple[str, float]], more: str, less: str) -> str:

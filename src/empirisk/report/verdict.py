@@ -1,4 +1,4 @@
-"""How good the model is: scores, classes, thresholds, and where it errs."""
+"""Sections of the report about the test: scores, confusion matrix, thresholds, largest errors, subgroups."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,22 +8,25 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact, ttest_ind
 
 from empirisk import plots
-from empirisk.formats import count, number
-from empirisk.report.blocks import Cell, Chooser, Figure, Figures, Section, Table, Text
+from empirisk.formats import count, metric_name, number, shown
 from empirisk.report.figures import picture
-from empirisk.report.words import error_of, named, plain, shown
+from empirisk.report.page_blocks import Cell, Chooser, Figure, Figures, Paragraph, Section, Table
+from empirisk.report.words import error_of, named
 
-MOST_CLASSES = 30  # of a matrix that is still read
-CONFUSED = 20  # pairs of classes that are listed where the matrix is not
-WORST, BESIDE = 12, 5  # rows that are listed, and columns beside them
-THRESHOLDS = 100  # one for each per cent
-GROUPS, LEAST, MOST_LEVELS = 12, 20, 20  # groups that are listed, rows they must have, words that make groups
-SURPRISE = 0.05  # the chance below which a group's errors are no accident
+MOST_CLASSES = 30  # classes up to which the whole confusion matrix is shown
+CONFUSED_PAIRS = 20  # most frequent confusions, listed where there are more classes
+WORST_ROWS = 12  # largest errors that are listed
+WORST_COLUMNS = 5  # important columns that are shown beside each of them
+THRESHOLDS = 100  # thresholds that the reader can choose from: one for each per cent, and as many quantiles
+MOST_GROUPS = 12  # subgroups that are listed
+MIN_GROUP_ROWS = 20  # test rows that a subgroup, and its complement, must have
+MOST_LEVELS = 20  # values of a column that make subgroups
+SIGNIFICANCE = 0.05  # Bonferroni-corrected p value up to which a subgroup is listed
 
 
 def test(learned: Any) -> Section:
     """The test: scores, and how the predictions look."""
-    blocks: list[Any] = [Text(learned.test.luck)] if learned.test.luck else []
+    blocks: list[Any] = [Paragraph(learned.test.luck)] if learned.test.luck else []
     blocks.append(scores(learned))
     blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
     chooser = threshold(learned)
@@ -38,12 +41,12 @@ def scores(learned: Any) -> Table:
     rows = []
     for one in learned.test.scores:
         interval = Cell(" to ".join(map(number, one.interval)), one.interval[0])
-        rows.append([plain(one.name), Cell(number(one.value, 4), one.value), interval])
+        rows.append([metric_name(one.name), Cell(number(one.value, 4), one.value), interval])
     return Table(caption, ["Score", "Value", "95 % interval"], rows, [0])
 
 
 def by_class(learned: Any) -> Table:
-    """Precision and recall of each class, and what it is taken for."""
+    """Precision, recall and F1 of each class, and the class that it is most often confused with."""
     truth, said = learned.test.truth, learned.test.predictions
     head = ["Class", "Test rows", "Found (recall)", "Right when named (precision)", "F1", "Most often taken for"]
     rows = []
@@ -62,7 +65,7 @@ def _share(some: int, total: int) -> Cell:
 
 
 def confusion(learned: Any) -> Iterator[Table]:
-    """Which classes are taken for which: all pairs, or the most frequent ones."""
+    """The confusion matrix, or the most frequent confusions where there are many classes."""
     truth, said, classes = learned.test.truth, learned.test.predictions, learned.classes
     if len(classes) <= MOST_CLASSES:
         counts = np.array([[np.sum((truth == a) & (said == b)) for b in classes] for a in classes])
@@ -77,18 +80,18 @@ def confusion(learned: Any) -> Iterator[Table]:
         return
     wrong = truth != said
     pairs, counts = np.unique(np.stack([truth[wrong], said[wrong]]).astype(str), axis=1, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:CONFUSED]
+    order = np.argsort(-counts, kind="stable")[:CONFUSED_PAIRS]
     rows = [[*pairs[:, k].tolist(), Cell(f"{counts[k]:,}", int(counts[k]))] for k in order]
     if rows:
         yield Table("The most frequent mistakes", ["Truth", "Said", "Rows"], rows)
 
 
 def threshold(learned: Any) -> Chooser | None:
-    """What every threshold of two classes gives."""
+    """The counts at each threshold of a two-class model, for the slider of the page."""
     if learned.classes is None or len(learned.classes) != 2 or learned.test.probabilities is None:
         return None
     chances, there = learned.test.probabilities[:, 1], learned.test.truth == learned.classes[1]
-    # Even steps, and steps of as many rows: a rare class has most of its thresholds in a corner.
+    # A regular grid, and quantiles of the probabilities: those of a rare class are nearly all close to zero.
     even, steps = np.linspace(0, 1, THRESHOLDS + 1), np.quantile(chances, np.linspace(0, 1, THRESHOLDS + 1))
     limits = np.unique(np.concatenate([even, steps]).round(4))
     said = chances[None, :] >= limits[:, None]
@@ -136,8 +139,10 @@ def residuals(learned: Any) -> Iterator[Figure]:
 def errors(learned: Any) -> Section:
     """Where the model errs most."""
     rows, groups = worst(learned), subgroups(learned)
-    blocks: list[Any] = [rows] if rows.rows else [Text("It made no mistake on the test part.")]
-    none = Text(f"No group of at least {LEAST} test rows has more or fewer errors than the others beyond chance.")
+    blocks: list[Any] = [rows] if rows.rows else [Paragraph("It made no mistake on the test part.")]
+    none = Paragraph(
+        f"No group of at least {MIN_GROUP_ROWS} test rows has more or fewer errors than the others beyond chance."
+    )
     return Section("errors", "Where it errs", [*blocks, groups if groups.rows else none])
 
 
@@ -151,21 +156,21 @@ def losses(learned: Any) -> NDArray[np.float64]:
 
 
 def worst(learned: Any) -> Table:
-    """The rows that were missed by most, or with most confidence."""
+    """The test rows with the largest errors or, of classes, the mistakes with the highest predicted probability."""
     test, rows = learned.test, learned.plan.test
     numbers = learned.plan.numbers[rows]
-    beside = leading(learned)[:BESIDE]
+    beside = leading(learned)[:WORST_COLUMNS]
     head = ["Row", "Truth", "Said"]
     if learned.classes is None:
         gaps = np.abs(test.truth - test.predictions)
         head.append("Off by")
-        order = np.argsort(-gaps, kind="stable")[:WORST]
+        order = np.argsort(-gaps, kind="stable")[:WORST_ROWS]
         cells = [[_number(test.truth[k]), _number(test.predictions[k]), _number(gaps[k])] for k in order]
         caption = "The largest errors of the test part"
     else:
         wrong = np.flatnonzero(test.truth != test.predictions)
         sure = test.probabilities.max(axis=1) if test.probabilities is not None else np.zeros(len(rows))
-        order = wrong[np.argsort(-sure[wrong], kind="stable")][:WORST]
+        order = wrong[np.argsort(-sure[wrong], kind="stable")][:WORST_ROWS]
         cells = [[str(test.truth[k]), str(test.predictions[k])] for k in order]
         caption = f"Mistakes of the test part ({len(wrong):,} in all)"
         if test.probabilities is not None:
@@ -187,23 +192,23 @@ def _number(value: float) -> Cell:
 def subgroups(learned: Any) -> Table:
     """Groups of test rows on which the error differs from the others' beyond chance, the worst first.
 
-    Chances are multiplied by the number of groups that are looked at (Bonferroni).
+    p values are multiplied by the number of groups that are tested (Bonferroni).
     """
     loss = losses(learned)
     found = []
     groups = list(_groups(learned))
     for name, inside in groups:
         size = int(inside.sum())
-        large = LEAST <= size <= len(inside) - LEAST and np.ptp(loss) > 0
-        if large and _chance(loss, inside, counted=learned.classes is not None) * len(groups) <= SURPRISE:
+        large = MIN_GROUP_ROWS <= size <= len(inside) - MIN_GROUP_ROWS and np.ptp(loss) > 0
+        if large and _chance(loss, inside, counted=learned.classes is not None) * len(groups) <= SIGNIFICANCE:
             found.append((name, size, loss[inside].mean(), loss[~inside].mean()))
     found.sort(key=lambda group: group[3] - group[2])
-    # The mean of squares goes back to the unit of the target.
+    # The root of a mean squared error is in the unit of the target.
     numbers = learned.classes is None
     back = np.sqrt if numbers and error_of(learned.metric)[0] != "mean absolute error" else float
     word = error_of(learned.metric)[0].capitalize() if numbers else "Wrong"
     rows = []
-    for name, size, mine, theirs in found[:GROUPS]:
+    for name, size, mine, theirs in found[:MOST_GROUPS]:
         values = [Cell(number(float(v)) if numbers else f"{v:.1%}", float(v)) for v in (back(mine), back(theirs))]
         rows.append([name, Cell(f"{size:,}", size), *values])
     return Table(
@@ -212,7 +217,7 @@ def subgroups(learned: Any) -> Table:
 
 
 def _chance(loss: NDArray[np.float64], inside: NDArray[np.bool_], *, counted: bool) -> float:
-    """How likely chance alone makes a group differ so much: Fisher's test of counts, Welch's of means."""
+    """p value of the difference between a group and the other rows: Fisher's exact test of counts, Welch's of means."""
     if not counted:
         return float(ttest_ind(loss[inside], loss[~inside], equal_var=False).pvalue)
     wrong, right = loss > 0, loss == 0
@@ -220,7 +225,7 @@ def _chance(loss: NDArray[np.float64], inside: NDArray[np.bool_], *, counted: bo
 
 
 def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Groups by the words and truth values of a column, and by the quarters of its numbers."""
+    """Subgroups of the test rows: by missing values, by words and truth values, and by quarters of numbers."""
     frame = learned.plan.frame[learned.plan.test]
     for column in learned.model.schema.used:
         series = frame[column.name]
@@ -231,6 +236,6 @@ def _groups(learned: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 
 def leading(learned: Any) -> list[str]:
-    """The columns that matter most, or the first ones where that is not known."""
+    """The columns by permutation importance, or in the order of the table where no column has any."""
     known = [name for name, fall, _ in learned.importances if fall > 0]
     return known or [column.name for column in learned.model.schema.used]

@@ -1,4 +1,4 @@
-"""Numbers, names and sentences of the report."""
+"""Sentences of the report."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,44 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from empirisk.formats import written
-
-PLAIN = {
-    "roc_auc": "area under the ROC",
-    "rmse": "root mean squared error",
-    "mae": "mean absolute error",
-    "mape": "mean absolute percentage error",
-    "r2": "R² (share of the variance explained)",
-    "average_precision_macro": "mean average precision of the classes",
-    "f1": "F1 (mean of precision and recall)",
-    "f1_macro": "F1, mean over classes",
-    "roc_auc_ovr": "area under the ROC, mean over classes",
-}
-#: Letters of a value that are shown.
-LETTERS = 100
-
-
-def plain(name: str) -> str:
-    """The name of a score in words.
-
-    >>> plain("balanced_accuracy"), plain("neg_log_loss")
-    ('balanced accuracy', 'negative log loss')
-    """
-    return PLAIN.get(name, name.replace("neg_", "negative ").replace("_", " "))
-
-
-def shown(value: Any, letters: int = LETTERS) -> str:
-    """A value of a table, not too long; nothing where it is missing.
-
-    >>> shown(0.25), shown(None), shown("letters", 5)
-    ('0.25', '', 'lett…')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return written(value)
-    text = " ".join(str(value).split())
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+from empirisk.formats import METRIC_NAMES
 
 
 def error_of(metric: str) -> tuple[str, Callable[[ArrayLike, ArrayLike], float]]:
@@ -54,8 +17,8 @@ def error_of(metric: str) -> tuple[str, Callable[[ArrayLike, ArrayLike], float]]
     ('root mean squared error', True)
     """
     if metric in ("mae", "mape") or "absolute" in metric:
-        return PLAIN["mae"], lambda truth, said: float(np.mean(np.abs(np.subtract(truth, said))))
-    return PLAIN["rmse"], lambda truth, said: float(np.sqrt(np.mean(np.square(np.subtract(truth, said)))))
+        return METRIC_NAMES["mae"], lambda truth, said: float(np.mean(np.abs(np.subtract(truth, said))))
+    return METRIC_NAMES["rmse"], lambda truth, said: float(np.sqrt(np.mean(np.square(np.subtract(truth, said)))))
 
 
 def named(learned: Any, label: Any) -> str:

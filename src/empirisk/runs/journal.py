@@ -25,17 +25,17 @@ from empirisk.errors import EmpiriskError, NotWritten
 
 try:
     import fcntl
-except ImportError:  # a system without locks of this kind: two runs at once are not noticed there
+except ImportError:  # Windows has no flock: two runs that write the same files are not noticed there
     fcntl = None
 
 KIND = "empirisk journal 1"
 
 
 @contextmanager
-def alone(out: Path) -> Iterator[None]:
-    """Hold the files that start with ``out`` for this run; another that holds them is an error, not a race.
+def file_lock(out: Path) -> Iterator[None]:
+    """Within, this process alone may write the files that start with ``out``; raise if another run holds the lock.
 
-    The lock is the system's: it ends with the process, however that ends.
+    The operating system releases the lock when the process ends, also after a crash.
     """
     lock = out.with_name(f".{out.name}.lock")
     try:
@@ -46,7 +46,8 @@ def alone(out: Path) -> Iterator[None]:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held = os.path.samestat(os.fstat(file.fileno()), lock.stat())  # and not one that is just gone
+                # Another run may have deleted the file between `open` and `flock`: the lock would be of no file.
+                held = os.path.samestat(os.fstat(file.fileno()), lock.stat())
             except OSError:
                 held = False
             if not held:
@@ -100,11 +101,11 @@ def _feed(digest: Any, thing: Any) -> None:
         _feed(digest, [thing.dist.name, thing.args, thing.kwds])
     else:
         text = getattr(thing, "__qualname__", None) or repr(thing)
-        digest.update(re.sub(r" at 0x[0-9a-f]+", "", text).encode())  # where an object lies says nothing of it
+        digest.update(re.sub(r" at 0x[0-9a-f]+", "", text).encode())  # addresses differ between processes
 
 
 class Journal:
-    """The finished pieces of one piece of work, on disk and in memory; without a path in memory alone."""
+    """Results of the finished pieces of a run, in memory and, with a path, on disk (a write-ahead log)."""
 
     def __init__(self, path: Any, fingerprint: Callable[[], str]):
         self.done: dict[str, Any] = {}
@@ -128,7 +129,7 @@ class Journal:
             raise self._foreign("is no journal of Empirisk")
         if lines and lines[0]["fingerprint"] != mark:
             raise self._foreign("was written for other data, other parameters or another version")
-        with self._path.open("r+b") as file:  # a line that was cut short goes, so that the next starts afresh
+        with self._path.open("r+b") as file:  # remove an incomplete last line: the next one would be appended to it
             file.truncate(len(whole) + len(newline))
         self.done = {line["key"]: line["value"] for line in lines[1:]}
 
@@ -150,21 +151,21 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            # What was written of the line is dropped when the journal is read again.
+            # An incomplete line is removed when the journal is read again.
             raise NotWritten(
                 f"journal={str(self._path)!r} cannot be written ({error.strerror}); make room or give another path: "
                 "what is done so far is kept."
             ) from error
 
     def add(self, key: str, value: Any) -> None:
-        """Note a finished piece; ``value`` is made of what JSON knows."""
+        """Store the result of a finished piece; ``value`` must be representable in JSON."""
         with self._lock:
             self._append({"key": key, "value": value})
             self.done[key] = value
 
 
 def pack(array: np.ndarray | None) -> Any:
-    """An array as JSON, to the last bit."""
+    """An array as JSON, bit for bit: dtype, shape, and its bytes in base64."""
     if array is None:
         return None
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
@@ -172,7 +173,7 @@ def pack(array: np.ndarray | None) -> Any:
 
 
 def unpack(packed: Any) -> Any:
-    """The array of `pack`."""
+    """The array that `pack` stored."""
     if packed is None:
         return None
     flat = np.frombuffer(base64.b64decode(packed["data"]), dtype=packed["dtype"])
@@ -180,7 +181,7 @@ def unpack(packed: Any) -> Any:
 
 
 def freeze(value: Any) -> Any:
-    """A parameter as JSON: plain values as they are, parts of a machine by their text."""
+    """A parameter as JSON: plain values as they are, objects such as losses and kernels by their repr."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -193,7 +194,7 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any, known: Iterable[Any]) -> Any:
-    """A parameter from JSON; parts are looked up by their text among those known."""
+    """The parameter that `freeze` stored; objects are looked up by their repr among those known, else stay text."""
     if isinstance(value, list):
         return [thaw(item, known) for item in value]
     if not isinstance(value, Mapping):

@@ -6,28 +6,30 @@ from typing import TypeVar
 import sklearn
 from threadpoolctl import ThreadpoolController
 
-from empirisk.fits.fit import as_batch
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.settings import config, settings
+from empirisk.stop import batch
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def spread(function: Callable[[Task], Result], tasks: Sequence[Task], *, alone: bool | None = None) -> list[Result]:
+def parallel_fits(
+    function: Callable[[Task], Result], tasks: Sequence[Task], *, alone: bool | None = None
+) -> list[Result]:
     """[function(task) for task in tasks], on the configured number of threads.
 
-    A single task has all threads to itself. Of several each has one, however many threads there are: how many threads
-    share a matrix product decides its last bits. ``alone`` says which of the two holds where these tasks are what is
-    left of a run that was broken off. Ctrl-C ends the fits that are running.
+    A single task may use all threads. Each of several tasks uses one, whatever the number of threads: the last bits of
+    a matrix product depend on how many threads share it, and the result must not. A resumed run has fewer tasks than
+    the run had at first; ``alone`` then says whether that had a single one. Ctrl-C ends the fits that are running.
 
-    >>> spread(abs, [-1, -2, -3])
+    >>> parallel_fits(abs, [-1, -2, -3])
     [1, 2, 3]
     """
-    with as_batch() as stop:
+    with batch() as stop:
         if len(tasks) < 2 if alone is None else alone:
             return [function(task) for task in tasks]
-        options = sklearn.get_config()  # scikit-learn keeps them by thread
+        options = sklearn.get_config()  # scikit-learn's settings are thread-local: new threads would have the defaults
         libraries = ThreadpoolController()
 
         def run(task: Task) -> Result:
@@ -39,4 +41,4 @@ def spread(function: Callable[[Task], Result], tasks: Sequence[Task], *, alone: 
                     raise
 
         with config(threads=max(1, min(settings().threads, len(tasks)))):
-            return in_threads(run, tasks)
+            return parallel_map(run, tasks)

@@ -1,7 +1,7 @@
 """Selection: choosing what the equation leaves open."""
 
 from empirisk.selection.balance import Balanced
-from empirisk.selection.columns import GreedySelection, L1Selection, Step
+from empirisk.selection.column_choice import GreedySelection, L1Selection, Step
 from empirisk.selection.hypotheses import HypothesisSearch
 from empirisk.selection.information import InformationSelection
 from empirisk.selection.path import Path, path

@@ -1,5 +1,7 @@
 """Rare classes: rows drawn or weighted so that classes count alike, and probabilities put right again."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -9,19 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.inputs import Array, generator
 from empirisk.contract.meta import Around, Whole, inner_has
+from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import Data, fit, read_data, seeded
 from empirisk.settings import require
-from empirisk.trees.resample import Groups
+from empirisk.validation import available_if
 
 WAYS = ("weights", "subsample", "upsample")
+#: Rows that may be drawn with jitter for any table, and for each row of a long one: more take minutes.
+MOST_DRAWN, MOST_COPIES = 1_000_000, 10
 
 
 def _keeps_decisions(around: Any) -> bool:
@@ -88,7 +92,7 @@ class Balanced(Whole, ClassifierMixin, Around):
     random_state: Any = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Balanced":
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Balanced:
         """Balance the rows, and fit the machine to them."""
         if self.how not in WAYS:
             raise EmpiriskError(f"how={self.how!r} is not known; use one of {WAYS}.")
@@ -125,12 +129,18 @@ class Balanced(Whole, ClassifierMixin, Around):
             return _joined(data, data.repeated(rows, np.concatenate(times)))
         count = sum(int(each.sum()) for each in times)
         require(8 * count * table.shape[1], f"the {count} rows drawn with jitter", "give jitter=0, or smaller weights")
+        most = max(MOST_DRAWN, MOST_COPIES * len(data))
+        if count > most:
+            raise EmpiriskError(
+                f"sample_weight stands for {count} rows to be drawn with jitter, and more than {most} take too long; "
+                "divide the weights, or give jitter=0."
+            )
         drawn = [np.repeat(one.first, each) for one, each in zip(members, times, strict=True)]
         shaken = _shaken(table, members, drawn, self.jitter, random)
         more = replace(data.rows(np.concatenate(drawn)), X=shaken, weights=None)
         return _joined(data if issparse(data.X) else replace(data, X=np.asarray(data.X, dtype=np.float64)), more)
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class; what the machine says where it knows no probabilities."""
         check_is_fitted(self)
         if not hasattr(self.estimator_, "predict_proba"):

@@ -1,5 +1,7 @@
 """Random search in a class of hypotheses: draw many, keep the one with the least empirical risk."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -7,24 +9,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses
-from empirisk.certificate import Status
 from empirisk.contract.arguments import check_count, check_number, check_time
-from empirisk.contract.clock import Clock
 from empirisk.contract.features import FLOATS
 from empirisk.contract.inputs import as_numbers, check_weights, encode_classes, generator
+from empirisk.contract.multiclass import winners
 from empirisk.contract.tasks import TaskByLoss, predicts_classes
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
 from empirisk.losses.base import Loss
-from empirisk.machines.multiclass import winners
 from empirisk.machines.parametric import Parametric
+from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.theory.pac import finite_class_bound
-from empirisk.validation import validate_data
+from empirisk.validation import available_if, validate_data
 
 Array = NDArray[np.float64]
 Hypothesis = Callable[[Any], Any]
@@ -93,7 +92,7 @@ class HypothesisSearch(TaskByLoss):
     random_state: Any = None
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "HypothesisSearch":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> HypothesisSearch:
         """Draw hypotheses and compare their risks.
 
         Parameters
@@ -135,9 +134,9 @@ class HypothesisSearch(TaskByLoss):
         draw, random = _sampler(self.draw), generator(self.random_state)
         risks: list[float] = []
         total = float(weights.sum())
-        self.stopped_ = Status.PASSES
-        with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
+        self.stopped_ = Ending.FINISHED
+        with interruptible():
+            deadline = Deadline(self.max_time)
             for _ in range(int(self.n_draws)):
                 hypothesis = draw(X.shape[1], random)
                 # Divided last: of weights that count rows, equal risks are equal to the last bit.
@@ -146,10 +145,10 @@ class HypothesisSearch(TaskByLoss):
                     self.hypothesis_ = hypothesis
                 risks.append(risk if risk == risk else np.inf)
                 if risk == 0:
-                    self.stopped_ = Status.CONVERGED
+                    self.stopped_ = Ending.CONVERGED
                     break
-                if clock():
-                    self.stopped_ = Status.INTERRUPTED if clock.interrupted() else Status.TIME
+                if deadline():
+                    self.stopped_ = deadline.reason
                     break
         return np.array(risks)
 
@@ -186,7 +185,7 @@ class HypothesisSearch(TaskByLoss):
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.ndim == 2 and len(self.classes_) == 2 else scores
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class, or the number, of each row by the best hypothesis."""
         if self._task() == "regression":
             return self._scores(X)

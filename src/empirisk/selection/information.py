@@ -1,5 +1,7 @@
 """Columns by their mutual information with the target: any dependence counts, but only that of one column at a time."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -14,10 +16,10 @@ from sklearn.utils.validation import column_or_1d
 from empirisk import state
 from empirisk.contract.arguments import check_count
 from empirisk.contract.inputs import Array, check_weights, sorted_classes
+from empirisk.contract.resample import Groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.selection.columns import Columns
-from empirisk.trees.resample import Groups
+from empirisk.selection.column_choice import ColumnSelector
 from empirisk.validation import validate_data
 
 #: Rows that whole weights may stand for in any table, and for each row of a long one: neighbours of more take minutes.
@@ -25,7 +27,7 @@ MOST_ROWS, MOST_COPIES = 100_000, 10
 
 
 @dataclass(eq=False, repr=False)
-class InformationSelection(Columns, BaseEstimator):
+class InformationSelection(ColumnSelector, BaseEstimator):
     """The k columns that share most information with the target, each taken alone.
 
         I(x_j; y) = sum or integral of  p(x_j, y) log( p(x_j, y) / (p(x_j) p(y)) ),  in nats
@@ -77,7 +79,7 @@ class InformationSelection(Columns, BaseEstimator):
     random_state: Any = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "InformationSelection":
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> InformationSelection:
         """Measure every column, and keep the best.
 
         Parameters
@@ -99,12 +101,13 @@ class InformationSelection(Columns, BaseEstimator):
         if target.dtype == object:
             sorted_classes(target, weights)  # labels that have no order are named
         rows = _rows(table, target, weights)
-        classes = type_of_target(target) in ("binary", "multiclass")
+        with np.errstate(invalid="ignore"):  # whether numbers beyond 2^63 are whole is asked by a cast
+            classes = type_of_target(target) in ("binary", "multiclass")
         measure = mutual_info_classif if classes else mutual_info_regression
         options = {"discrete_features": self.discrete_features, "n_neighbors": min(self.n_neighbors, len(rows) - 1)}
-        self.scores_ = measure(
-            self._coded(table[rows]), column_or_1d(target)[rows], random_state=self.random_state, **options
-        )
+        target = column_or_1d(target)[rows]
+        target = target if classes else _in_range(target.astype(np.float64))
+        self.scores_ = measure(self._coded(table[rows]), target, random_state=self.random_state, **options)
         best = np.argsort(-self.scores_, kind="stable")[:size]
         self.support_ = np.isin(np.arange(len(self.scores_)), best)
         return self
@@ -115,17 +118,24 @@ class InformationSelection(Columns, BaseEstimator):
             table = table.copy()
             table.eliminate_zeros()
             table.data = np.unique(table.data, return_inverse=True)[1] + 1.0  # zeros stay
-        elif not isinstance(self.discrete_features, str) and self.discrete_features is not False:
+            return table
+        scaled = _in_range(table)
+        if not isinstance(self.discrete_features, str) and self.discrete_features is not False:
             every = np.arange(table.shape[1])
             for column in every if self.discrete_features is True else every[np.asarray(self.discrete_features)]:
-                table[:, column] = np.unique(table[:, column], return_inverse=True)[1]
-        return table
+                scaled[:, column] = np.unique(table[:, column], return_inverse=True)[1]
+        return scaled
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _in_range(columns: Array) -> Array:
+    """Columns divided by powers of two, which changes no information: squares of large numbers would overflow."""
+    return np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0))[1])
 
 
 def _rows(table: Any, target: NDArray, weights: Array) -> NDArray[np.intp]:

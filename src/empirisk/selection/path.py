@@ -1,5 +1,7 @@
 """The path: a machine's solution at every C, each started where the one before ended."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +13,11 @@ from sklearn.base import clone
 from empirisk.certificate import Certificate
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Array, along, grid, natural_range
-from empirisk.fits.fit import Run
+from empirisk.fits.fit import SolverRun
 from empirisk.machines.base import Machine, Problems
+from empirisk.protocols import has_problems
 
-REACH = 1e3  # with l1, a thousand times the C at which the first weight wakes up has most of them awake
+REACH = 1e3  # with l1, the grid ends at so many times the C at which the first weight leaves zero
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def path(
     >>> all(certificate.converged for certificate in found.certificates)
     True
     """
-    if not hasattr(machine, "problems"):
+    if not has_problems(machine):
         raise EmpiriskError(f"machine={machine!r} has no path over C; give an empirisk Classifier or Regressor.")
     problems = clone(machine).set_params(C=1.0).problems(X, y, sample_weight)
     values = grid(Cs, *natural_range(problems, REACH))
@@ -105,6 +108,6 @@ def machines_along(problems: Problems, Cs: Array | list[float]) -> Iterator[Mach
     [[1.0, 2.0]]
     """
     machine = problems.machine
-    run = Run(machine.solver, machine._limits())
+    run = SolverRun(machine.solver, machine._limits())
     for C, fits in zip(Cs, along(problems, Cs, run, each=True), strict=True):
         yield problems.fitted(fits, float(C))

@@ -1,5 +1,7 @@
 """Search over parts: losses, kernels, widths, C, whatever ``set_params`` reaches."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any
@@ -17,8 +19,9 @@ from empirisk.evaluation.data import Array, Data, fit, read_data, seeded
 from empirisk.evaluation.metrics import Metric, find_metrics
 from empirisk.evaluation.splits import Split
 from empirisk.notebook import html
+from empirisk.protocols import has_problems, learns_with_machine
 from empirisk.runs.journal import Journal, fingerprint
-from empirisk.runs.parallel import spread
+from empirisk.runs.parallel import parallel_fits
 from empirisk.selection.path import machines_along
 
 SHOWN = 10  # settings in a notebook
@@ -94,7 +97,7 @@ class Search(Whole, Delegating):
     @all_or_nothing
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> "Search":
+    ) -> Search:
         """Try every setting in every split, and fit the best to all rows."""
         data = read_data(self.estimator, X, y, sample_weight, groups)
         metric = find_metrics(self.scoring, data.classes, self.estimator)[0]
@@ -162,7 +165,7 @@ class Search(Whole, Delegating):
             notes.add(f"{task[0]} {task[1]}", value)
 
         left = [task for task in tasks if f"{task[0]} {task[1]}" not in notes.done]
-        spread(work, left, alone=len(tasks) == 1)
+        parallel_fits(work, left, alone=len(tasks) == 1)
         table, self.refused_ = np.full((len(settings), len(splits)), -np.inf), {}
         for run, split in tasks:
             value = notes.done[f"{run} {split}"]
@@ -193,7 +196,7 @@ class Search(Whole, Delegating):
 
 
 @dataclass(frozen=True)
-class Run:
+class SettingsGroup:
     """Settings that are fitted together: one, or a path over C.
 
     Attributes
@@ -219,7 +222,7 @@ class Run:
             train = replace(train, X=before.fit_transform(train.X, train.y))
             test = replace(test, X=transformed(before.steps, test.X))
         last = machine.steps[-1][1] if hasattr(machine, "steps") else machine
-        if hasattr(last.features, "learn_with"):  # the features change along C
+        if learns_with_machine(last.features):  # the features change along C
             fitted = (fit(clone(last).set_params(C=C), train) for C in self.Cs)
         else:
             problems = clone(last).set_params(C=1.0).problems(train.X, train.y, train.weights)
@@ -227,7 +230,7 @@ class Run:
         return [float(test.score(one, metric.scorer)) for one in fitted]
 
 
-def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
+def plan(machine: Any, settings: list[dict[str, Any]]) -> list[SettingsGroup]:
     """Settings put together into paths over C where the machine has them.
 
     >>> [run.Cs for run in plan(er.SVM(), [{"C": 1.0}, {"C": 0.1}, {"C": 2.0, "tol": 0.1}])]
@@ -235,9 +238,9 @@ def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
     """
     last = machine.steps[-1] if hasattr(machine, "steps") else None
     name, owner = (f"{last[0]}__C", last[1]) if last else ("C", machine)
-    if not hasattr(owner, "problems"):
-        return [Run(setting, [place], []) for place, setting in enumerate(settings)]
-    runs: list[Run] = []
+    if not has_problems(owner):
+        return [SettingsGroup(setting, [place], []) for place, setting in enumerate(settings)]
+    runs: list[SettingsGroup] = []
     together: dict[str, list[int]] = {}
     for place, setting in enumerate(settings):
         rest = {key: value for key, value in setting.items() if key != name}
@@ -246,11 +249,11 @@ def plan(machine: Any, settings: list[dict[str, Any]]) -> list[Run]:
         if finite and (last is None or last[0] not in setting):
             together.setdefault(repr(sorted(rest.items(), key=lambda pair: pair[0])), []).append(place)
         else:
-            runs.append(Run(setting, [place], []))
+            runs.append(SettingsGroup(setting, [place], []))
     for places in together.values():
         places.sort(key=lambda place: settings[place][name])
         shared = {key: value for key, value in settings[places[0]].items() if key != name}
-        runs.append(Run(shared, places, [float(settings[place][name]) for place in places]))
+        runs.append(SettingsGroup(shared, places, [float(settings[place][name]) for place in places]))
     return runs
 
 

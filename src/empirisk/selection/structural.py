@@ -1,5 +1,7 @@
 """Structural risk minimisation: of nested classes of machines, the one whose bound on the true error is least."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +13,8 @@ from sklearn.base import clone
 from empirisk.errors import EmpiriskError
 from empirisk.evaluation.data import fit, read_data, seeded
 from empirisk.notebook import html
-from empirisk.runs.parallel import spread
+from empirisk.protocols import is_grown
+from empirisk.runs.parallel import parallel_fits
 from empirisk.theory.bound import Bound, check_open
 from empirisk.theory.margins import margin_bound
 from empirisk.theory.vc import tree_bound, vc_bound, vc_dimension
@@ -194,7 +197,7 @@ def structural_risk(
         found = bounding(fitted, data.X, data.y, delta * float(shares[place]))
         return NestedClass(values[place], float(shares[place]), error, found.value, fitted)
 
-    classes = spread(work, range(len(values)))
+    classes = parallel_fits(work, range(len(values)))
     return StructuralRisk(classes, int(np.argmin([one.bound for one in classes])), parameter, delta)
 
 
@@ -219,7 +222,7 @@ def _bounding(bound: str | Bounding | None) -> Bounding:
 
 
 def _by_kind(machine: Any, X: Any, y: Any, delta: float) -> Bound:
-    return BOUNDS["tree" if hasattr(machine, "nodes_") else "vc"](machine, X, y, delta)
+    return BOUNDS["tree" if is_grown(machine) else "vc"](machine, X, y, delta)
 
 
 def _vc(machine: Any, X: Any, y: Any, delta: float) -> Bound:

@@ -1,5 +1,7 @@
 """The best subset of columns for least squares (l0), by branch and bound, with the proof that no other is better."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
@@ -10,30 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from empirisk import state
-from empirisk.certificate import Certificate, Status
+from empirisk.certificate import Certificate
 from empirisk.contract.arguments import check_count, check_time
-from empirisk.contract.clock import Clock, warn_if_unfinished
 from empirisk.contract.inputs import Array, as_numbers, check_size, check_weights
+from empirisk.contract.progress import warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import interruptible
 from empirisk.linalg.compiled import plain, plain_loop
-from empirisk.selection.columns import Columns
+from empirisk.selection.column_choice import ColumnSelector
 from empirisk.settings import require
+from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.validation import validate_data
 
-SLICE = 20_000  # nodes between two looks at the clock: about a hundredth of a second
+SLICE = 20_000  # nodes between two looks at the deadline: about a hundredth of a second
 DEPENDENT = 1e-6  # singular values below this share of the largest are those of dependent columns
 CONSTANT = 1e-13  # columns whose deviations are below this share of their values are constant
 SMALLEST = 1e-6  # of the sum of squares of a constant: relative gaps are measured by no less, as for every certificate
 ROUNDING = 1e-13  # of sum_i c_i y_i^2 around the mean, by which sums of squares may be off
-
-ENDINGS = {
-    "converged": Status.CONVERGED,
-    "max_iter": Status.ITERATIONS,
-    "max_time": Status.TIME,
-    "interrupted": Status.INTERRUPTED,
-}
 
 
 @plain
@@ -102,6 +97,14 @@ def explore(numbers, places, where, best, chosen, limits):
     return visited
 
 
+def least_squares(columns: Array, targets: Array) -> Array:
+    """The coefficients of least norm for columns of unit length, dependent up to `DEPENDENT` as in the bounds.
+
+    Along nearly dependent columns coefficients as large as 1e12 would cancel, and the sum of squares be rounding.
+    """
+    return np.asarray(np.linalg.lstsq(columns, targets, rcond=DEPENDENT)[0], dtype=np.float64)
+
+
 class Triangle:
     """A least squares problem as the triangle R of X = QR, which keeps more digits than X'X.
 
@@ -123,7 +126,7 @@ class Triangle:
     def squares(self, chosen: list[int]) -> float:
         """The least sum of squares with some columns."""
         part = self.columns[:, chosen]
-        return float(np.sum((self.targets - part @ np.linalg.lstsq(part, self.targets, rcond=None)[0]) ** 2))
+        return float(np.sum((self.targets - part @ least_squares(part, self.targets)) ** 2))
 
     def with_one_more(self, columns: list[int]) -> Array:
         """The least sum of squares with some columns and each other one; infinite for those that depend on them."""
@@ -137,7 +140,7 @@ class Triangle:
         return np.where(apart, squares - gained / np.where(apart, left, 1.0), np.inf)
 
 
-class Tree:
+class BranchAndBound:
     """The search tree of branch and bound: the levels of the path to the node at hand, and the best subset so far.
 
     Parameters
@@ -233,7 +236,7 @@ def swapped(problem: Triangle, size: int, stop: Callable[[], bool]) -> list[int]
 
 
 @dataclass(eq=False, repr=False)
-class BestSubset(Columns, BaseEstimator):
+class BestSubset(ColumnSelector, BaseEstimator):
     """The k columns with the least sum of squares of all subsets of k columns (l0), with the proof.
 
         minimise  sum_i c_i (y_i - <w, x_i> - b)^2    over w with at most k entries that are not zero
@@ -303,7 +306,7 @@ class BestSubset(Columns, BaseEstimator):
     max_time: float | None = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BestSubset":
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BestSubset:
         """Find the best subset, and prove it.
 
         Parameters
@@ -327,14 +330,13 @@ class BestSubset(Columns, BaseEstimator):
         size = max(1, table.shape[1] // 2) if self.n_features_to_select is None else self.n_features_to_select
         if size > table.shape[1]:
             raise EmpiriskError(f"n_features_to_select={size} exceeds the {table.shape[1]} columns of X.")
-        clock = Clock(self.max_time, lambda: False)
-        with interruptible() as interrupted:
-            clock.interrupted = interrupted
-            self._search(table, np.asarray(target, dtype=np.float64), weights, size, clock)
+        deadline = Deadline(self.max_time)
+        with interruptible():
+            self._search(table, np.asarray(target, dtype=np.float64), weights, size, deadline)
         warn_if_unfinished(self, self.stopped_, f"{self.n_iter_} nodes")
         return self
 
-    def _search(self, table: Array, target: Array, weights: Array, size: int, clock: Clock) -> None:
+    def _search(self, table: Array, target: Array, weights: Array, size: int, deadline: Deadline) -> None:
         roots = np.sqrt(weights)[:, None]
         means = [np.average(part, axis=0, weights=weights) * self.fit_intercept for part in (table, target)]
         left, right = roots * (table - means[0]), (roots * (target - means[1]).reshape(len(target), -1))
@@ -343,43 +345,44 @@ class BestSubset(Columns, BaseEstimator):
         self.support_ = np.zeros(table.shape[1], dtype=bool)
         self.n_iter_, self.stopped_, reason, bound = (
             0,
-            "converged",
+            Ending.CONVERGED,
             "every column that is not constant is taken",
             np.inf,
         )
         if len(useful) <= size:
             self.support_[useful if len(useful) else [0]] = True
         else:
-            tree = Tree(Triangle(left[:, useful] / lengths[useful], right), size, self.tol, clock)
-            while not tree.finished and tree.nodes < self.max_iter and not clock():
+            tree = BranchAndBound(Triangle(left[:, useful] / lengths[useful], right), size, self.tol, deadline)
+            while not tree.finished and tree.nodes < self.max_iter and not deadline():
                 tree.search(min(SLICE, self.max_iter - tree.nodes))
             self.support_[useful[tree.chosen]] = True
             self.n_iter_, bound = tree.nodes, tree.bound
-            self.stopped_ = "converged" if tree.finished else clock.reason or "max_iter"
+            self.stopped_ = Ending.CONVERGED if tree.finished else deadline.reason or Ending.MAX_ITER
             reason = "a subset is at best as good as a larger one that holds it"
             reason += f"; columns are dependent, and bounds hold up to a ridge of {DEPENDENT**2:g}" * tree.dependent
         kept = np.flatnonzero(self.support_)
-        fitted = np.linalg.lstsq(left[:, kept], right, rcond=None)[0]
+        sizes = np.maximum(lengths[kept], np.finfo(float).tiny)
+        fitted = least_squares(left[:, kept] / sizes, right) / sizes[:, None]
         coefs = np.zeros((right.shape[1], table.shape[1]))
         coefs[:, kept] = fitted.T
         self.coef_ = coefs if target.ndim == 2 else coefs[0]
         self.intercept_ = means[1] - self.coef_ @ (means[0] if self.fit_intercept else np.zeros(table.shape[1]))
         primal, total = (float(np.sum(part**2)) for part in (right - left[:, kept] @ fitted, right))
-        self._certify(primal, min(bound, primal), total, reason, clock)
+        self._certify(primal, min(bound, primal), total, reason, deadline)
 
-    def _certify(self, primal: float, dual: float, total: float, reason: str, clock: Clock) -> None:
+    def _certify(self, primal: float, dual: float, total: float, reason: str, deadline: Deadline) -> None:
         gap = primal - dual
         self.certificate_ = Certificate(
             primal=primal,
             dual=dual,
             gap=gap,
             relative_gap=gap / max(primal, SMALLEST * total, np.finfo(float).tiny),
-            converged=self.stopped_ == "converged",
-            status=ENDINGS[self.stopped_],
+            converged=self.stopped_ == Ending.CONVERGED,
+            status=self.stopped_,
             solver="branch_and_bound",
             reason=reason,
             iterations=self.n_iter_,
-            seconds=time.perf_counter() - clock.start,
+            seconds=time.perf_counter() - deadline.start,
         )
 
     def __sklearn_tags__(self):

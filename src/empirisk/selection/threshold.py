@@ -1,5 +1,7 @@
 """Where to draw the line: tau in sign(f - tau), by cost or by a score on rows held out."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
@@ -17,7 +19,7 @@ from empirisk.errors import EmpiriskError
 from empirisk.evaluation.answers import Answers, answers_of
 from empirisk.evaluation.data import Data, fit, read_data, seeded, seeds
 from empirisk.evaluation.splits import Rows, Split
-from empirisk.runs.parallel import spread
+from empirisk.runs.parallel import parallel_fits
 
 
 def held_out(machine: Any, data: Data, splits: list[Split], random_state: Any) -> tuple[Rows, Answers]:
@@ -28,7 +30,7 @@ def held_out(machine: Any, data: Data, splits: list[Split], random_state: Any) -
         inside, outside = data.split(*splits[number])
         return answers_of(fit(seeded(machine, drawn[number]), inside), outside.X, data.classes)
 
-    parts = spread(work, range(len(splits)))
+    parts = parallel_fits(work, range(len(splits)))
     return np.concatenate([test for _, test in splits]), Answers.join(parts)
 
 
@@ -215,7 +217,7 @@ class Threshold(Whole, ClassifierMixin, Around):
     @all_or_nothing
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> "Threshold":
+    ) -> Threshold:
         """Choose the threshold on rows held out, and fit the machine to all."""
         data = read_data(self.estimator, X, y, sample_weight, groups)
         if data.classes is None or len(data.classes) != 2:
@@ -250,7 +252,7 @@ class Threshold(Whole, ClassifierMixin, Around):
             return self.estimator_.predict_proba(X)[:, 1] - self.threshold_
         return self.estimator_.decision_function(X) - self.threshold_
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The second class where the score reaches the threshold."""
         reached = (self.decision_function(X) >= 0).astype(int)
         return self.classes_[reached]

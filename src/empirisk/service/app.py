@@ -1,4 +1,4 @@
-"""The application: routes, limits, and answers to everything that can be wrong with a request."""
+"""The web application: routes, limits, and error responses."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ from empirisk.service.bodies import Bodies, Refusal
 from empirisk.service.openapi import describe
 from empirisk.tables.model import TableModel
 
-LIMIT = 1_000_000  # bytes of a body
-ROWS = 1000  # of a body
+MAX_BODY_BYTES = 1_000_000  # of one request: a thousand rows of a wide table
+MAX_ROWS = 1000  # of one request: more would keep all other clients waiting
 SAFE = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'",
@@ -28,9 +28,9 @@ SAFE = {
 
 
 class Service:
-    """The answers to requests about one model."""
+    """Request handlers for one model."""
 
-    def __init__(self, model: TableModel, limit: int = LIMIT, rows: int = ROWS):
+    def __init__(self, model: TableModel, limit: int = MAX_BODY_BYTES, rows: int = MAX_ROWS):
         self.limit = limit
         self.batcher = Batcher(model, Bodies(model.schema, rows))
         self._machine = type(model.machine).__name__
@@ -38,7 +38,7 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Answer one row, or a list of rows."""
         try:
-            body = await asyncio.wait_for(self._body(request), connections.SLOWEST)
+            body = await asyncio.wait_for(self._body(request), connections.CLIENT_SECONDS)
             return Response(await self._answer(body, request), media_type="application/json")
         except Refusal as refusal:
             return problem(refusal.status, str(refusal), refusal.problems)
@@ -52,7 +52,7 @@ class Service:
         return JSONResponse({"status": "ok", "machine": self._machine, "rows": self.batcher.rows})
 
     async def _body(self, request: Request) -> bytes:
-        """The body, given up as soon as it is too long."""
+        """The body of a request; reading stops as soon as it is too long."""
         too_long = Refusal(413, f"The body is longer than {self.limit} bytes; send rows in parts.")
         announced = request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > self.limit:
@@ -90,16 +90,16 @@ def problem(
     problems: list[dict[str, Any]] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """An answer that says what is wrong."""
+    """An error response: status, a sentence, and the fields that are wrong."""
     content: dict[str, Any] = {"error": sentence}
     if problems:
         content["problems"] = problems
-    # Half a character, which JSON may hold, cannot be sent as UTF-8; ASCII holds it as JSON did.
+    # A lone surrogate, which JSON may hold as an escape, cannot be encoded as UTF-8; in ASCII it stays an escape.
     return Response(json.dumps(content), status, headers, media_type="application/json")
 
 
 def always(answer: Response) -> Any:
-    """What gives the same answer to every request, written once."""
+    """A handler that returns the same response to every request; its content is rendered once."""
 
     async def give(*_: Any) -> Response:
         return answer
@@ -107,7 +107,9 @@ def always(answer: Response) -> Any:
     return give
 
 
-def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIMIT, rows: int = ROWS) -> Starlette:
+def make_app(
+    model: TableModel, hosts: list[str] | None = None, limit: int = MAX_BODY_BYTES, rows: int = MAX_ROWS
+) -> Starlette:
     """The application for a model; ``hosts`` are the names by which it may be called, all if None."""
     service, document = Service(model, limit, rows), describe(model, limit, rows)
     wrong = {
@@ -124,7 +126,7 @@ def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIM
     return Starlette(
         routes=[
             Route("/", always(HTMLResponse(pages.form(model), headers=SAFE))),
-            Route("/form.js", always(Response(pages.SCRIPT, media_type="text/javascript", headers=SAFE))),
+            Route("/form.js", always(Response(pages.script(), media_type="text/javascript", headers=SAFE))),
             Route("/predict", service.predict, methods=["POST"]),
             Route("/health", service.health),
             Route("/openapi.json", always(JSONResponse(document))),
@@ -132,7 +134,7 @@ def make_app(model: TableModel, hosts: list[str] | None = None, limit: int = LIM
         ],
         middleware=[
             Middleware(connections.TimedAnswers),
-            # A page elsewhere that gives itself our address must not read our answers.
+            # DNS rebinding: a page whose host name is made to point to this machine must not read the responses.
             *([Middleware(TrustedHostMiddleware, allowed_hosts=hosts)] if hosts else []),
         ],
         exception_handlers={status: always(problem(status, sentence)) for status, sentence in wrong.items()},

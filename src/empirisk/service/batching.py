@@ -1,7 +1,7 @@
-"""One worker thread answers the requests: what arrives together is encoded together, each answered as if alone.
+"""One worker thread answers all requests: rows of waiting requests are encoded in one batch, and predicted separately.
 
-Reading, checking and predicting take turns with the event loop for Python's lock, so that the loop, which has next to
-nothing to do, goes on accepting connections and answering `/health`.
+Parsing, checking and predicting happen in the worker, so that the event loop stays free to accept connections and to
+answer `/health`.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ import polars as pl
 from empirisk.service.bodies import Bodies, Refusal, Rows
 from empirisk.tables.model import TableModel
 
-TOGETHER = 256  # rows encoded at once
+BATCH_ROWS = 256  # rows after which a batch is closed: enough to share the cost of encoding, few enough to wait for
 
 
 class ModelFailed(RuntimeError):
-    """Whatever the model raised: told to the request that it concerns, and to no other."""
+    """An exception that the model raised for one request; other requests of the batch are not affected."""
 
 
 class Waiting(NamedTuple):
-    """The body of a request, and where the JSON of its answer goes."""
+    """A request in the queue: its body, and the future for the JSON of the answer."""
 
     body: bytes
     answer: "Future[str]"
 
 
 class Checked(NamedTuple):
-    """The rows of a request that can be predicted, and where the JSON of its answer goes."""
+    """A request whose rows passed the checks: the rows, and the future for the JSON of the answer."""
 
     rows: Rows
     answer: "Future[str]"
@@ -43,8 +43,9 @@ class Checked(NamedTuple):
 class Batcher:
     """A queue of requests and the thread that answers them.
 
-    Encoding treats rows one by one, so doing it together changes nothing. The machine is asked for each request on
-    its own: sums in another order would make the last digits depend on who else asks.
+    Encoding treats rows one by one, so that a batch gives the same numbers. Predictions are computed for each request
+    separately: matrix products of other shapes may round differently, and the last digits would depend on the requests
+    that happen to arrive at the same time.
     """
 
     def __init__(self, model: TableModel, bodies: Bodies):
@@ -52,12 +53,12 @@ class Batcher:
         self._labels = [str(label) for label in model.classes] if model.has_probabilities else []
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self.rows = 0  # answered so far
+        self.rows = 0  # rows predicted since the start
 
     async def ask(self, body: bytes) -> str:
-        """The JSON of the answers to a body; a request that is cancelled before its turn is dropped."""
+        """The JSON of the answers to a body; a request that is cancelled while it waits is not computed."""
         if self._thread is None:
-            # The settings of the thread that serves are the worker's too.
+            # The worker runs with the `er.config` of the thread that serves, which is a context variable.
             context = contextvars.copy_context()
             self._thread = threading.Thread(target=context.run, args=(self._work,), name="predict", daemon=True)
             self._thread.start()
@@ -66,7 +67,7 @@ class Batcher:
         return await asyncio.wrap_future(answer)
 
     def close(self) -> None:
-        """Stop the worker after what it has begun."""
+        """Stop the worker after the current batch."""
         self._queue.put(None)
 
     def _work(self) -> None:
@@ -77,12 +78,12 @@ class Batcher:
                 if rows is not None:
                     batch.append(Checked(rows, waiting.answer))
                     count += rows.frame.height
-                if count >= TOGETHER:
+                if count >= BATCH_ROWS:
                     break
             self._answer(batch)
 
     def _arrived(self, first: Waiting) -> Iterator[Waiting]:
-        """The first request and those that are there already, without those whose clients have left."""
+        """The first request and those that wait in the queue, without those that were cancelled."""
         waiting: Waiting | None = first
         while waiting is not None:
             if waiting.answer.set_running_or_notify_cancel():
@@ -91,10 +92,10 @@ class Batcher:
                 waiting = self._queue.get_nowait()
             except Empty:
                 return
-        self._queue.put(None)  # closed: the loop around this ends with the next turn
+        self._queue.put(None)  # the batcher was closed: the loop of `_work` ends at its next `get`
 
     def _answer(self, batch: list[Checked]) -> None:
-        """Answer the requests of a batch; where they fail together, each alone."""
+        """Answer the requests of a batch. If the batch cannot be encoded, each request is encoded separately."""
         if len(batch) > 1:
             encoded = settle(None, lambda: self._model.encode(pl.concat([one.rows.frame for one in batch])))
         else:
@@ -126,12 +127,12 @@ class Batcher:
 
 
 def settle(answer: "Future[str] | None", work: Callable[[], Any]) -> Any:
-    """What some work gives; None if it fails, and then the request that it is for is answered with the error."""
+    """The result of ``work``. If it raises, the future ``answer`` receives the exception, and the result is None."""
     try:
         return work()
     except Refusal as refusal:
         error: Exception = refusal
-    except BaseException as problem:  # noqa: BLE001 - even an exit must end one request, not the thread of all
+    except BaseException as problem:  # noqa: BLE001 - a SystemExit in a model must not end the worker thread
         error = ModelFailed(f"{type(problem).__name__}: {problem}")
         error.__cause__ = problem
     if answer is not None:
@@ -140,5 +141,5 @@ def settle(answer: "Future[str] | None", work: Callable[[], Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
+    """The value, or None for NaN and infinity, which JSON cannot hold."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,11 +7,11 @@ import polars as pl
 
 from empirisk.errors import LETTERS, EmpiriskError
 from empirisk.service.fields import Fields
-from empirisk.tables.schema import Schema
+from empirisk.tables.understanding.schema import Schema
 
 
 class Refusal(EmpiriskError):
-    """What is wrong with a request: the status of HTTP, a sentence, and the fields that it concerns."""
+    """A request that is refused: the HTTP status, a sentence that says why, and the fields that are wrong."""
 
     def __init__(self, status: int, sentence: str, problems: list[dict[str, Any]] | None = None):
         super().__init__(sentence)
@@ -57,7 +57,7 @@ class Bodies:
 
 
 def parse(body: bytes) -> Any:
-    """The JSON of a body, without the numbers that JSON does not know.
+    """The JSON of a body; NaN and infinity, which Python's parser would accept, are refused.
 
     >>> parse(b'{"a": 1}')
     {'a': 1}

@@ -1,20 +1,21 @@
-"""Connections that do not wait for ever: a client that sends its request, or takes its answer, too slowly is left."""
+"""Time limits of connections: a client that sends its request, or reads the response, too slowly is disconnected."""
 
 import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Seconds in which a client must have sent the head of a request, then its body, then taken each part of the answer.
-SLOWEST = 20.0
+#: Seconds that a client has to send the head of a request, to send its body, and to read each part of the response.
+CLIENT_SECONDS = 20.0
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
-CONNECTIONS = 1000  # at the same time; more are answered with status 503
+MAX_CONNECTIONS = 1000  # open at the same time; further ones are answered with status 503
 
 
 class TimedConnection(H11Protocol):
-    """A connection of Uvicorn that is cut when the head of a request takes longer than `SLOWEST` seconds.
+    """A connection of Uvicorn that is cut when the head of a request takes longer than `CLIENT_SECONDS` seconds.
 
-    Uvicorn limits only the time between two requests: a client that sends a byte now and then would stay for ever.
+    Uvicorn limits only the time between two requests: a client that sends a byte now and then would hold its
+    connection without limit.
     """
 
     _head: asyncio.TimerHandle | None = None
@@ -35,12 +36,12 @@ class TimedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def timeout_keep_alive_handler(self) -> None:
-        # An answer that was not taken in this time is dropped; closing would wait for the client to take it.
+        # Abort instead of close: closing would wait until the client has read the response.
         self.transport.abort()
 
     def _expect_head(self) -> None:
         if self._head is None and not self.transport.is_closing():
-            self._head = self.loop.call_later(SLOWEST, self.transport.abort)
+            self._head = self.loop.call_later(CLIENT_SECONDS, self.transport.abort)
 
     def _forget_head(self) -> None:
         if self._head is not None:
@@ -49,23 +50,23 @@ class TimedConnection(H11Protocol):
 
 
 class TimedAnswers:
-    """Middleware that gives a request up when the client does not take a part of the answer in `SLOWEST` seconds."""
+    """Middleware that ends a request whose client does not read a part of the response within `CLIENT_SECONDS`."""
 
     def __init__(self, app: Any):
         self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def send_in_time(message: Any) -> None:
-            await asyncio.wait_for(send(message), SLOWEST)
+            await asyncio.wait_for(send(message), CLIENT_SECONDS)
 
         await self.app(scope, receive, send_in_time)
 
 
-#: How Uvicorn runs the application.
+#: Options with which Uvicorn runs the application.
 OPTIONS: dict[str, Any] = {
     "http": TimedConnection,
     "ws": "none",
     "access_log": False,
     "timeout_keep_alive": KEEP_ALIVE,
-    "limit_concurrency": CONNECTIONS,
+    "limit_concurrency": MAX_CONNECTIONS,
 }

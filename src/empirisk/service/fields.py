@@ -1,16 +1,15 @@
 """Rows of a request: every field checked against the schema before a machine sees it."""
 
-from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
-from empirisk.errors import LETTERS, EmpiriskError
-from empirisk.tables.columns import Column
+from empirisk.errors import LETTERS, EmpiriskError, closest
 from empirisk.tables.kinds.base import Forms
-from empirisk.tables.schema import Schema
+from empirisk.tables.understanding.column import Column
+from empirisk.tables.understanding.schema import Schema
 
-PROBLEMS = 20  # told at most
+MAX_PROBLEMS = 20  # problems listed in one response: the rows after them are not checked
 
 Problem = dict[str, Any]
 
@@ -29,7 +28,7 @@ class Fields:
         self._dtypes = {column.name: column.type.dtype for column in self.columns}
 
     def check(self, rows: list[Any]) -> tuple[pl.DataFrame, list[Problem]]:
-        """The rows as a frame in the form that encoders take, and what is wrong with them."""
+        """The rows as a frame for the encoder, and the list of problems with them."""
         problems: list[Problem] = []
         values: dict[str, list[Any]] = {name: [] for name in self._dtypes}
         forms = [read_forms(column, rows) for column in self.columns]
@@ -42,10 +41,10 @@ class Fields:
                     values[column.name].append(self._value(row, column, known))
                 except ValueError as error:
                     problems.append({"row": number, "field": column.name, "problem": str(error)})
-            if len(problems) >= PROBLEMS:
+            if len(problems) >= MAX_PROBLEMS:
                 break
         if problems:
-            return pl.DataFrame(), problems[:PROBLEMS]
+            return pl.DataFrame(), problems[:MAX_PROBLEMS]
         return pl.DataFrame(values, schema=self._dtypes), []
 
     def _value(self, row: dict[str, Any], column: Column, known: Forms) -> Any:
@@ -59,16 +58,16 @@ class Fields:
         return None if value is None else column.type.read(value, column, known)
 
     def _hint(self, name: str, row: dict[str, Any]) -> str:
-        """Fields beyond those of the model are not used, but one of them may be misspelt."""
+        """A suggestion for a missing field: an extra field of a similar name, which is probably misspelt."""
         others = [other[:LETTERS] for other in row if other not in self._dtypes]
-        close = get_close_matches(name, others, n=1)
-        return f", or rename {close[0]!r} if it is that" if close else ""
+        close = closest(name, others)
+        return f", or rename {close!r} if it is that" if close else ""
 
 
 def read_forms(column: Column, rows: list[Any]) -> Forms:
-    """The values of a field that are written in the way of the column, all read at once: one by one takes a second.
+    """The parsed values of a field in all rows, parsed in one call, since a call for each value takes a second.
 
-    Nothing if they cannot be read together, for then one is wrong, and is read alone.
+    The result is empty if the call fails: one value is then wrong, and the values are parsed one by one to find it.
     """
     values = column.type.texts_of([row.get(column.name) for row in rows if isinstance(row, dict)], column.form)
     if not values:

@@ -1,11 +1,11 @@
-"""The description of the service in the words of OpenAPI."""
+"""The OpenAPI document of the service."""
 
 from typing import Any
 
 from empirisk import __version__
-from empirisk.tables.columns import Column
-from empirisk.tables.encoder import TableEncoder
+from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.model import TableModel
+from empirisk.tables.understanding.column import Column
 
 
 def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def describe(model: TableModel, limit: int, rows: int) -> dict[str, Any]:
 
 
 def example_row(model: TableModel) -> dict[str, Any]:
-    """A row that is none of the training rows: the middle of each range, the most frequent words."""
+    """An example row that discloses no training row: the middle of each range, the most frequent words."""
     return {column.name: column.type.example(column, levels(model, column.name)) for column in model.schema.used}
 
 

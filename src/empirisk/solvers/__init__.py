@@ -4,6 +4,7 @@ from empirisk.parts import by_name, resolve
 from empirisk.solvers.base import Solver, Watch
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
+from empirisk.solvers.columns.working_groups import WorkingGroups
 from empirisk.solvers.corners.envelope import Envelope
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.first_order.gradient_descent import GradientDescent
@@ -34,6 +35,7 @@ __all__ = [
     "Proximal",
     "Solver",
     "Watch",
+    "WorkingGroups",
     "find",
 ]
 

@@ -1,4 +1,6 @@
-"""What a solver is: it says what it needs of a problem, reports through one callback, and never grades itself."""
+"""Base of the solvers: each lists its needs of a problem, reports through one callback, and never grades itself."""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable
@@ -7,10 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from empirisk.certificate import Certificate, Proof, Status
+from empirisk.certificate import Certificate, Proof
 from empirisk.errors import EmpiriskError
 from empirisk.parts import Part
 from empirisk.problem import Point, Problem
+from empirisk.stop import Deadline, Ending
 
 
 class Need(NamedTuple):
@@ -34,9 +37,9 @@ ONE_OUTPUT = Need("a loss of one output, not a joint one", lambda p: not p.class
 CONVEX = Need("a convex loss", lambda p: p.loss.convex)
 SQUARED = Need("the squared loss", lambda p: p.loss.quadratic and not p.classes)
 SMOOTH_LOSS = Need("a loss without corners", lambda p: p.loss.smooth)
-STRAIGHT_PIECES = Need(
-    "a loss of straight and quadratic pieces",
-    lambda p: bool(p.classes) or p.loss.smooth_part is None or p.loss.smooth_part.quadratic,
+SMOOTH_OR_STRAIGHT = Need(
+    "a smooth loss, or one of straight and quadratic pieces",
+    lambda p: bool(p.classes) or p.loss.smooth or p.loss.smooth_part is None or p.loss.smooth_part.quadratic,
 )
 DUAL_QUADRATIC = Need(
     "a loss whose conjugate is made of straight and quadratic pieces", lambda p: p.loss.dual_quadratic is not None
@@ -45,6 +48,11 @@ BOUNDED_CURVATURE = Need("a loss with bounded curvature", lambda p: p.loss.curva
 
 # --- the penalty ------------------------------------------------------------------------------------------------------
 NORMS = Need("a penalty l1 |w|_1 + l2/2 |w|^2", lambda p: p.penalty.plain)
+NORMS_OR_GROUPS = Need(
+    "a penalty l1 |w|_1 + l2/2 |w|^2, or norms of groups of weights",
+    lambda p: p.penalty.plain or p.penalty.group_limits(p.width) is not None,
+)
+GROUPS = Need("norms of groups of weights as penalty", lambda p: p.penalty.group_limits(p.width) is not None)
 CURVED_PENALTY = Need(
     "a penalty with a gradient and a curvature for each weight", lambda p: p.penalty.smooth and p.penalty.separable
 )
@@ -72,7 +80,7 @@ CORNERS = Need("corners, of the loss or of the penalty", lambda p: not (p.loss.s
 
 @dataclass
 class Watch:
-    """The eye on a fit: limits, history, interrupts and progress, one call per iteration.
+    """The monitor of a fit: limits, history, interrupts and progress; a solver calls it once per iteration.
 
     Parameters
     ----------
@@ -80,10 +88,8 @@ class Watch:
         Relative duality gap at which to stop.
     max_iter : int
         Iterations allowed.
-    deadline : float
-        Value of `time.perf_counter` at which to stop.
-    interrupted : callable
-        Tells whether the user asked to stop.
+    deadline : Deadline
+        When to stop: its seconds are over, or the user asks for it.
     progress : callable, optional
         Called as progress(iteration, point) after every iteration; returns True to stop.
     objection : str
@@ -106,13 +112,12 @@ class Watch:
     --------
     >>> watch = er.solvers.Watch(max_iter=1)
     >>> watch(None, objective=3.0), watch.status, watch.history["objective"]
-    (True, 'iteration limit', [3.0])
+    (True, 'max_iter', [3.0])
     """
 
     tol: float = 1e-6
     max_iter: int = 1000
-    deadline: float = np.inf
-    interrupted: Callable[[], bool] = field(default_factory=lambda: lambda: False)
+    deadline: Deadline = field(default_factory=Deadline)
     progress: Callable[[int, Point], bool] | None = None
     proofs_end: Callable[[], float] = field(default_factory=lambda: lambda: np.inf)
     shared: dict[Any, Any] = field(default_factory=dict)
@@ -143,17 +148,15 @@ class Watch:
             self.best, self._lowest = point, objective
         self.record(seconds=time.perf_counter() - self.start, **values)
         if self.progress is not None and self.progress(self.iterations, point):
-            self.status = Status.EARLY
+            self.status = Ending.CALLBACK
         if not self.must_stop() and self.iterations >= self.max_iter:
-            self.status = Status.ITERATIONS
+            self.status = Ending.MAX_ITER
         return bool(self.status)
 
     def must_stop(self) -> bool:
         """Whether the user or the clock says stop, asked inside an iteration that may take long."""
-        if self.interrupted():
-            self.status = Status.INTERRUPTED
-        elif time.perf_counter() >= self.deadline:
-            self.status = Status.TIME
+        if self.deadline():
+            self.status = self.deadline.reason
         return bool(self.status)
 
     def note(self, remark: str) -> None:
@@ -167,7 +170,7 @@ class Watch:
         self.latest = self._proof.certificate
         self.record(gap=self.latest.gap)
         proven = self.latest.relative_gap <= self.tol
-        self.status = Status.CONVERGED if proven else self.status
+        self.status = Ending.CONVERGED if proven else self.status
         return proven
 
     def proof(self, problem: Problem, point: Point) -> Proof:

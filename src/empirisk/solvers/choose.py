@@ -1,5 +1,6 @@
 """Which solver for which problem: one table, read from the top; the first row that fits is taken."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from empirisk.solvers.base import EXPLICIT, JOINT, Solver
 from empirisk.solvers.closed.closed_form import ClosedForm
 from empirisk.solvers.closed.factored import Factored
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
+from empirisk.solvers.columns.working_groups import WorkingGroups
 from empirisk.solvers.corners.envelope import Envelope
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.first_order.proximal import Proximal
@@ -18,8 +20,10 @@ from empirisk.solvers.rows.dual_ascent import DualAscent
 
 #: A normal matrix of so many rows is factored in about a second.
 MATRIX = 3000
-#: With fewer entries than this a normal matrix of all rows costs next to nothing.
+#: Entries of a design below which a normal matrix of all rows takes milliseconds.
 LARGE = 100_000
+#: Weights whose normal matrix is factored in milliseconds.
+WEIGHTS = 256
 #: So many samples have their eigenvectors computed in about ten seconds.
 FACTORABLE = 3000
 
@@ -47,13 +51,18 @@ def smooth(problem: Problem) -> bool:
 
 
 def steep(problem: Problem) -> bool:
-    """Whether the curvature of the loss has no bounds that Newton's method could trust."""
+    """Whether the curvature of the loss has no bounds, so that plain Newton steps may fail."""
     return problem.loss.steep
 
 
 def sparse_weights(problem: Problem) -> bool:
     """Whether the penalty sets weights to zero."""
     return not problem.penalty.smooth
+
+
+def many_columns(problem: Problem) -> bool:
+    """Whether there are so many weights that those which are zero should not cost anything."""
+    return math.prod(problem.width) > WEIGHTS
 
 
 def factorable(problem: Problem) -> bool:
@@ -73,13 +82,14 @@ TABLE = (
     Row(ClosedForm, always, "squared loss without l1: a linear system"),
     Row(Envelope, steep, "curvature without bounds: Newton's method on envelopes of the loss"),
     Row(Newton, always, "smooth loss and penalty: Newton's method"),
+    Row(WorkingGroups, many_columns, "norms of groups of many columns: an interior-point method on working sets"),
     Row(InteriorPoint, JOINT.holds, "joint loss with corners: an interior-point method on all classes at once"),
     Row(CoordinateDescent, sparse_weights, "smooth loss with l1: coordinate descent on a working set"),
     Row(Decomposition, always, "corners behind a kernel: decomposition of the dual into working sets"),
     Row(Factored, factorable, "a kernel that fits into memory: the machine on its factor"),
     Row(Envelope, long_with_corners, "corners, and many more rows than columns: Newton's method on rounded corners"),
-    Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
     Row(Envelope, smooth, "a smooth loss that resisted: Newton's method on envelopes of the loss"),
+    Row(InteriorPoint, small, "corners, and few rows or columns: an interior-point method"),
     Row(DualAscent, EXPLICIT.holds, "corners with l2, many rows and columns: dual coordinate ascent"),
     Row(Proximal, always, "no special structure: a proximal method"),
 )

@@ -1,5 +1,7 @@
 """A learned table: what `learn` writes, `predict` and `serve` read."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +12,11 @@ from numpy.typing import NDArray
 from empirisk import state
 from empirisk.contract.meta import transformed
 from empirisk.errors import EmpiriskError
-from empirisk.tables.explain import contributions
-from empirisk.tables.frames import as_frame
-from empirisk.tables.profile import Profile, unusual
-from empirisk.tables.schema import Schema
-from empirisk.tables.target import Target
+from empirisk.explain.contributions import contributions
+from empirisk.tables.reading.frames import as_frame
+from empirisk.tables.understanding.profile import Profile, unusual
+from empirisk.tables.understanding.schema import Schema
+from empirisk.tables.understanding.target import Target
 
 
 @dataclass(frozen=True, eq=False, repr=False)

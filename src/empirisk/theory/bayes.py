@@ -1,5 +1,7 @@
 """Bayes rule: the answers with the least expected cost where the distribution is known, and what they cost."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -181,7 +183,7 @@ class FiniteBayes(BayesRule):
         y: Callable[[Any], Any],
         probabilities: ArrayLike | None = None,
         costs: ArrayLike | None = None,
-    ) -> "FiniteBayes":
+    ) -> FiniteBayes:
         """The rule for y(outcome) where x(outcome) is seen.
 
         Parameters

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom, norm
 from empirisk.errors import EmpiriskError
 from empirisk.theory.bound import Bound, chance, check_counts, check_open, check_rate, percent
 
-#: Below this probability nobody believes in luck.
+#: The level of significance: a result less probable than this is not put down to chance.
 SURPRISE = 0.05
 
 

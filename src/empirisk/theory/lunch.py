@@ -1,5 +1,7 @@
 """No free lunch: over all labellings of a finite domain, every machine errs on half of what it has not seen."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Bounds from margins and votes: support vector machines, AdaBoost, majorities, nearest neighbours."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from functools import reduce

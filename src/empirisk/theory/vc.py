@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk.errors import EmpiriskError
 from empirisk.kernels import Linear, Polynomial
+from empirisk.protocols import TreeModel, is_grown
 from empirisk.theory.bound import Bound, check_above_zero, check_open, check_rate, check_whole, complexity_bound
 
 CLASSES = ("linear", "polynomial", "rectangle", "tree", "boolean_tree", "network")
@@ -260,10 +261,10 @@ FEATURES: dict[type, Callable[[Any, int], int]] = {
 
 def _is_tree(machine: Any) -> bool:
     """Whether it is one tree, not a forest."""
-    return hasattr(machine, "nodes_") and machine.nodes_.n_trees == 1
+    return is_grown(machine) and machine.nodes_.n_trees == 1
 
 
-def _leaves(tree: Any) -> int:
+def _leaves(tree: TreeModel) -> int:
     return int(tree.nodes_.is_leaf.sum())
 
 

@@ -1,5 +1,7 @@
 """Gradient boosting: a sum of small trees, each a Newton step on the loss of the sum so far."""
 
+from __future__ import annotations
+
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -10,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import losses, state
@@ -22,25 +23,35 @@ from empirisk.contract.arguments import (
     count_features,
     weigh_classes,
 )
-from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.importances import Importances
+from empirisk.contract.ensemble import numbered
 from empirisk.contract.inputs import as_numbers, check_weights, generator
+from empirisk.contract.multiclass import winners
+from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, like
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
 from empirisk.contract.regression import PredictsNumbers
+from empirisk.contract.resample import split_groups
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
-from empirisk.fits.fit import interruptible
+from empirisk.explain.permutation import Importances
+from empirisk.linalg.hashes import equal_rows
 from empirisk.losses.base import Loss
-from empirisk.machines.multiclass import winners
-from empirisk.machines.outputs import like
+from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
 from empirisk.trees.binned.splits import NODE
 from empirisk.trees.binned.together import TeamGrower
-from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.nodes import pack_trees
-from empirisk.trees.objectives import Objective, classes_objective, numbers_objective, probabilities
+from empirisk.trees.objectives import (
+    Objective,
+    classes_objective,
+    labels_objective,
+    numbers_objective,
+    outputs_of,
+    probabilities,
+)
 from empirisk.trees.predict import PackedTrees, wrong_outputs
-from empirisk.trees.resample import equal_rows, split_groups
-from empirisk.trees.rounds import Plan, Rounds, add_trees
+from empirisk.trees.rounds import BoostingPlan, Rounds, add_trees
+from empirisk.trees.table_columns import Columns, read_new, read_training
+from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
 
@@ -48,7 +59,7 @@ MOST_ROWS = 1 << 28  # rows that whole weights may count
 
 
 @dataclass
-class Held:
+class HeldOutRows:
     """Rows kept out of training, their loss, and their scores so far."""
 
     X: Array
@@ -69,7 +80,7 @@ class Boosted:
     baseline: Array
     rounds: list[list[NDArray[np.void]]] = field(default_factory=list)
     history: dict[str, list[float]] = field(default_factory=lambda: {"loss": [], "seconds": []})
-    reason: str = "n_estimators"
+    reason: str = Ending.FINISHED
 
     def fitted(self) -> dict[str, Any]:
         """The attributes of a fitted machine: all trees, round after round, in each round one for every output."""
@@ -97,35 +108,39 @@ class Boosted:
             del self.rounds[int(np.argmin(held)) + 1 :]
 
 
-def boost(rounds: Rounds, n_estimators: int, held: Held | None, patience: int, clock: Clock, watch: Watch) -> Boosted:
+def boost(
+    rounds: Rounds, n_estimators: int, held: HeldOutRows | None, patience: int, deadline: Deadline, watch: FitCallbacks
+) -> Boosted:
     """Add rounds until one of the limits is reached; the model keeps the best number of them."""
     model = Boosted(rounds.binning, rounds.baseline)
     if held is not None:
         model.history["validation_loss"] = []
-    while len(model.rounds) < n_estimators and not clock():
+    while len(model.rounds) < n_estimators and not deadline():
         watch.begin("round")
         with np.errstate(over="ignore"):  # a loss may overflow far from its minimum
             trees = rounds.add()
         if trees is None:
             watch.end()
             break
-        _note(model, rounds, held, clock, trees)
+        _note(model, rounds, held, deadline, trees)
         if watch.end(model.fitted):
-            model.reason = "callback"
+            model.reason = Ending.CALLBACK
             break
         if held is not None and _stale(model.history["validation_loss"], patience):
-            model.reason = "early_stopping"
+            model.reason = Ending.EARLY_STOPPING
             break
-    model.reason = clock.reason or model.reason
+    model.reason = deadline.reason or model.reason
     model.keep_best()
     return model
 
 
-def _note(model: Boosted, rounds: Rounds, held: Held | None, clock: Clock, trees: list[NDArray[np.void]]) -> None:
+def _note(
+    model: Boosted, rounds: Rounds, held: HeldOutRows | None, deadline: Deadline, trees: list[NDArray[np.void]]
+) -> None:
     """Add a round to the model and to its history."""
     model.rounds.append(trees)
     model.history["loss"].append(rounds.loss())
-    model.history["seconds"].append(time.perf_counter() - clock.start)
+    model.history["seconds"].append(time.perf_counter() - deadline.start)
     if held is not None:
         model.history["validation_loss"].append(held.after(trees, rounds.binning))
 
@@ -174,6 +189,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
 
     columns_: Columns
     baseline_: Array
+    feature_importances_: Array
     n_estimators_: int
 
     @abstractmethod
@@ -182,7 +198,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
-    def _plan(self, n_features: int) -> Plan:
+    def _plan(self, n_features: int) -> BoostingPlan:
         check_count("n_estimators", self.n_estimators)
         check_count("patience", self.patience)
         check_bins(self.max_bins)
@@ -190,7 +206,7 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
         if self.early_stopping not in (True, False):
             raise EmpiriskError(f"early_stopping={self.early_stopping!r} must be True or False.")
         leaf = self.min_samples_leaf
-        return Plan(
+        return BoostingPlan(
             learning_rate=check_number("learning_rate", self.learning_rate, 0, above=True),
             max_leaves=check_count("max_leaves", self.max_leaves, 2, optional=True),
             max_depth=check_count("max_depth", self.max_depth, 1, optional=True),
@@ -216,7 +232,8 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
                 "early_stopping=True needs two different rows, one to train and one to validate on, but X and y hold "
                 "one sample only; set early_stopping=False."
             )
-        strata = target if target.dtype.kind == "i" else np.zeros(len(target), dtype=np.intp)
+        whole = target.dtype.kind == "i"
+        strata = np.unique(target, axis=0, return_inverse=True)[1] if whole else np.zeros(len(target), dtype=np.intp)
         return split_groups(member, strata, fraction, random)
 
     def _fit(self, X: Array, target: NDArray, weights: Array, times: Array, watch_data: dict[str, Any]) -> None:
@@ -233,19 +250,19 @@ class Boosting(BoostingParameters, PackedTrees, CallbackSupportMixin, Importance
             X, target, weights, times, member = X[order], target[order], weights[order], times[order], member[order]
         held = self._held(member, target, random)
         train = ~held if held.any() else slice(None)
-        with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
+        with interruptible():
+            deadline = Deadline(self.max_time)
             objective = self._objective(target[train], weights[train])
             binning = Binning.of(X[train], weights[train], self.columns_.counts, self.max_bins)
             groups = np.unique(member[train], return_inverse=True)[1] if draws else member
             copies = _counts(times[train])
-            rounds = Rounds(X[train], binning, objective, copies, plan, groups, random, clock)
+            rounds = Rounds(X[train], binning, objective, copies, plan, groups, random, deadline)
             jury = None
             if held.any():
                 scores = np.repeat(rounds.baseline[:, None], int(held.sum()), axis=1)
-                jury = Held(X[held], self._objective(target[held], weights[held]), scores)
-            watch = Watch(self, self.n_estimators, watch_data)
-            model = boost(rounds, self.n_estimators, jury, self.patience, clock, watch)
+                jury = HeldOutRows(X[held], self._objective(target[held], weights[held]), scores)
+            watch = FitCallbacks(self, self.n_estimators, watch_data)
+            model = boost(rounds, self.n_estimators, jury, self.patience, deadline, watch)
         for name, value in model.fitted().items():
             setattr(self, name, value)
         watch.close()
@@ -276,10 +293,15 @@ def _counts(weights: Array) -> NDArray[np.int32]:
     return weights.astype(np.int32) if whole else np.zeros(0, dtype=np.int32)
 
 
-def _has_probabilities(machine: "BoostingClassifier") -> bool:
+def _has_probabilities(machine: BoostingClassifier) -> bool:
     if losses.find(machine.loss).probabilistic:
         return True
     raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or calibrate.")
+
+
+def _counts_of_classes(classes: NDArray | list[NDArray]) -> list[int]:
+    """The number of classes of each label."""
+    return [len(names) for names in (classes if isinstance(classes, list) else [classes])]
 
 
 @dataclass(eq=False, repr=False)
@@ -293,6 +315,9 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     and adds ``learning_rate`` times it to f. Two classes: one f, with any loss of the margin. More classes: a tree for
     each class in every round, with the softmax for the logistic loss and one-vs-rest for the others. What a column is
     worth, `importances` says on rows held out.
+
+    Where y has several columns of labels, every round grows the trees of each; early stopping looks at the sum of their
+    losses. ``classes_`` and all answers about classes are then lists with one entry for each column.
 
     Parameters
     ----------
@@ -356,7 +381,7 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         After each round: mean ``loss`` of the training rows (of up to 4 096 of them), ``seconds``, and with early
         stopping ``validation_loss``.
     stopped_ : str
-        What ended the fit: "n_estimators", "early_stopping", "callback", "max_time" or "interrupted".
+        What ended the fit: "finished", "early_stopping", "callback", "max_time" or "interrupted".
 
     Examples
     --------
@@ -369,70 +394,108 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     _state = state.State(
         lambda its: (
             None
-            if len(its["baseline_"]) == (len(its["classes_"]) if len(its["classes_"]) > 2 else 1)
+            if len(its["baseline_"]) == sum(map(outputs_of, _counts_of_classes(its["classes_"])))
             else "baseline_ has not one number for each class"
         ),
-        classes_=state.labels("classes"),
+        classes_=CLASSES,
     )
 
     _: KW_ONLY
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BoostingClassifier":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoostingClassifier:
         """Learn from labelled rows.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame, n x d
             The rows; NaN is missing.
-        y : array of n
+        y : array of n, or n x labels
             Labels of any type.
         sample_weight : array of n, optional
             Weight of each row; weight 2 equals the row twice.
         """
-        rows, labels = read_training(self, X, y, self.categorical_features)
+        y, several = label_columns(y)
+        rows, labels = read_training(self, X, y, self.categorical_features, multi_output=several)
         weights = check_weights(sample_weight, len(labels))
-        self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
+        if several:
+            self.classes_, factors = classes_of_columns(labels, weights, self.class_weight), np.ones(len(labels))
+            codes = np.column_stack([numbered(*pair) for pair in zip(labels.T, self.classes_, strict=True)])
+        else:
+            self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
         kept = slice(None) if (weights * factors > 0).all() else weights * factors > 0
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         self._fit(rows[kept], codes[kept], (weights * factors)[kept], weights[kept], data)
         return self
 
     def _objective(self, target: NDArray, weights: Array) -> Objective:
-        return classes_objective(losses.find(self.loss), target, len(self.classes_), weights)
+        loss = losses.find(self.loss)
+        if isinstance(self.classes_, list):
+            return labels_objective(loss, target, _counts_of_classes(self.classes_), weights)
+        return classes_objective(loss, target, len(self.classes_), weights)
 
-    def decision_function(self, X: ArrayLike) -> Array:
-        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+    def _each_label(self, scores: Array) -> list[tuple[Array, NDArray]]:
+        """The scores and the classes of each label."""
+        if not isinstance(self.classes_, list):
+            return [(scores, self.classes_)]
+        ends = np.cumsum([outputs_of(count) for count in _counts_of_classes(self.classes_)])
+        return list(zip(np.split(scores, ends[:-1], axis=1), self.classes_, strict=True))
 
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of each row; for two classes f = 0 is the second one."""
-        return winners(self.decision_function(X), self.classes_)
+    def _decisions(self, scores: Array) -> Any:
+        """Scores as `decision_function` gives them."""
+        return self._as_target([f[:, 0] if len(classes) == 2 else f for f, classes in self._each_label(scores)])
+
+    def _winners(self, scores: Array) -> NDArray:
+        """The classes with the largest scores."""
+        found = [winners(f[:, 0] if len(classes) == 2 else f, classes) for f, classes in self._each_label(scores)]
+        return np.column_stack(found) if isinstance(self.classes_, list) else found[0]
+
+    def _probabilities(self, scores: Array) -> Any:
+        """The probabilities of scores."""
+        loss = losses.find(self.loss)
+        return self._as_target([probabilities(loss, f, len(classes)) for f, classes in self._each_label(scores)])
+
+    def _as_target(self, each: list[Array]) -> Any:
+        """A list with one array for each label, or the array of the only one."""
+        return each if isinstance(self.classes_, list) else each[0]
+
+    def decision_function(self, X: ArrayLike) -> Any:
+        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class; of labels a list."""
+        return self._decisions(self._scores(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The class of each row, or of each label; for two classes f = 0 is the second one."""
+        return self._winners(self._scores(X))
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities of the classes."""
-        return probabilities(losses.find(self.loss), self._scores(X), len(self.classes_))
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Probabilities of the classes; of several labels a list."""
+        return self._probabilities(self._scores(X))
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> Array:
+    def predict_log_proba(self, X: ArrayLike) -> Any:
         """Logarithm of `predict_proba`."""
+        found = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
 
     def staged_predict(self, X: ArrayLike) -> Iterator[NDArray]:
         """The classes after each round."""
         for scores in self._staged_scores(X):
-            yield winners(scores[:, 0] if len(self.classes_) == 2 else scores, self.classes_)
+            yield self._winners(scores)
 
     @available_if(_has_probabilities)
-    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Array]:
+    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Any]:
         """The probabilities after each round."""
         for scores in self._staged_scores(X):
-            yield probabilities(losses.find(self.loss), scores, len(self.classes_))
+            yield self._probabilities(scores)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output = self.class_weight is None
+        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -477,7 +540,7 @@ random_state
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "BoostingRegressor":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoostingRegressor:
         """Learn from rows and their numbers.
 
         Parameters

@@ -1,5 +1,7 @@
 """Random forests: trees on bootstrap samples, each split among a few columns drawn at random."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -14,15 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features, weigh_classes
-from empirisk.contract.clock import Clock, Watch, warn_if_unfinished
-from empirisk.contract.importances import Importances
+from empirisk.contract.ensemble import ClassMembers, Members
 from empirisk.contract.inputs import as_numbers, check_weights, generator
-from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
-from empirisk.linalg.threads import in_order
-from empirisk.machines.multiclass import elected
-from empirisk.machines.outputs import (
+from empirisk.contract.multiclass import elected
+from empirisk.contract.outputs import (
     CLASSES,
     by_label,
     classes_of_columns,
@@ -35,15 +32,20 @@ from empirisk.machines.outputs import (
     probabilities_of,
     wrong_labels,
 )
+from empirisk.contract.progress import FitCallbacks, warn_if_unfinished
+from empirisk.contract.resample import Groups
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.explain.permutation import Importances
+from empirisk.linalg.threads import ordered_map
+from empirisk.stop import Deadline, Ending, interruptible
 from empirisk.trees.binned.bins import MAX_BINS, Binning, check_bins
-from empirisk.trees.binned.samples import Grown, SampleGrower, Target
+from empirisk.trees.binned.samples import BinnedTarget, Grown, SampleGrower
 from empirisk.trees.binned.splits import RULES
-from empirisk.trees.columns import Columns, read_new, read_training
 from empirisk.trees.exact import scan
 from empirisk.trees.nodes import Packed, join
 from empirisk.trees.predict import PackedTrees, wrong_outputs
-from empirisk.trees.resample import Groups
-from empirisk.trees.votes import ClassMembers, Members
+from empirisk.trees.table_columns import Columns, read_new, read_training
 
 Array = NDArray[np.float64]
 
@@ -82,7 +84,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
 
     @abstractmethod
     def _judge(self, answers: Array, y: NDArray, weights: Array) -> None:
-        """Note how good the answers of trees that did not see a row are."""
+        """Set the out-of-bag scores: each row is predicted by the trees whose sample does not hold it."""
 
     # --- fitting ----------------------------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         return part
 
     def _fit(
-        self, X: Array, target: Target, groups: Groups, rules: NDArray[np.void], weights: Array, data: dict
+        self, X: Array, target: BinnedTarget, groups: Groups, rules: NDArray[np.void], weights: Array, data: dict
     ) -> None:
         """Grow the trees, in order and on all threads."""
         part, random = self._check(), generator(self.random_state)
@@ -118,16 +120,16 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         seeds = (int(random.integers(2**63)) for _ in range(self.n_estimators))  # drawn as trees need them
         total, seen = np.zeros((len(X), target.outputs)), np.zeros(len(X), dtype=np.int64)
         trees, rises = list[Packed](), list[Array]()
-        watch = Watch(self, self.n_estimators, data)
+        watch = FitCallbacks(self, self.n_estimators, data)
 
         def grow(seed: int) -> Grown | None:
-            return grower.grow(seed, clock)
+            return grower.grow(seed, deadline)
 
-        with interruptible() as interrupted:
-            clock = Clock(self.max_time, interrupted)
+        with interruptible():
+            deadline = Deadline(self.max_time)
             binning = Binning.of(X[some], weights[some], self.columns_.counts, self.max_bins)
             grower = SampleGrower(X, binning, target, groups, weights, rules, self.bootstrap, part)
-            with closing(in_order(grow, seeds, clock)) as grown:
+            with closing(ordered_map(grow, seeds, deadline)) as grown:
                 for found in grown:
                     if found is None:
                         break
@@ -136,18 +138,18 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
                     rises.append(found.rises)
                     total[found.outside] += found.answers
                     seen[found.outside] += 1
-                    if watch.end(lambda: self._fitted(trees, rises)) or clock():
+                    if watch.end(lambda: self._fitted(trees, rises)) or deadline():
                         break
         if not trees:
             trees.append(grower.leaf(0))  # stopped at once: a single leaf is a model too
             rises.append(np.zeros(X.shape[1]))
         for name, value in self._fitted(trees, rises).items():
             setattr(self, name, value)
-        self.stopped_ = "n_estimators" if len(trees) == self.n_estimators else clock.reason or "callback"
+        self.stopped_ = Ending.FINISHED if len(trees) == self.n_estimators else deadline.reason or Ending.CALLBACK
         answers = np.where(seen[:, None] > 0, total / np.maximum(seen, 1)[:, None], np.nan)
         self._judge(answers, target.y, weights)
         watch.close()
-        warn_if_unfinished(self, clock.reason, f"{len(trees)} of {self.n_estimators} trees")
+        warn_if_unfinished(self, deadline.reason, f"{len(trees)} of {self.n_estimators} trees")
 
     def _fitted(self, trees: list[Packed], rises: list[Array]) -> dict[str, Any]:
         return {
@@ -173,7 +175,7 @@ class Forest(ForestParameters, PackedTrees, Members, CallbackSupportMixin, Impor
         return self._importances
 
     def _each_mean(self, X: ArrayLike, outputs: int) -> Iterator[Array]:
-        """What each tree says."""
+        """The answer of each tree."""
         check_is_fitted(self)
         X, ensemble = read_new(self, X), self._ensemble(outputs)
         for tree in range(self.n_estimators_):
@@ -284,11 +286,11 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
 
     _: KW_ONLY
     criterion: str = "gini"
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ForestClassifier":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ForestClassifier:
         """Learn from labelled rows.
 
         Parameters
@@ -310,10 +312,10 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         if several:
             self.classes_ = classes_of_columns(labels, weights, self.class_weight)
             codes = indicators(labels, self.classes_)
-            target = Target(codes, labels=ends_of(self.classes_))
+            target = BinnedTarget(codes, labels=ends_of(self.classes_))
         else:
             self.classes_, codes, factors = weigh_classes(labels, weights, self.class_weight)
-            target = Target.of_classes(codes, len(self.classes_), entropy)
+            target = BinnedTarget.of_classes(codes, len(self.classes_), entropy)
         rules = self._rules(rows.shape[1], entropy)
         groups = Groups.of(rows, codes, weights, None if self.class_weight is None else factors)
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
@@ -357,7 +359,7 @@ class ForestClassifier(ClassMembers, ClassifierMixin, Forest):
         with np.errstate(divide="ignore"):
             return [np.log(each) for each in found] if isinstance(found, list) else np.log(found)
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, or of each label; of two that are equal the second."""
         return predicted(self.predict_proba(X), self.classes_)
 
@@ -419,7 +421,7 @@ categorical_features, max_time, random_state
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "ForestRegressor":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ForestRegressor:
         """Learn from rows and their numbers.
 
         Parameters
@@ -436,7 +438,7 @@ categorical_features, max_time, random_state
         weights = check_weights(sample_weight, len(numbers))
         numbers = numbers[:, 0] if self._several and numbers.shape[1] == 1 else numbers
         groups = Groups.of(rows, numbers, weights)
-        target = Target(numbers, centre=groups.share @ numbers[groups.first])
+        target = BinnedTarget(numbers, centre=groups.share @ numbers[groups.first])
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         self._fit(rows, target, groups, self._rules(rows.shape[1]), weights, data)
         return self

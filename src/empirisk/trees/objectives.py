@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from empirisk.contract.outputs import as_columns
 from empirisk.errors import Unsuitable
 from empirisk.losses.base import Loss
-from empirisk.machines.outputs import as_columns
 
 Array = NDArray[np.float64]
 
@@ -152,7 +152,43 @@ class Joint:
         return float(weights @ self.loss.value(self.codes[rows], scores.T) / weights.sum())
 
 
-Objective = Separable | Canonical | Joint
+class SummedObjectives:
+    """The sum of the losses of several labels, with the outputs of each after those of the one before."""
+
+    logistic = False
+
+    def __init__(self, parts: "list[Objective]"):
+        self.parts, self.weights = parts, parts[0].weights
+        ends = np.cumsum([part.n_outputs for part in parts]).tolist()
+        self._places = [slice(end - part.n_outputs, end) for part, end in zip(parts, ends, strict=True)]
+        self.n_outputs = ends[-1]
+        self.targets = np.concatenate(
+            [np.broadcast_to(part.targets, (part.n_outputs, len(self.weights))) for part in parts]
+        )
+        self.whole = max(part.whole for part in parts)
+        self.renewal: Renewal | None = self._renew if any(part.renewal for part in parts) else None
+
+    def start(self) -> Array:
+        """The best constants of every label."""
+        return np.concatenate([part.start() for part in self.parts])
+
+    def derivatives(self, rows: slice, scores: Array, gradient: Array, curvature: Array) -> None:
+        """Write gradient and curvature of a block of rows; all arrays are (n_outputs, block)."""
+        for part, place in zip(self.parts, self._places, strict=True):
+            part.derivatives(rows, scores[place], gradient[place], curvature[place])
+
+    def value(self, rows: NDArray | slice, scores: Array) -> float:
+        """Weighted mean loss of some rows, summed over the labels."""
+        return sum(part.value(rows, scores[place]) for part, place in zip(self.parts, self._places, strict=True))
+
+    def _renew(self, output: int, rows: NDArray[np.int32], scores: Array) -> float:
+        """The constant that, added to the scores of these rows, makes their loss least."""
+        number = next(k for k, place in enumerate(self._places) if output < place.stop)
+        renewal = self.parts[number].renewal
+        return 0.0 if renewal is None else renewal(output - self._places[number].start, rows, scores)
+
+
+Objective = Separable | Canonical | Joint | SummedObjectives
 
 
 def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array) -> Objective:
@@ -170,6 +206,17 @@ def classes_objective(loss: Loss, codes: NDArray, n_classes: int, weights: Array
     loss = _for_two(loss)
     hot = codes == 1 if n_classes == 2 else codes == np.arange(n_classes)[:, None]
     return Separable(loss, np.where(np.atleast_2d(hot), 1.0, -1.0), weights)
+
+
+def outputs_of(n_classes: int) -> int:
+    """How many outputs a label has: one for two classes."""
+    return n_classes if n_classes > 2 else 1
+
+
+def labels_objective(loss: Loss, codes: NDArray, counts: list[int], weights: Array) -> Objective:
+    """The objective of several labels, from their class numbers (n_rows, n_labels) and their numbers of classes."""
+    columns = zip(codes.T, counts, strict=True)
+    return SummedObjectives([classes_objective(loss, column, count, weights) for column, count in columns])
 
 
 def numbers_objective(loss: Loss, y: Array, weights: Array) -> Objective:

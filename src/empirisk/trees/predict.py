@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads
-from empirisk.trees.columns import Columns, wrong_categories
+from empirisk.linalg.threads import parallel_map
 from empirisk.trees.nodes import Nodes, bits_of, wrong_trees
+from empirisk.trees.table_columns import Columns, wrong_categories
 from empirisk.trees.walk import COLUMN, RIGHT, TASK, Flat, flat_nodes, walk
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ class Ensemble:
             rows, alive = slice(start, start + TASK), np.empty(SIDE, dtype=np.uint64)
             add_by_masks(self.flat, self.masks, first, last, X[rows], out[rows], np.zeros((X.shape[1], SIDE)), alive)
 
-        in_threads(run, range(0, len(X), TASK))
+        parallel_map(run, range(0, len(X), TASK))
         return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import state
-from empirisk.linalg.threads import look
+from empirisk.stop import check_stop
 from empirisk.trees.exact.scan import ERROR, SQUARED
 from empirisk.trees.nodes import Nodes
 from empirisk.trees.text import Labels
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-ROUNDING = 1 + 1e-12  # prices this close are equal
+ROUNDING = 1 + 1e-12  # alphas within this factor are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def node_losses(nodes: Nodes, X: Array, y: Array, weights: Array, criterion: int
 
 
 def collapse_alphas(nodes: Nodes) -> Array:
-    """For each split the price of a leaf from which on it is not worth its leaves (weakest-link pruning).
+    """For each split the alpha (cost of a leaf) from which on it is collapsed (weakest-link pruning).
 
     The cost of a tree is R(T) + alpha * leaves, R the sum over leaves of weight * impurity / total weight. A split t
     with the branch T_t pays until alpha reaches  (R(t) - R(T_t)) / (leaves of T_t - 1).  Leaves have infinity.
@@ -104,7 +104,7 @@ def collapse_alphas(nodes: Nodes) -> Array:
         link, node = heapq.heappop(queue)
         if gone[node] or link != _link(cost, branch, leaves, node):
             continue  # collapsed, or the branch has shrunk since: a newer entry waits
-        look()
+        check_stop()
         alpha = max(alpha, link)
         below = [node]
         while below:
@@ -128,15 +128,15 @@ def _link(cost: list[float], branch: list[float], leaves: list[int], node: int) 
     return max(0.0, (cost[node] - branch[node]) / (leaves[node] - 1))
 
 
-def prices(alphas: Array) -> Array:
-    """The prices at which the tree shrinks, rising from 0, equal ones (up to rounding) once."""
+def pruning_alphas(alphas: Array) -> Array:
+    """The alphas of cost-complexity pruning at which the tree shrinks, rising from 0, without repetitions."""
     rising = np.sort(alphas[np.isfinite(alphas)])
     new = rising > np.concatenate([[0.0], rising[:-1]]) * ROUNDING
     return np.concatenate([[0.0], rising[new]])
 
 
 def cuts_at(alphas: Array, alpha: float) -> NDArray[np.bool_]:
-    """The splits that are not worth their leaves at this price."""
+    """The splits that cost-complexity pruning collapses at this alpha."""
     return alphas <= alpha * ROUNDING
 
 
@@ -158,7 +158,7 @@ def removed(labels: Labels, cuts: NDArray[np.bool_]) -> dict[str, NDArray]:
 
 def path_table(nodes: Nodes) -> "pl.DataFrame":
     """The trees of the cost-complexity path: price of a leaf, number of leaves, impurity."""
-    at = prices(collapse_alphas(nodes))
+    at = pruning_alphas(collapse_alphas(nodes))
     leaves = losses_along(nodes, np.ones(len(nodes)), at)
     impurity = losses_along(nodes, nodes.weight * nodes.impurity / nodes.weight[0], at)
     import polars as pl  # tables alone need it, and it takes a while to load

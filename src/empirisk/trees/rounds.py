@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.linalg.threads import in_threads, workers
+from empirisk.contract.resample import draw_groups
+from empirisk.linalg.threads import parallel_map, workers
 from empirisk.trees.binned.alone import LoneGrower
 from empirisk.trees.binned.bins import Binning
 from empirisk.trees.binned.splits import RULES, SCORE, TARGET, TIMES, WEIGHT, unit
@@ -14,7 +15,6 @@ from empirisk.trees.binned.together import TeamGrower
 from empirisk.trees.nodes import pack_trees
 from empirisk.trees.objectives import Objective, Renewal
 from empirisk.trees.predict import Ensemble
-from empirisk.trees.resample import draw_groups
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ ROUNDING = 1e-12  # a gain below this part of the score is rounding
 
 
 @dataclass(frozen=True)
-class Plan:
+class BoostingPlan:
     """How trees are grown; see `empirisk.BoostingClassifier`.
 
     ``max_features`` is a number of columns, and ``monotone`` has a sign or 0 for each of them.
@@ -72,7 +72,7 @@ class Rounds:
         binning: Binning,
         objective: Objective,
         times: NDArray[np.int32],
-        plan: Plan,
+        plan: BoostingPlan,
         groups: NDArray[np.intp],
         random: np.random.Generator,
         stop: Callable[[], bool],
@@ -120,7 +120,7 @@ class Rounds:
             free.append(grower)
             return tree
 
-        trees = in_threads(run, range(self.n_outputs)) if self._apart else [run(k) for k in range(self.n_outputs)]
+        trees = parallel_map(run, range(self.n_outputs)) if self._apart else [run(k) for k in range(self.n_outputs)]
         made = [tree for tree in trees if tree is not None]
         return made if len(made) == len(trees) else None
 
@@ -138,7 +138,7 @@ class Rounds:
 
         if self.n_rows <= BLOCK:
             return block(0)
-        return np.sum(in_threads(block, range(0, self.n_rows, BLOCK)), axis=0)
+        return np.sum(parallel_map(block, range(0, self.n_rows, BLOCK)), axis=0)
 
     def _draw_rows(self) -> NDArray[np.int32] | None:
         if self.plan.subsample == 1.0:
@@ -189,7 +189,7 @@ class Rounds:
             for node in reversed(np.flatnonzero(left >= 0)):  # the buffers hold the rows of leaves only
                 rows[int(node)] = np.sort(np.concatenate([rows[int(left[node]) + side] for side in range(2)]))
         parts = [rows[int(node)] for node in wanted]
-        value[wanted] = in_threads(lambda part: renewal(output, part, self.scores[output]), parts)
+        value[wanted] = parallel_map(lambda part: renewal(output, part, self.scores[output]), parts)
         low, high = np.full(len(value), -np.inf), np.full(len(value), np.inf)
         for node in np.flatnonzero(left >= 0):  # parents come before children
             children = [left[node], left[node] + 1]

@@ -1,14 +1,15 @@
 """A tree as text and as a table of rules."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.machines.outputs import ends_of
-from empirisk.trees.columns import Columns
+from empirisk.contract.outputs import ends_of
+from empirisk.protocols import TreeModel
 from empirisk.trees.nodes import WORD, Nodes
+from empirisk.trees.table_columns import Columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +24,7 @@ class Labels:
     classes: list[NDArray] | None = None
 
     @classmethod
-    def of(cls, tree: Any) -> "Labels":
+    def of(cls, tree: TreeModel) -> "Labels":
         """Those of a fitted tree."""
         classes = getattr(tree, "classes_", None)
         return cls(tree.nodes_, tree.columns_, [classes] if isinstance(classes, np.ndarray) else classes)

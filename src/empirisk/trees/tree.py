@@ -1,5 +1,7 @@
 """One decision tree, grown exactly: every split of every column is tried."""
 
+from __future__ import annotations
+
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,14 +19,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from empirisk import state
 from empirisk.contract.arguments import check_count, check_number, check_time, count_features
-from empirisk.contract.clock import Clock, warn_if_unfinished
-from empirisk.contract.importances import Importances
+from empirisk.contract.ensemble import numbered
 from empirisk.contract.inputs import as_numbers, check_weights, class_weights, sorted_classes
-from empirisk.contract.transaction import all_or_nothing
-from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.fits.fit import interruptible
-from empirisk.linalg.threads import Stopped, look, stopping
-from empirisk.machines.outputs import (
+from empirisk.contract.outputs import (
     CLASSES,
     classes_of_columns,
     indicators,
@@ -33,13 +30,17 @@ from empirisk.machines.outputs import (
     probabilities_of,
     wrong_classes,
 )
+from empirisk.contract.progress import warn_if_unfinished
+from empirisk.contract.transaction import all_or_nothing
+from empirisk.errors import EmpiriskError, Unsuitable
+from empirisk.explain.permutation import Importances
+from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.trees import prune
 from empirisk.trees import text as words
-from empirisk.trees.columns import Columns, read_new, read_training, wrong_categories
 from empirisk.trees.exact import scan
-from empirisk.trees.exact.grow import Grower, Limits
+from empirisk.trees.exact.grow import Grower, TreeLimits
 from empirisk.trees.nodes import Nodes
-from empirisk.trees.votes import numbered
+from empirisk.trees.table_columns import Columns, read_new, read_training, wrong_categories
 from empirisk.validation import check_array
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class TreeParameters:
     random_state: Any = None
 
 
-class Tree(TreeParameters, Importances, BaseEstimator, ABC):
+class BaseTree(TreeParameters, Importances, BaseEstimator, ABC):
     """What the two trees share; see `TreeClassifier` and `TreeRegressor`."""
 
     _state = state.State(
@@ -157,11 +158,11 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
         """The tree as indented lines, down to a depth if given."""
         return words.text(self._labels(), check_count("max_depth", max_depth, 0, optional=True))
 
-    def rules(self) -> "pl.DataFrame":
+    def rules(self) -> pl.DataFrame:
         """One row for each leaf: the rule that leads to it, its depth, weight, impurity and prediction."""
         return words.rules(self._labels())
 
-    def cost_complexity_path(self) -> "pl.DataFrame":
+    def cost_complexity_path(self) -> pl.DataFrame:
         """The trees that cost-complexity pruning leaves as the price of a leaf rises.
 
         Columns: ``alpha``, the price from which on the tree is this one, its ``leaves`` and its ``impurity``, the sum
@@ -170,7 +171,7 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
         check_is_fitted(self)
         return prune.path_table(self.nodes_)
 
-    def prune(self, holdout: tuple[Any, Any], sample_weight: ArrayLike | None = None) -> "Tree":
+    def prune(self, holdout: tuple[Any, Any], sample_weight: ArrayLike | None = None) -> BaseTree:
         """Remove, from the bottom up, every split whose removal does not raise the loss on rows held out.
 
         The loss is the share of errors for classes, else the squared (or absolute) error. Splits that no held-out row
@@ -199,8 +200,8 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
         self._shorten(cuts, "holdout", (before / weights.sum(), after / weights.sum()), None)
         return self
 
-    def _limits(self, n_features: int) -> Limits:
-        return Limits(
+    def _limits(self, n_features: int) -> TreeLimits:
+        return TreeLimits(
             max_depth=check_count("max_depth", self.max_depth, 0, optional=True),
             max_leaves=check_count("max_leaves", self.max_leaves, 1, optional=True),
             min_samples_leaf=check_number("min_samples_leaf", self.min_samples_leaf, 0),
@@ -223,8 +224,8 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
         if not weights.all():
             X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         check_time(self.max_time)
-        with interruptible() as interrupted:
-            stopped = Clock(self.max_time, interrupted)
+        with interruptible():
+            stopped = Deadline(self.max_time)
             self.nodes_ = self.grow_on(self.grower(X, self.columns_.counts, stopped), y, weights)
             self.pruned_ = None
             if choose and not stopped():
@@ -233,7 +234,7 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
             cuts = prune.cuts_at(prune.collapse_alphas(self.nodes_), self.ccp_alpha_)
             impurities = prune.impurity(self.nodes_), prune.impurity(self.nodes_.cut(cuts))
             self._shorten(cuts, "cost complexity", impurities, self.ccp_alpha_)
-        self.stopped_ = stopped.reason or "converged"
+        self.stopped_ = stopped.reason or Ending.FINISHED
         warn_if_unfinished(self, self.stopped_, f"{self.n_leaves_} leaves")
 
     def _choose_alpha(self, X: Array, y: Array, weights: Array, stopped: Callable[[], bool]) -> float:
@@ -241,12 +242,12 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
         folds = self._folds(X, y[:, 0])
         alphas, losses, tested = np.zeros(1), np.zeros(1), 0.0
         with suppress(Stopped), stopping(stopped):
-            alphas = prune.prices(prune.collapse_alphas(self.nodes_))
+            alphas = prune.pruning_alphas(prune.collapse_alphas(self.nodes_))
             middles = np.append(np.sqrt(alphas[:-1] * alphas[1:]), alphas[-1])  # each for the prices up to the next
             losses = np.zeros(len(middles))
             for train, test in folds:
                 nodes = self.grow_on(self.grower(X[train], self.columns_.counts, stopped), y[train], weights[train])
-                look()  # of a tree that is not whole no price can be told
+                check_stop()  # pruning alphas need the whole tree
                 held_out = prune.node_losses(nodes, X[test], y[test], weights[test], self._loss())
                 losses += prune.losses_along(nodes, held_out, middles)
                 tested += weights[test].sum()
@@ -283,7 +284,7 @@ class Tree(TreeParameters, Importances, BaseEstimator, ABC):
 
 
 @dataclass(eq=False, repr=False)
-class TreeClassifier(ClassifierMixin, Tree):
+class TreeClassifier(ClassifierMixin, BaseTree):
     """A classification tree: each leaf predicts the class shares of its training rows.
 
     Where y has several columns of labels, one tree predicts all of them: the impurity is the sum of theirs,
@@ -343,7 +344,7 @@ class TreeClassifier(ClassifierMixin, Tree):
     pruned_ : Pruned or None
         What pruning took away.
     stopped_ : str
-        Why it ended: "converged", "max_time" or "interrupted".
+        Why it ended: "finished", "max_time" or "interrupted".
 
     Examples
     --------
@@ -362,10 +363,10 @@ class TreeClassifier(ClassifierMixin, Tree):
     )
 
     _: KW_ONLY
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeClassifier":
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TreeClassifier:
         """Grow the tree; ``y`` may have several columns of labels with the Gini criterion."""
         criterion = scan.find(self.criterion, scan.CLASSIFICATION)
         y, several = label_columns(y)
@@ -392,7 +393,7 @@ class TreeClassifier(ClassifierMixin, Tree):
         """The class shares in the leaf that each row reaches; of several columns of labels a list, one array each."""
         return probabilities_of(self._scores(X), self.classes_)
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest share; of two classes with as much the second."""
         return predicted(self.predict_proba(X), self.classes_)
 
@@ -421,7 +422,7 @@ class TreeClassifier(ClassifierMixin, Tree):
 
 
 @dataclass(eq=False, repr=False)
-class TreeRegressor(RegressorMixin, Tree):
+class TreeRegressor(RegressorMixin, BaseTree):
     """A regression tree: each leaf predicts the mean (or median) of its training rows.
 
     It is grown like `TreeClassifier`, with the impurity
@@ -458,7 +459,7 @@ class TreeRegressor(RegressorMixin, Tree):
     criterion: str = "squared"
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "TreeRegressor":
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> TreeRegressor:
         """Grow the tree; ``y`` may have several columns with the squared criterion."""
         criterion = scan.find(self.criterion, scan.REGRESSION)
         several = criterion == scan.SQUARED

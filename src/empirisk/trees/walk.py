@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def walk(
         rows = slice(start, start + TASK)
         walk_rows(flat, X[rows], out[None, rows], leaves[rows], first, end, NO_COLUMNS, NO_VALUES, _room())
 
-    in_threads(run, range(0, len(X), TASK))
+    parallel_map(run, range(0, len(X), TASK))
 
 
 def walk_swapped(flat: Flat, X: Array, columns: NDArray[np.int64], values: Array, out: Array) -> None:

@@ -8,6 +8,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
+from empirisk import stop
+from empirisk.errors import EmpiriskError
 from empirisk.linalg import threads
 from empirisk.solvers.closed.decomposed import singular_parts
 from empirisk.solvers.closed.factored import Factor
@@ -20,10 +22,10 @@ def test_a_decomposition_is_left_when_the_flag_goes_up(name, monkeypatch):
         "svd": lambda: singular_parts(X),
         "eigh": lambda: Factor(X @ X.T),
     }
-    monkeypatch.setattr(threads, "LONG", 1)
+    monkeypatch.setattr(threads, "MIN_INTERRUPTIBLE_ORDER", 1)
     seen = threading.Event()
     monkeypatch.setattr(np.linalg, name, lambda *_, **__: seen.wait(10))  # it goes on until nobody waits for it
-    with pytest.raises(threads.Stopped), threads.stopping(lambda: True):
+    with pytest.raises(stop.Stopped), stop.stopping(lambda: True):
         ask[name]()
     seen.set()
 
@@ -146,3 +148,18 @@ def test_one_decomposition_serves_every_C_and_target(method, function, monkeypat
     found = er.selection.path(machine, X, y, Cs=[0.1, 1.0, 10.0])
     assert len(calls) == 1
     np.testing.assert_allclose(found.coefs[1], er.Ridge(C=1.0).fit(X, y).coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 0.1])
+def test_cholesky_refuses_a_column_without_a_weight_of_its_own_in_every_format(level):
+    """It is zero, or beside the intercept constant."""
+    X = np.column_stack([np.random.default_rng(0).normal(size=13), np.full(13, level)])
+    y = X[:, 0] + 1.0
+    for rows in (X, sparse.csr_array(X)):
+        machine = er.LeastSquares(solver=er.solvers.ClosedForm("cholesky"))
+        with pytest.raises(EmpiriskError, match="some columns of X depend on others"):
+            machine.fit(rows, y)
+        np.testing.assert_allclose(machine.set_params(solver="closed_form").fit(rows, y).coef_, [1.0, 0.0], atol=1e-12)
+        if level:
+            machine.set_params(solver=er.solvers.ClosedForm("cholesky"), fit_intercept=False).fit(rows, y)
+            np.testing.assert_allclose(machine.coef_, [1.0, 1 / level], rtol=1e-12)

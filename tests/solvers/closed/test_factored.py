@@ -3,10 +3,11 @@
 import numpy as np
 
 import empirisk as er
-from empirisk.certificate import Status, verify
-from empirisk.fits.fit import IN_VAIN, Limits, Run
+from empirisk.certificate import verify
+from empirisk.fits.fit import MAX_FALLBACK_FAILURES, Limits, SolverRun
 from empirisk.solvers import InteriorPoint, Proximal, Watch, choose
 from empirisk.solvers.closed.factored import Factored
+from empirisk.stop import Ending
 
 
 def test_a_solver_that_stalled_is_not_asked_for_more_digits(monkeypatch):
@@ -15,7 +16,7 @@ def test_a_solver_that_stalled_is_not_asked_for_more_digits(monkeypatch):
     class Stalls(Proximal):
         def solve(self, problem, watch, start=None):
             asked.append(watch.tol)
-            watch.status = Status.STALLED
+            watch.status = Ending.STALLED
             return problem.origin()
 
     monkeypatch.setattr(choose, "ranked", lambda problem: [(Stalls(), "first"), (Proximal(), "then")])
@@ -25,7 +26,7 @@ def test_a_solver_that_stalled_is_not_asked_for_more_digits(monkeypatch):
     Factored().solve(problem, watch)
     assert len(asked) == 1
     assert watch.ran_by == "proximal"
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
 
 
 def test_where_others_did_no_better_the_first_is_asked_alone(monkeypatch):
@@ -34,16 +35,16 @@ def test_where_others_did_no_better_the_first_is_asked_alone(monkeypatch):
     class Stalls(Proximal):
         def solve(self, problem, watch, start=None):
             asked.append(id(self))
-            watch.status = Status.STALLED
+            watch.status = Ending.STALLED
             return problem.origin()
 
     first, second = Stalls(), Stalls()
     monkeypatch.setattr(choose, "ranked", lambda problem: [(first, "first"), (second, "then")])
     X = np.random.default_rng(0).normal(size=(12, 2))
     (problem,) = er.LogisticRegression(features=er.kernels.Gaussian()).problems(X, X[:, 0] > 0)
-    Run(Factored(), Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 10)
+    SolverRun(Factored(), Limits(tol=1e-4, max_iter=None, max_time=None), resisted=[])([problem] * 10)
     assert asked.count(id(first)) == 10
-    assert asked.count(id(second)) == IN_VAIN
+    assert asked.count(id(second)) == MAX_FALLBACK_FAILURES
 
 
 def test_a_point_is_not_lost_on_its_way_back_where_slopes_are_huge(monkeypatch):
@@ -63,7 +64,7 @@ def test_a_point_is_not_lost_on_its_way_back_where_slopes_are_huge(monkeypatch):
     with np.errstate(all="ignore"):
         point = Factored().solve(problem, watch)
     assert asked == ["newton"]
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert np.all(problem.y * problem.predict(point) > 0)
     assert problem.primal(point) < 1e-15 * problem.origin_value
 
@@ -85,7 +86,7 @@ def test_weights_stand_in_for_a_dual_point_that_misses_them(monkeypatch):
         (problem,) = er.Regressor("absolute", er.kernels.Gaussian(width=3.0), C=C).problems(X, y)
         watch = Watch(tol=1e-4)
         point = Factored().solve(problem, watch)
-        assert watch.status == Status.CONVERGED
+        assert watch.status == Ending.CONVERGED
         assert verify(problem, point).relative_gap <= 1e-4
         assert len(asked) == 1
 
@@ -94,7 +95,7 @@ def test_the_certificate_tells_who_found_the_best_point(monkeypatch):
     class Wanders(Proximal):
         def solve(self, problem, watch, start=None):
             watch(problem.origin())
-            watch.status = Status.ITERATIONS
+            watch.status = Ending.MAX_ITER
             return problem.origin()
 
     monkeypatch.setattr(choose, "ranked", lambda problem: [(InteriorPoint(), "first"), (Wanders(), "then")])
@@ -104,4 +105,4 @@ def test_the_certificate_tells_who_found_the_best_point(monkeypatch):
     watch = Watch(tol=0.0)
     point = Factored().solve(problem, watch)
     assert verify(problem, point).relative_gap <= 1e-9
-    assert (watch.ran_by, watch.notes, watch.status) == ("interior_point", ["first"], Status.STALLED)
+    assert (watch.ran_by, watch.notes, watch.status) == ("interior_point", ["first"], Ending.STALLED)

@@ -1,6 +1,5 @@
 """Coordinate descent: right against a general convex solver and by identities; what it keeps, skips and stops at."""
 
-import time
 import warnings
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
-from empirisk.linalg import columns
+from empirisk.certificate import verify
+from empirisk.linalg import chosen_columns
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
 from empirisk.settings import config
@@ -17,7 +16,8 @@ from empirisk.solvers.base import Watch
 from empirisk.solvers.columns import coordinate_descent, working_set
 from empirisk.solvers.columns.coordinate_descent import CoordinateDescent
 from empirisk.solvers.columns.quadratic import Quadratic
-from empirisk.solvers.columns.working_set import LIKELY, Screening
+from empirisk.solvers.columns.working_set import NEAR_SHARE, Screening
+from empirisk.stop import Deadline, Ending, listening_to
 from tests.cases import KINDS, SHAPES, make
 from tests.truth import optimum
 
@@ -46,7 +46,7 @@ def truth(arguments) -> float:
 
 def assert_optimal(problem, arguments):
     point, watch = solve(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     certificate, best = verify(problem, point), truth(arguments)
     scale = problem.magnitude(best)
     assert certificate.relative_gap <= 1e-6
@@ -84,7 +84,7 @@ def test_a_gap_of_1e_10_is_reached_if_asked_for(loss, times):
         problem, _ = make(loss, "l1", 1.0, shape, "badly scaled")
         problem = problem.with_C(times * problem.critical_C)
         point, watch = solve(problem, tol=1e-10)
-        assert watch.status == Status.CONVERGED
+        assert watch.status == Ending.CONVERGED
         assert verify(problem, point).relative_gap <= 1e-10
 
 
@@ -163,7 +163,7 @@ def test_warm_start_and_path_end_where_a_cold_start_does(loss):
         here = problem.with_C(times * problem.C)
         watch = Watch(tol=1e-9, shared=shared)
         start = CoordinateDescent().solve(here, watch, start)
-        assert watch.status == Status.CONVERGED
+        assert watch.status == Ending.CONVERGED
         cold, _ = solve(here, tol=1e-9)
         elsewhere, _ = solve(here, tol=1e-9, start=Point(cold.w + 0.1, 0.3))
         for point in (cold, elsewhere):
@@ -224,7 +224,7 @@ def test_screening_discards_no_active_column(loss, penalty, monkeypatch):
 
 def test_prices_are_exact_wherever_they_reach_l1(monkeypatch):
     monkeypatch.setattr(Screening, "early", 1)
-    monkeypatch.setattr(columns, "NARROW", 100)
+    monkeypatch.setattr(chosen_columns, "NARROW", 100)
     random = np.random.default_rng(0)
     X = np.asfortranarray(random.normal(size=(50, 400)))
     for design in (
@@ -232,37 +232,37 @@ def test_prices_are_exact_wherever_they_reach_l1(monkeypatch):
         design_of(np.ascontiguousarray(X), False),
         design_of(sparse.csr_matrix(X), True),
     ):
-        prices, u, skipped = Screening(design), random.normal(size=50), 0
+        screening, u, skipped = Screening(design), random.normal(size=50), 0
         for step in (0.0, 1e-3, 1e-3, 1e-2, 1.0, 1e-3):
             u = u + step * random.normal(size=50)
             exact = design.tdot(u)
             l1 = np.quantile(np.abs(exact), 0.99)
-            prices.update(u, l1, np.arange(400) == 7)
+            screening.update(u, l1, np.arange(400) == 7)
             matters = (np.abs(exact) >= l1) | (np.arange(400) == 7)
-            assert np.allclose(prices.values[matters], exact[matters])
-            assert np.all(np.abs(prices.values[~matters]) < l1 * (1 + 1e-12))
-            skipped += not np.allclose(prices.values, exact)
+            assert np.allclose(screening.values[matters], exact[matters])
+            assert np.all(np.abs(screening.values[~matters]) < l1 * (1 + 1e-12))
+            skipped += not np.allclose(screening.values, exact)
         assert skipped >= 2
 
 
 def test_likely_prices_say_whether_they_are_all_that_matters():
     random = np.random.default_rng(0)
     design = design_of(np.asfortranarray(random.normal(size=(50, 400))), True)
-    prices, u, nobody = Screening(design), random.normal(size=50), np.zeros(400, dtype=bool)
+    screening, u, nobody = Screening(design), random.normal(size=50), np.zeros(400, dtype=bool)
     l1 = np.quantile(np.abs(design.tdot(u)), 0.99)
-    prices.update(u, l1, nobody)
-    assert prices.complete
+    screening.update(u, l1, nobody)
+    assert screening.complete
     moved = u + 1e-3 * random.normal(size=50)
-    before, exact = prices.values, design.tdot(moved)
-    prices.update(moved, l1, nobody, likely=True)
-    near = np.abs(before) >= LIKELY * l1
-    assert not prices.complete
+    before, exact = screening.values, design.tdot(moved)
+    screening.update(moved, l1, nobody, only_near=True)
+    near = np.abs(before) >= NEAR_SHARE * l1
+    assert not screening.complete
     assert 0 < near.sum() < 100
-    assert np.allclose(prices.values[near], exact[near], rtol=1e-12)
-    assert np.array_equal(prices.values[~near], before[~near])
-    prices.update(moved, l1, nobody)
-    assert prices.complete
-    assert np.allclose(prices.values, exact, rtol=1e-12)
+    assert np.allclose(screening.values[near], exact[near], rtol=1e-12)
+    assert np.array_equal(screening.values[~near], before[~near])
+    screening.update(moved, l1, nobody)
+    assert screening.complete
+    assert np.allclose(screening.values, exact, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", [losses.Squared(), losses.Logistic(), losses.Power(3.5)], ids=repr)
@@ -273,7 +273,7 @@ def test_sets_that_overflow_are_solved_in_turn(loss, monkeypatch):
         monkeypatch.setattr(module, "LARGEST", 8)
     point, watch = solve(problem)
     assert np.count_nonzero(point.w) > 16
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert best * (1 - 1e-9) <= verify(problem, point).primal <= best * (1 + 1e-6)
 
 
@@ -313,7 +313,7 @@ def test_long_data_start_on_a_part_of_the_rows():
     y = np.where(X[:, 0] - X[:, 1] + random.logistic(size=60_000) > 0, 1.0, -1.0)
     problem = Problem(losses.Logistic(), penalties.L1(), 1e-3, design_of(X, True), y, np.ones(60_000), True)
     point, watch = solve(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert watch.iterations <= 4
     assert verify(problem, point).relative_gap <= 1e-6
 
@@ -323,7 +323,7 @@ def test_a_useless_start_does_no_harm():
         problem, _ = make(loss, "l1", 1.0)
         far = Point(np.full(problem.width, 1e6), -1e6)
         point, watch = solve(problem, start=far)
-        assert watch.status == Status.CONVERGED
+        assert watch.status == Ending.CONVERGED
         assert far.w[0] == 1e6  # and the start is left as it was
         assert verify(problem, point).relative_gap <= 1e-6
 
@@ -331,8 +331,9 @@ def test_a_useless_start_does_no_harm():
 def test_an_interrupt_leaves_a_usable_point():
     problem = wide_problem(losses.Logistic(), 50.0)
     calls = iter(range(100))
-    point, watch = solve(problem, tol=1e-12, interrupted=lambda: next(calls) >= 3)
-    assert watch.status == Status.INTERRUPTED
+    with listening_to(lambda: next(calls) >= 3):
+        point, watch = solve(problem, tol=1e-12)
+    assert watch.status == Ending.INTERRUPTED
     assert watch.iterations <= 4
     certificate = verify(problem, point)
     assert certificate.primal < problem.origin_value
@@ -341,15 +342,15 @@ def test_an_interrupt_leaves_a_usable_point():
 
 def test_a_deadline_is_kept():
     problem = wide_problem(losses.Squared(), 1000.0, n=400, d=6000)
-    point, watch = solve(problem, tol=1e-15, deadline=time.perf_counter() + 0.05)
-    assert watch.status == Status.TIME
+    point, watch = solve(problem, tol=1e-15, deadline=Deadline(0.05))
+    assert watch.status == Ending.MAX_TIME
     assert np.isfinite(verify(problem, point).primal)
 
 
 def test_what_cannot_be_reached_is_called_stalled():
     problem = wide_problem(losses.Logistic(), 5.0)
     point, watch = solve(problem, tol=0.0)
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert verify(problem, point).relative_gap < 1e-12
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from empirisk.linalg import columns
-from empirisk.linalg.columns import columns_of
+from empirisk.linalg import chosen_columns
+from empirisk.linalg.chosen_columns import columns_of
 from empirisk.linalg.design import design_of
 from empirisk.solvers.columns import quadratic
 from empirisk.solvers.columns.quadratic import Quadratic
@@ -34,7 +34,7 @@ def design(kind: str, n: int, d: int, seed: int = 0):
 @pytest.mark.parametrize("n", [40, 3000])
 @pytest.mark.parametrize("kind", DESIGNS)
 def test_chosen_columns_multiply_like_the_columns_they_are(kind, n, narrow, monkeypatch):
-    monkeypatch.setattr(columns, "NARROW", narrow)  # sparse columns with and without being cut out
+    monkeypatch.setattr(chosen_columns, "NARROW", narrow)  # sparse chosen_columns with and without being cut out
     made, A = design(kind, n, 300)
     random = np.random.default_rng(1)
     first, more = np.array([7, 3, 200]), random.permutation(np.arange(10, 170))
@@ -50,7 +50,7 @@ def test_chosen_columns_multiply_like_the_columns_they_are(kind, n, narrow, monk
         out = np.full((len(chosen), len(chosen) - known), np.nan)
         part.gram(weights, known, out)
         assert np.allclose(out, gram[:, known:], atol=1e-4)
-    assert np.allclose(columns.correlations(made, chosen, u), A[:, chosen].T @ u, atol=1e-4)
+    assert np.allclose(chosen_columns.correlations(made, chosen, u), A[:, chosen].T @ u, atol=1e-4)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -7,12 +7,13 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.corners import envelope
 from empirisk.solvers.corners.envelope import Envelope
+from empirisk.stop import Deadline, Ending, listening_to
 from tests.cases import KINDS, make
 from tests.truth import optimum
 
@@ -30,7 +31,7 @@ def solve(problem, tol=1e-6, start=None, **limits):
 def test_the_optimum_is_reached(loss, penalty, kind):
     problem, arguments = make(loss, penalty, 0.2, "tall", kind, seed=5)
     point, watch = solve(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     certificate = verify(problem, point)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the general solver's own doubts
@@ -45,7 +46,7 @@ def test_an_exact_fit_is_found_at_once():
     y = X @ [1.0, 2.0, 3.0, 4.0] + 5.0
     problem = Problem(losses.Power(1.3), penalties.NoPenalty(), 1.0, design_of(X, True), y, np.ones(30))
     point, watch = solve(problem)
-    assert (watch.status, watch.iterations) == (Status.CONVERGED, 0)
+    assert (watch.status, watch.iterations) == (Ending.CONVERGED, 0)
     np.testing.assert_allclose(point.w, [1.0, 2.0, 3.0, 4.0], rtol=1e-6)
 
 
@@ -54,7 +55,7 @@ def test_targets_far_from_zero_lose_no_digits():
     near = verify(problem, solve(problem)[0])
     far = Problem(problem.loss, problem.penalty, problem.C, problem.design, problem.y + 1e6, problem.weights)
     point, watch = solve(far)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert abs(verify(far, point).primal - near.primal) <= 1e-6 * near.primal
 
 
@@ -63,7 +64,7 @@ def test_a_warm_start_saves_steps():
     point, cold = solve(problem)
     nearby = problem.with_C(0.201)
     again, warm = solve(nearby, start=point)
-    assert warm.status == Status.CONVERGED
+    assert warm.status == Ending.CONVERGED
     assert warm.iterations < cold.iterations
     assert verify(nearby, again).relative_gap <= 1e-6
 
@@ -72,7 +73,7 @@ def test_a_warm_start_saves_steps():
 def test_ends_for_lack_of_digits_at_the_best_point(loss):
     problem, _ = make(loss, "l2", 0.2)
     point, watch = solve(problem, tol=0.0)
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     proven = [gap for gap in watch.history["gap"] if np.isfinite(gap)]
     assert verify(problem, point).gap <= min(proven) * (1 + 1e-9)
     assert verify(problem, point).relative_gap <= 1e-8
@@ -80,13 +81,14 @@ def test_ends_for_lack_of_digits_at_the_best_point(loss):
 
 def test_stops_when_asked():
     problem, _ = make(losses.Power(1.5), "l2", 0.2)
-    point, watch = solve(problem, interrupted=lambda: True)
-    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
+    with listening_to(lambda: True):
+        point, watch = solve(problem)
+    assert (watch.status, watch.iterations) == (Ending.INTERRUPTED, 1)
     assert np.all(np.isfinite(point.w))
-    _, watch = solve(problem, deadline=0.0)
-    assert watch.status == Status.TIME
+    _, watch = solve(problem, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
     _, watch = solve(problem, max_iter=2)
-    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 2)
+    assert (watch.status, watch.iterations) == (Ending.MAX_ITER, 2)
 
 
 def test_refusals_say_why():
@@ -120,7 +122,7 @@ def test_steps_that_gain_nothing_end_a_round(monkeypatch):
         problem = Problem(losses.SoftHinge(), penalties.L2(), 100.0, design_of(X, True), y, np.full(4, 1e30))
         with np.errstate(all="ignore"):
             _, watch = solve(problem, tol=1e-3)
-        assert watch.status == Status.STALLED
+        assert watch.status == Ending.STALLED
     assert len(steps) < 300
 
 

@@ -5,11 +5,12 @@ import pytest
 from scipy import sparse
 
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers import Envelope, InteriorPoint, Watch
 from empirisk.solvers.corners.rounded_corners import RoundedCorners
+from empirisk.stop import Deadline, Ending
 from tests.cases import targets
 
 CORNERED = [losses.Hinge(), losses.Absolute(), losses.EpsilonInsensitive(0.3)]
@@ -43,7 +44,7 @@ def parts(monkeypatch):
 def test_steps_on_the_rows_near_a_corner_reach_the_optimum(loss, penalty, intercept, parts):
     problem = make(loss, penalty, intercept)
     certificate, watch = solved(problem, Envelope())
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert certificate.relative_gap <= 1e-7
     assert parts
     assert max(parts) < 3000
@@ -54,7 +55,7 @@ def test_steps_on_the_rows_near_a_corner_reach_the_optimum(loss, penalty, interc
 def test_other_forms_of_the_data(form, parts):
     problem = make(losses.Hinge(), penalties.L2(), True, form=form)
     certificate, watch = solved(problem, Envelope())
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert parts
     assert certificate.primal == pytest.approx(solved(problem, InteriorPoint())[0].primal, rel=2e-7)
 
@@ -62,14 +63,14 @@ def test_other_forms_of_the_data(form, parts):
 def test_a_loss_that_bends_everywhere_needs_all_rows(parts):
     problem = make(losses.SquaredAbsolute(), penalties.L2(), True)
     certificate, watch = solved(problem, Envelope())
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert not parts
     assert certificate.primal == pytest.approx(solved(problem, InteriorPoint())[0].primal, rel=2e-7)
 
 
 def test_a_time_limit_ends_the_steps_on_some_rows():
     problem = make(losses.Hinge(), penalties.L2(), True)
-    watch = Watch(tol=1e-12, deadline=0.0)
+    watch = Watch(tol=1e-12, deadline=Deadline(0.0))
     point = Envelope().solve(problem, watch)
-    assert watch.status == Status.TIME
+    assert watch.status == Ending.MAX_TIME
     assert np.isfinite(problem.primal(point))

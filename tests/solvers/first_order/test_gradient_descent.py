@@ -5,12 +5,13 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.first_order.gradient_descent import GradientDescent, curvature
+from empirisk.stop import Deadline, Ending, listening_to
 from tests.cases import make
 from tests.truth import optimum
 
@@ -48,7 +49,7 @@ def test_smooth_problems_are_solved(loss, step):
     problem, arguments = make(loss, "l2", 0.5)
     point, watch = solve(problem, GradientDescent(step))
     best = optimum(*arguments)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert verify(problem, point).relative_gap <= 1e-6
     assert problem.primal(point) <= best * (1 + 1e-6)
 
@@ -59,7 +60,7 @@ def test_smooth_problems_are_solved(loss, step):
 def test_losses_of_unbounded_curvature_are_solved(loss, penalty):
     problem, _ = make(loss, penalty, 0.5)
     point, watch = solve(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert verify(problem, point).relative_gap <= 1e-6
 
 
@@ -158,25 +159,26 @@ def test_sparse_data_and_a_warm_start():
     problem, _ = make("logistic", "l2", 1.0, "tall", "sparse")
     point, cold = solve(problem, tol=1e-9)
     _, warm = solve(problem, start=point)
-    assert warm.status == Status.CONVERGED
+    assert warm.status == Ending.CONVERGED
     assert warm.iterations < 0.5 * cold.iterations
 
 
 def test_limits_and_interrupts():
     problem, _ = make("logistic", "l2", 1.0)
-    _, watch = solve(problem, interrupted=lambda: True)
-    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
-    _, watch = solve(problem, deadline=0.0)
-    assert watch.status == Status.TIME
+    with listening_to(lambda: True):
+        _, watch = solve(problem)
+    assert (watch.status, watch.iterations) == (Ending.INTERRUPTED, 1)
+    _, watch = solve(problem, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
     point, watch = solve(problem, tol=0.0)
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert verify(problem, point).relative_gap < 1e-12
 
 
 def test_a_rate_that_diverges_leaves_the_best_point():
     problem, _ = make("squared", "l2", 1.0)
     point, watch = solve(problem, GradientDescent("fixed", rate=1e6))
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert problem.primal(point) <= problem.origin_value
 
 

@@ -1,6 +1,5 @@
 """Proximal methods against a general convex solver, and by what they promise about units, steps and limits."""
 
-import time
 import warnings
 
 import numpy as np
@@ -8,13 +7,14 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.proximal import Proximal
 from empirisk.solvers.first_order.scaling import Scaling
+from empirisk.stop import Deadline, Ending, listening_to
 from tests import catalog
 from tests.cases import KINDS, SHAPES, make
 from tests.truth import optimum
@@ -50,7 +50,7 @@ def test_every_loss_with_every_penalty_reaches_the_optimum(loss, penalty, shape,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the general solver's own doubts
         best = optimum(*arguments)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert verify(problem, point).relative_gap <= 1e-6
     assert problem.primal(point) <= best + 1e-6 * problem.magnitude(best)
 
@@ -94,7 +94,7 @@ def test_where_gradient_steps_crawl_the_primal_dual_method_takes_over():
     problem, arguments = make("squared_hinge", "l2", 50.0, "wide", "badly scaled", False)
     point, watch = solve(problem)
     assert watch.iterations > 5000
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     best = optimum(*arguments)
     assert problem.primal(point) <= best + 1e-6 * problem.magnitude(best)
 
@@ -104,7 +104,7 @@ def test_a_warm_start_is_used(loss):
     problem, _ = make(loss, "elastic_net", 1.0)
     point, cold = solve(problem, tol=1e-8)
     _, warm = solve(problem, start=point)
-    assert warm.status == Status.CONVERGED
+    assert warm.status == Ending.CONVERGED
     assert warm.iterations < 0.5 * cold.iterations
 
 
@@ -112,21 +112,22 @@ def test_a_warm_start_is_used(loss):
 def test_history_limits_and_interrupts(loss):
     problem, _ = make(loss, "l1", 1.0)
     point, watch = solve(problem, max_iter=7, tol=0.0)
-    assert watch.status == Status.ITERATIONS
+    assert watch.status == Ending.MAX_ITER
     assert len(watch.history["objective"]) == watch.iterations == 7
     assert problem.primal(point) == pytest.approx(min(watch.history["objective"]))
-    point, watch = solve(problem, interrupted=lambda: True)
-    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
+    with listening_to(lambda: True):
+        point, watch = solve(problem)
+    assert (watch.status, watch.iterations) == (Ending.INTERRUPTED, 1)
     assert np.isfinite(problem.primal(point))
-    _, watch = solve(problem, deadline=time.perf_counter())
-    assert watch.status == Status.TIME
+    _, watch = solve(problem, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
 
 
 @pytest.mark.parametrize("loss", ["squared", "hinge"])
 def test_a_tolerance_beyond_rounding_stalls(loss):
     problem, _ = make(loss, "l2", 1.0)
     point, watch = solve(problem, tol=0.0)
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert watch.iterations < 5000
     assert verify(problem, point).relative_gap < 1e-12
 

@@ -7,7 +7,7 @@ import pytest
 
 import empirisk as er
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.linalg import gradients
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
@@ -16,6 +16,7 @@ from empirisk.solvers.base import Watch
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.newton import joint
 from empirisk.solvers.newton.newton import Newton
+from empirisk.stop import Deadline, Ending, listening_to
 from tests.cases import make
 from tests.truth import optimum
 
@@ -41,7 +42,7 @@ def long_problem(loss, n=20_000, d=60, classes=3):
 def test_the_optimum_is_reached_to_the_last_digits(loss, penalty, shape):
     problem, arguments = make(loss, penalty, 0.5, shape, seed=3)
     point, watch = solve(problem, tol=1e-9)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the general solver's own doubts
         best = optimum(*arguments)
@@ -64,7 +65,7 @@ def test_the_diagonal_conditions_wide_data(monkeypatch):
     monkeypatch.setattr(joint, "CHEAP", 0)  # no exact steps
     monkeypatch.setattr(gradients, "WIDE", 10)
     point, watch = solve(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert abs(verify(problem, point).primal - expected) <= 2e-6 * expected
 
 
@@ -91,7 +92,7 @@ def test_nearly_dependent_columns_without_a_penalty_take_few_steps(seed, rank):
     """Steps of conjugate gradients used up all iterations."""
     with np.errstate(all="ignore"):
         _, watch = solve(waves_without_a_penalty(seed, rank), tol=1e-3)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert watch.iterations <= 150
 
 
@@ -101,7 +102,7 @@ def test_proofs_that_fail_become_rare_but_the_last_point_gets_one():
     seen = []
     with np.errstate(all="ignore"):
         _, watch = solve(problem, tol=1e-3, max_iter=200, progress=lambda _, point: seen.append(point))
-    assert (watch.status, len(seen)) == (Status.ITERATIONS, 200)
+    assert (watch.status, len(seen)) == (Ending.MAX_ITER, 200)
     assert 8 < len(watch.history["gap"]) < 60
     assert watch.proof(problem, seen[-1]).certificate is watch.latest
 
@@ -110,20 +111,21 @@ def test_proofs_that_fail_become_rare_but_the_last_point_gets_one():
 def test_ends_for_lack_of_digits_at_the_best_point(loss, penalty):
     problem, _ = make(loss, penalty, 0.5)
     point, watch = solve(problem, tol=0.0)
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert verify(problem, point).relative_gap <= 1e-9
 
 
 @pytest.mark.parametrize("loss", ["softmax", "crammer_singer"])
 def test_stops_when_asked(loss):
     problem = long_problem(loss, n=300, d=5)
-    point, watch = solve(problem, interrupted=lambda: True)
-    assert watch.status == Status.INTERRUPTED
+    with listening_to(lambda: True):
+        point, watch = solve(problem)
+    assert watch.status == Ending.INTERRUPTED
     assert np.all(np.isfinite(point.w))
     _, watch = solve(problem, max_iter=1)
-    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 1)
-    _, watch = solve(problem, deadline=0.0)
-    assert watch.status == Status.TIME
+    assert (watch.status, watch.iterations) == (Ending.MAX_ITER, 1)
+    _, watch = solve(problem, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
 
 
 def test_a_matrix_that_does_not_fit_is_refused_but_smooth_problems_need_none():

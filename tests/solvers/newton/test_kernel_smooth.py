@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from empirisk import kernels, losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.errors import TooLarge
-from empirisk.fits.fit import Limits, Run
+from empirisk.fits.fit import Limits, SolverRun
 from empirisk.linalg import single_precision
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Problem
@@ -15,6 +15,7 @@ from empirisk.solvers import ClosedForm, Newton, Watch
 from empirisk.solvers.choose import choose
 from empirisk.solvers.closed import closed_form
 from empirisk.solvers.newton import kernel as kernel_newton
+from empirisk.stop import Deadline, Ending
 from tests.cases import targets
 from tests.truth import optimum
 
@@ -127,7 +128,7 @@ def test_where_single_precision_does_not_settle_the_factor_is_made_in_double(mon
     problem, _ = make(losses.Squared(), KERNELS[0], C=1e6, n=150)
     monkeypatch.setattr(closed_form, "single_suffices", lambda *_: True)
     point, _, watch = solved(problem, ClosedForm(), tol=1e-8)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert kernel_newton.kept_for(problem, watch)["system"].exact
     assert_solves_the_linear_system(problem, point)
 
@@ -146,7 +147,7 @@ def test_newton_steps_with_factors_of_either_precision_end_at_the_same_place(C, 
 def test_a_ridge_below_rounding_stalls_and_says_so():
     problem, _ = make(losses.Squared(), kernels.Linear(), C=1e22)
     point, certificate, watch = solved(problem, ClosedForm())
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert np.all(np.isfinite(point.w))
     assert np.isfinite(certificate.primal)
 
@@ -163,7 +164,7 @@ def test_kernel_machines_without_penalty_are_not_for_the_closed_form():
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_smooth_losses_reach_the_optimum(loss, C, intercept):
     problem, known = make(loss, KERNELS[0], C, intercept)
-    (fit,) = Run("auto", Limits(1e-8, None, None))([problem])
+    (fit,) = SolverRun("auto", Limits(1e-8, None, None))([problem])
     assert fit.certificate.converged
     assert fit.certificate.primal == pytest.approx(optimum(*known), rel=1e-6)
     assert fit.certificate.primal - fit.certificate.gap <= optimum(*known) * (1 + 1e-9)
@@ -176,7 +177,7 @@ def test_newton_is_chosen_and_needs_few_steps(loss):
     assert isinstance(choose(problem)[0], Newton)
     _, certificate, watch = solved(problem, Newton(), tol=1e-10)
     assert certificate.relative_gap <= 1e-10
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert watch.iterations <= 15
 
 
@@ -190,8 +191,8 @@ def test_gradients_with_landmarks_agree_with_the_factor():
 
 def test_a_time_limit_ends_gradients_inside_a_step():
     problem, _ = make(losses.Logistic(), KERNELS[0], C=5.0, n=300)
-    _, _, watch = solved(problem, Newton(direct=10), tol=1e-12, deadline=0.0)
-    assert watch.status == Status.TIME
+    _, _, watch = solved(problem, Newton(direct=10), tol=1e-12, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
 
 
 def test_a_warm_start_at_the_solution_ends_at_once():
@@ -211,6 +212,6 @@ def test_softmax_that_does_not_fit_the_memory_says_what_to_do():
 def test_single_precision_data_reach_the_usual_tolerance():
     for loss in (losses.Squared(), losses.Logistic()):
         problem, known = make(loss, KERNELS[0], dtype=np.float32)
-        (fit,) = Run("auto", Limits(1e-6, None, None))([problem])
+        (fit,) = SolverRun("auto", Limits(1e-6, None, None))([problem])
         assert fit.certificate.converged
         assert fit.certificate.primal == pytest.approx(optimum(*known), rel=1e-4)

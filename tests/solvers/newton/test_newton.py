@@ -6,15 +6,17 @@ from scipy import sparse
 
 import empirisk as er
 from empirisk import certificate, losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.linalg import factor
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
 from empirisk.solvers import base
 from empirisk.solvers.base import Watch
+from empirisk.solvers.line_search import line_search
 from empirisk.solvers.newton import newton
-from empirisk.solvers.newton.course import Place, line_search
-from empirisk.solvers.newton.newton import Columns, Newton, descend
+from empirisk.solvers.newton.loop import NewtonPoint
+from empirisk.solvers.newton.newton import ExplicitNewtonLoop, Newton, descend
+from empirisk.stop import Deadline, Ending, listening_to
 
 SMOOTH = [losses.Logistic(), losses.SquaredHinge(), losses.Squared(), losses.SoftHinge(0.5, 0.3)]
 
@@ -45,7 +47,7 @@ def test_the_hessian_of_part_of_the_rows_serves_for_all(loss, C, dtype, monkeypa
     monkeypatch.setattr(factor.ColumnForm, "__init__", counted)
     problem = long_problem(loss, C, dtype=dtype)
     point, watch = solve(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert verify(problem, point).relative_gap <= 1e-6
     assert sizes.count(20_000) <= 2
     assert sizes.count(2_500) >= 1
@@ -56,10 +58,10 @@ def test_a_bad_factor_is_replaced():
     problem = long_problem(losses.Logistic())
     far = newton.Hessian(problem, factor.normal_equations(problem.design, np.ones(20_000), np.full(60, 1e9), True))
     watch = Watch(tol=1e-10)
-    course = Columns(problem, watch)
+    course = ExplicitNewtonLoop(problem, watch)
     course.hessian = far
     point = descend(course, course.start(None))
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert watch.iterations <= 12
     assert verify(problem, point).relative_gap <= 1e-10
 
@@ -72,7 +74,7 @@ def test_corrections_make_a_step_follow_the_changes_seen():
     for direction in np.eye(4):
         model.learn(direction, exact @ direction)
     zero = np.zeros(3)
-    place = Place(zero, 0.0, np.zeros(500), zero, 0.0, gradient=np.array([1.0, 2.0, 3.0]), constant=4.0)
+    place = NewtonPoint(zero, 0.0, np.zeros(500), zero, 0.0, gradient=np.array([1.0, 2.0, 3.0]), constant=4.0)
     w, b, decrement = model.step(place)
     np.testing.assert_allclose(np.append(w, b), [-0.25, -2 / 3, -1.5, -4.0], rtol=1e-10)
     np.testing.assert_allclose(decrement, 0.25 + 4 / 3 + 4.5 + 16.0)
@@ -80,11 +82,12 @@ def test_corrections_make_a_step_follow_the_changes_seen():
 
 def test_stops_when_asked():
     problem = long_problem(losses.Logistic())
-    point, watch = solve(problem, interrupted=lambda: True)
-    assert watch.status == Status.INTERRUPTED
+    with listening_to(lambda: True):
+        point, watch = solve(problem)
+    assert watch.status == Ending.INTERRUPTED
     assert np.isfinite(verify(problem, point).primal)
-    _, watch = solve(problem, deadline=0.0)
-    assert watch.status == Status.TIME
+    _, watch = solve(problem, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
 
 
 def test_a_proof_is_remembered_for_its_own_point_only(monkeypatch):
@@ -134,7 +137,7 @@ def test_the_least_place_of_a_line_is_found_however_near(least):
     assert t == pytest.approx(least, rel=0.1)
 
 
-@pytest.mark.parametrize(("share", "ends"), [(1e-6, newton.CRAWL), (0.2, None)])
+@pytest.mark.parametrize(("share", "ends"), [(1e-6, newton.CRAWL_STEPS), (0.2, None)])
 def test_steps_that_crawl_end(share, ends):
     """Steps of a curvature without digits fall for ever; steps that gain something may take as many as they need."""
     random = np.random.default_rng(0)
@@ -142,12 +145,12 @@ def test_steps_that_crawl_end(share, ends):
     problem = Problem(losses.Squared(), penalties.L2(), 1.0, design_of(X, False), random.normal(size=20), np.ones(20))
     best = er.solve(problem).point
 
-    class Slow(Columns):
+    class Slow(ExplicitNewtonLoop):
         def moved(self, place):
             return self.at(Point(place.w + share * (best.w - place.w), place.b + share * (best.b - place.b)))
 
     watch = Watch(tol=1e-12, max_iter=1000)
     course = Slow(problem, watch)
     descend(course, course.at(Point(np.full(3, 1e9), 1e9)))
-    assert watch.status == (Status.STALLED if ends else Status.CONVERGED)
-    assert (watch.iterations == ends) if ends else watch.iterations > newton.CRAWL
+    assert watch.status == (Ending.STALLED if ends else Ending.CONVERGED)
+    assert (watch.iterations == ends) if ends else watch.iterations > newton.CRAWL_STEPS

@@ -1,22 +1,21 @@
 """The decomposition solver against ground truth, within small memory, from warm starts, and where others hang."""
 
-import time
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Point, Problem
 from empirisk.solvers import Decomposition, Watch
 from empirisk.solvers.rows import decomposition
-from empirisk.solvers.rows.decomposition import HASTE
+from empirisk.solvers.rows.decomposition import SLOW_ROUNDS
 from empirisk.solvers.rows.dual_start import _threshold, best_intercept
 from empirisk.solvers.rows.pairs import DualIterate
 from empirisk.solvers.rows.row_cache import RowCache, gram, row_source
+from empirisk.stop import Deadline, Ending, listening_to
 from tests.truth import optimum
 
 pytestmark = pytest.mark.row("S9")
@@ -64,7 +63,7 @@ def test_the_optimum_is_that_of_a_general_solver(kernel, loss, weighted, interce
     problem = problem_of(loss, kernel, weighted=weighted, intercept=intercept)
     _, watch, certificate = solved(problem)
     best = truth(problem)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert certificate.primal == pytest.approx(best, rel=1e-6)
     assert certificate.dual <= best * (1 + 1e-9)
     assert certificate.primal >= best * (1 - 1e-9)
@@ -87,7 +86,7 @@ def test_rows_on_demand_in_little_memory_give_the_same(loss, intercept):
         again = problem_of(loss, KERNELS[0], n=300, C=3.0, intercept=intercept)
         assert not again.design.keeps_matrix
         _, watch, certificate = solved(again)
-        assert watch.status == Status.CONVERGED
+        assert watch.status == Ending.CONVERGED
         assert "matrix" not in vars(again.design)
     assert certificate.primal == pytest.approx(whole.primal, rel=2e-6)
     assert certificate.dual <= whole.primal
@@ -142,12 +141,13 @@ def test_a_warm_start_at_the_solution_ends_at_once():
 def test_it_stops_when_told_to():
     problem = problem_of("hinge", KERNELS[0], n=500, C=1e4)
     asked = iter([False, False, True])
-    _, watch, certificate = solved(problem, interrupted=lambda: next(asked))
-    assert watch.status == Status.INTERRUPTED
+    with listening_to(lambda: next(asked)):
+        _, watch, certificate = solved(problem)
+    assert watch.status == Ending.INTERRUPTED
     assert watch.iterations == 3
     assert np.isfinite(certificate.primal)
-    _, watch, _ = solved(problem, tol=0.0, deadline=time.perf_counter() + 0.3, max_iter=10**9)
-    assert watch.status in (Status.TIME, Status.STALLED)
+    _, watch, _ = solved(problem, tol=0.0, deadline=Deadline(0.3), max_iter=10**9)
+    assert watch.status in (Ending.MAX_TIME, Ending.STALLED)
 
 
 def test_indefinite_similarities_end_with_a_status():
@@ -181,7 +181,7 @@ def test_where_others_hang_a_fit_ends_with_a_status(case):
     certificate = machine.certificate_
     # Beyond the digits of the kernel's values there is nothing to reach, but the certificate says so.
     beyond = (er.kernels.Polynomial(3), er.kernels.Linear())
-    assert certificate.converged or (certificate.status == Status.STALLED and kernel in beyond)
+    assert certificate.converged or (certificate.status == Ending.STALLED and kernel in beyond)
     assert np.isfinite(certificate.gap)
 
 
@@ -245,8 +245,8 @@ def test_a_pace_too_slow_by_many_digits_is_seen_after_a_few_rounds():
     problem = Problem(losses.SquaredHinge(), penalties.L2(), 100.0, design, y, weights)
     with np.errstate(all="ignore"):
         _, watch, certificate = solved(problem, tol=1e-3)
-    assert watch.status == Status.STALLED
-    assert watch.iterations <= HASTE + 2
+    assert watch.status == Ending.STALLED
+    assert watch.iterations <= SLOW_ROUNDS + 2
     # No more is lost than the digits that were not there.
     assert certificate.primal <= problem.origin_value
 
@@ -258,9 +258,9 @@ def test_a_start_that_has_lost_the_dual_value_is_not_begun_from(monkeypatch, sha
     u = solved(problem, tol=1e-9)[0].u
     monkeypatch.setattr(decomposition, "_interior_start", lambda problem, watch: Point(-share * u, 0.0, share * u))
     watch, source = Watch(tol=1e-9), row_source(gram(problem), 6)
-    run = decomposition.Run(problem, watch, DualIterate(problem, source, 60, Point(-u, 0.0, u)))
+    run = decomposition.DecompositionRun(problem, watch, DualIterate(problem, source, 60, Point(-u, 0.0, u)))
     before = run.state
     run.restart()
     assert (run.state is before) == (share == 0)
-    assert watch.status == ("" if share else Status.STALLED)
+    assert watch.status == ("" if share else Ending.STALLED)
     assert watch.notes == (["restarted from an interior point"] if share else [])

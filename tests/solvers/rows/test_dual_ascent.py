@@ -8,11 +8,12 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from empirisk import losses, penalties
-from empirisk.certificate import Status, verify
+from empirisk.certificate import verify
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.rows.dual_ascent import DualAscent
+from empirisk.stop import Deadline, Ending, listening_to
 from tests import catalog
 from tests.cases import make
 from tests.truth import optimum
@@ -46,7 +47,7 @@ def test_the_optimum_is_reached(loss, penalty, shape, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the general solver's own doubts
         best = optimum(*arguments)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert verify(problem, point).relative_gap <= 1e-6
     assert problem.primal(point) <= best + 1e-6 * problem.magnitude(best)
 
@@ -70,7 +71,7 @@ def test_wide_sparse_data_like_liblinear():
     problem = Problem(losses.Hinge(), penalties.L2(), 3.0, design_of(X, False), y, np.ones(len(y)), False)
     point, watch = solve(problem)
     rival = LinearSVC(loss="hinge", C=3.0, tol=1e-9, max_iter=100_000, fit_intercept=False).fit(X, y)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert problem.primal(point) <= problem.primal(Point(rival.coef_[0])) * (1 + 1e-6)
 
 
@@ -102,7 +103,7 @@ def test_rows_of_zeros_and_weights():
     doubled = sparse.csr_matrix(sparse.vstack([X, X]))
     repeated = Problem(losses.Hinge(), penalties.L2(), 1.0, design_of(doubled, True), np.tile(y, 2), np.ones(124))
     first, watch = solve(twice, tol=1e-9)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert twice.primal(first) == pytest.approx(repeated.primal(solve(repeated, tol=1e-9)[0]), rel=1e-8)
 
 
@@ -120,28 +121,29 @@ def test_a_warm_start_is_used():
     point, cold = solve(problem, tol=1e-8)
     _, warm = solve(problem, start=point)
     assert cold.iterations >= 2
-    assert (warm.status, warm.iterations) == (Status.CONVERGED, 0)
+    assert (warm.status, warm.iterations) == (Ending.CONVERGED, 0)
     _, next_one = solve(problem.with_C(3.3), start=point)
-    assert next_one.status == Status.CONVERGED
+    assert next_one.status == Ending.CONVERGED
 
 
 def test_history_limits_and_interrupts():
     X, y = text()
     problem = Problem(losses.Hinge(), penalties.L2(), 100.0, design_of(X, True), y, np.ones(len(y)))
     point, watch = solve(problem, max_iter=3, tol=0.0)
-    assert watch.status == Status.ITERATIONS
+    assert watch.status == Ending.MAX_ITER
     assert len(watch.history["objective"]) == 3
     assert problem.primal(point) == pytest.approx(watch.history["objective"][-1], rel=1e-9)
-    _, watch = solve(problem, interrupted=lambda: True)
-    assert watch.status == Status.INTERRUPTED
-    _, watch = solve(problem, deadline=0.0)
-    assert watch.status == Status.TIME
+    with listening_to(lambda: True):
+        _, watch = solve(problem)
+    assert watch.status == Ending.INTERRUPTED
+    _, watch = solve(problem, deadline=Deadline(0.0))
+    assert watch.status == Ending.MAX_TIME
 
 
 def test_a_hopeless_pace_is_given_up():
     problem, _ = make("hinge", "l2", 50.0, "tall", "badly scaled")
     point, watch = solve(problem)
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert watch.iterations < 500
     assert np.isfinite(problem.primal(point))
 

@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 
 from empirisk import losses, penalties
-from empirisk.certificate import Status
 from empirisk.linalg.design import design_of
 from empirisk.problem import Problem
 from empirisk.solvers.base import Watch
 from empirisk.solvers.stochastic.perceptron import Perceptron
+from empirisk.stop import Ending, listening_to
 from tests.cases import make
 
 
@@ -79,7 +79,7 @@ def test_the_perceptron_stops_when_it_separates(convert):
     problem = perceptron_problem(convert(X), y)
     point, watch = solve(problem, Perceptron())
     w, b, _ = textbook_perceptron(X, y, lambda _: range(len(y)), 1000)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert watch.history["mistakes"][-1] == 0
     assert watch.history["objective"][-1] == 0
     assert point.w == pytest.approx(w, rel=1e-12)
@@ -93,14 +93,15 @@ def test_the_perceptron_goes_on_where_nothing_separates():
     y[:10] *= -1
     problem = perceptron_problem(X, y)
     point, watch = solve(problem, Perceptron(), max_iter=20)
-    assert (watch.status, watch.iterations) == (Status.ITERATIONS, 20)
+    assert (watch.status, watch.iterations) == (Ending.MAX_ITER, 20)
     assert all(mistakes > 0 for mistakes in watch.history["mistakes"])
     # The fewest mistakes count, not the smallest weights.
     _, _, history = textbook_perceptron(X, y, lambda _: range(len(y)), 20)
     missed = [int(np.sum(y * (X @ end[:-1] + end[-1]) <= 0)) for end in history]
     found = int(np.sum(y * problem.predict(point) <= 0))
     assert min(missed) <= found <= min(missed[len(y) - 1 :: len(y)]) < 0.3 * len(y)
-    assert watch.objection == f"not separable in 20 epochs: {found} mistakes left"
+    assert watch.objection == Ending.MISTAKES_LEFT
+    assert watch.notes == [f"not separable in 20 epochs: {found} mistakes left"]
 
 
 @pytest.mark.row("L2")
@@ -109,7 +110,7 @@ def test_the_averaged_perceptron_and_weights():
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     problem = perceptron_problem(X, y, weights=weights)
     point, watch = solve(problem, Perceptron(average=True))
-    assert (watch.status, watch.history["mistakes"][-1]) == ("an epoch without mistakes", 0)
+    assert (watch.status, watch.history["mistakes"][-1]) == (Ending.NO_MISTAKES, 0)
     relative = weights * len(y) / weights.sum()
     _, _, history = textbook_perceptron(X, y, lambda _: range(len(y)), watch.iterations, weights=relative)
     # The average counts the zeros before the first visit.
@@ -131,8 +132,9 @@ def test_the_perceptron_is_fast():
 
 
 def test_interrupts_inside_an_epoch():
-    _, watch = solve(perceptron_problem(*separable()), Perceptron(), interrupted=lambda: True)
-    assert watch.status == Status.INTERRUPTED
+    with listening_to(lambda: True):
+        _, watch = solve(perceptron_problem(*separable()), Perceptron())
+    assert watch.status == Ending.INTERRUPTED
 
 
 def test_refusals_say_why():

@@ -8,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import empirisk as er
 from empirisk import losses, penalties
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.linalg.design import design_of
 from empirisk.problem import Point, Problem
@@ -17,6 +16,7 @@ from empirisk.solvers.first_order.gradient_descent import GradientDescent
 from empirisk.solvers.first_order.proximal import Proximal
 from empirisk.solvers.stochastic.early_stopping import EarlyStopping
 from empirisk.solvers.stochastic.sgd import SGD
+from empirisk.stop import Deadline, Ending, listening_to
 from tests.cases import make
 
 
@@ -141,7 +141,7 @@ def test_the_optimum_is_approached(loss, parameters, epochs, accuracy):
 @pytest.mark.row("S3")
 def test_a_loose_tolerance_is_proven():
     _, watch = solve(larger("logistic"), SGD(average=True), tol=1e-3)
-    assert watch.status == Status.CONVERGED
+    assert watch.status == Ending.CONVERGED
     assert watch.iterations < 50
 
 
@@ -189,7 +189,7 @@ def test_early_stopping_returns_the_best_validation_point(loss):
 
     point, watch = solve(problem, solver, progress=note)
     scores = watch.history["validation"]
-    assert watch.status == Status.EARLY
+    assert watch.status == Ending.EARLY_STOPPING
     assert len(scores) == watch.iterations == np.argmin(scores) + 1 + 4
     assert np.array_equal(point.w, seen[int(np.argmin(scores))].w)
     held_out = np.sort(np.random.default_rng(2).permutation(20)[:8])
@@ -223,17 +223,18 @@ def test_limits_and_interrupts_inside_an_epoch():
     y = np.sign(X[:, 0])
     problem = Problem(losses.Logistic(), penalties.L2(), 1.0, design_of(X, True), y, np.ones(len(y)))
     begin = time.perf_counter()
-    point, watch = solve(problem, SGD(batch=1), interrupted=lambda: time.perf_counter() > begin + 0.3)
-    assert (watch.status, watch.iterations) == (Status.INTERRUPTED, 1)
+    with listening_to(lambda: time.perf_counter() > begin + 0.3):
+        point, watch = solve(problem, SGD(batch=1))
+    assert (watch.status, watch.iterations) == (Ending.INTERRUPTED, 1)
     assert np.isfinite(problem.primal(point))
-    _, watch = solve(problem, SGD(batch=1), deadline=time.perf_counter() + 0.2)
-    assert watch.status == Status.TIME
+    _, watch = solve(problem, SGD(batch=1), deadline=Deadline(0.2))
+    assert watch.status == Ending.MAX_TIME
 
 
 def test_a_rate_that_diverges_leaves_a_finite_point():
     problem, _ = make("exponential", "l2", 1.0)
     point, watch = solve(problem, SGD(batch=5, schedule="constant", rate=50.0))
-    assert watch.status == Status.STALLED
+    assert watch.status == Ending.STALLED
     assert np.isfinite(problem.primal(point))
 
 
@@ -274,5 +275,5 @@ def test_much_that_is_missing_after_all_passes_is_said():
     random = np.random.default_rng(0)
     X = random.normal(size=(500, 20)) * np.logspace(-1, 1, 20)
     y = X @ random.normal(size=20)
-    with pytest.warns(ConvergenceWarning, match=r"all passes done .*raise max_iter, or use solver='auto'"):
+    with pytest.warns(ConvergenceWarning, match=r"\(finished\) .*raise max_iter, or use solver='auto'"):
         er.Ridge(solver="sgd", max_iter=3).fit(X, y)

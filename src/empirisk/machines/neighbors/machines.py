@@ -1,5 +1,7 @@
 """Nearest neighbours: classification and regression by the rows most alike."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -11,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from empirisk import state
-from empirisk.contract.features import MapsFeatures
+from empirisk.contract.features import Features, MapsFeatures
 from empirisk.contract.inputs import (
     as_numbers,
     check_size,
@@ -21,14 +23,14 @@ from empirisk.contract.inputs import (
     encode_classes,
     sorted_classes,
 )
+from empirisk.contract.multiclass import untied
+from empirisk.contract.outputs import CLASSES, classes_of_columns, label_columns, predicted
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError
 from empirisk.fits.choice import Choice, check_rule, choice_of
 from empirisk.kernels.base import Kernel, require_whole
 from empirisk.kernels.items import validated
-from empirisk.machines.multiclass import untied
-from empirisk.machines.neighbors.search import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
-from empirisk.machines.outputs import CLASSES, classes_of_columns, label_columns, predicted
+from empirisk.machines.neighbors.nearest import EuclideanSearch, Found, add_votes, kernel_search, keys_of_rows, shares
 
 Array = NDArray[np.float64]
 WEIGHTS = ("uniform", "distance")
@@ -58,7 +60,7 @@ class Neighbors(MapsFeatures, BaseEstimator):
     )
 
     k: int | str = 5
-    features: Any = None
+    features: Features = None
     _: KW_ONLY
     weights: str = "uniform"
     ks: int | ArrayLike = 30
@@ -104,10 +106,10 @@ class Neighbors(MapsFeatures, BaseEstimator):
         """Squared distances and neighbours; for a kernel less k(x, x), which does not matter, unless ``exactly``."""
         if self.norms_ is None:
             return EuclideanSearch(self.rows_).find(X, count)
-        kernel = self.features_
+        kernel = self._fitted_kernel
         with validated():
             known = kernel.prepare(self.rows_)
-        own = np.asarray(kernel.norms(X), dtype=np.float64) if exactly else None
+        own = np.asarray(kernel.diagonals(X), dtype=np.float64) if exactly else None
         return kernel_search(kernel, known, self.norms_, X, count, own)
 
     def _length(self, k: float) -> int:
@@ -239,10 +241,10 @@ class KNNClassifier(ClassifierMixin, Neighbors):
     )
 
     _: KW_ONLY
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNClassifier":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KNNClassifier:
         """Keep the rows and their classes; y may have several columns of labels."""
         y, several = label_columns(y)
         rows, y = self._keep(X, y, sample_weight, multi_output=several)
@@ -279,7 +281,7 @@ class KNNClassifier(ClassifierMixin, Neighbors):
         votes = self._scores(X)
         return [_as_shares(each) for each in votes] if isinstance(votes, list) else _as_shares(votes)
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class with the largest share; of equal ones the second of two classes, else the first."""
         return predicted(self.predict_proba(X), self.classes_)
 
@@ -326,7 +328,7 @@ class KNNRegressor(RegressorMixin, MultiOutputMixin, Neighbors):
     _state = state.State(targets_=state.either(state.array("f8", "kept"), state.array("f8", "kept", "outputs")))
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KNNRegressor":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KNNRegressor:
         """Keep the rows and their targets."""
         rows, y = self._keep(X, y, sample_weight, multi_output=True, y_numeric=True)
         self.targets_ = as_numbers(y)[self.positions_]

@@ -6,7 +6,6 @@ from typing import cast
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from empirisk.certificate import Status
 from empirisk.errors import Unsuitable
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
@@ -17,6 +16,7 @@ from empirisk.settings import settings
 from empirisk.solvers.base import RIDGE, SQUARED, SQUARED_NORM, Solver, Watch, behind_kernel
 from empirisk.solvers.closed.decomposed import by_eigenvalues, by_singular_values, shared
 from empirisk.solvers.newton.kernel import kept_for
+from empirisk.stop import Ending
 
 Gram = SingleGram | FactoredGram
 METHODS = ("auto", "cholesky", "eigen", "svd")
@@ -84,7 +84,7 @@ class ClosedForm(Solver):
         rows, columns = problem.design.shape
         if not (problem.penalty.zero and rows <= columns):
             point, unique = _factored(problem, watch)
-            if not unique and self.method == "cholesky":
+            if self.method == "cholesky" and not (unique and _every_column_counts(problem)):
                 raise Unsuitable(
                     "ClosedForm(method='cholesky') needs independent columns where there is no penalty, and some "
                     "columns of X depend on others; use method='svd', 'eigen' or 'auto', or penalty='l2'."
@@ -126,6 +126,12 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
     return Point(w, b), l2 > 0 or not system.dependent
 
 
+def _every_column_counts(problem: Problem) -> bool:
+    """Whether no weight is free because its column is zero, which a dense column beside the intercept is if it is
+    constant: a factor has the weight zero for it, and does not see the dependence."""
+    return not problem.penalty.zero or bool(np.all(problem.design.squared_columns(problem.scale) > 0))
+
+
 def kernel_ridge(problem: Problem, watch: Watch) -> Point:
     """The minimiser of  l2/2 beta'K beta + sum_i s_i (y_i - f_i)^2  with f = K beta + b.
 
@@ -145,7 +151,7 @@ def kernel_ridge(problem: Problem, watch: Watch) -> Point:
             if watch.status:
                 return point
     if point is None:
-        watch.status = Status.STALLED
+        watch.status = Ending.STALLED
     return problem.origin() if point is None else point
 
 

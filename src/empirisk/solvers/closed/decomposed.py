@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from empirisk.linalg import blocks
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.threads import interruptible_call
 from empirisk.problem import Array, Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
@@ -113,7 +113,7 @@ def by_singular_values(problem: Problem, watch: Watch, cutoff: float | None) -> 
 
 def singular_parts(matrix: Array) -> tuple[Array, Array, Array]:
     """The singular value decomposition, by NumPy, which lets other threads run meanwhile."""
-    return patiently(lambda: np.linalg.svd(matrix, full_matrices=False), max(matrix.shape))
+    return interruptible_call(lambda: np.linalg.svd(matrix, full_matrices=False), max(matrix.shape))
 
 
 def by_eigenvalues(problem: Problem, watch: Watch, cutoff: float | None) -> Point:
@@ -144,7 +144,7 @@ def by_eigenvalues(problem: Problem, watch: Watch, cutoff: float | None) -> Poin
 
 
 def _eigen(matrix: Array) -> tuple[Array, Array]:
-    return patiently(lambda: np.linalg.eigh(matrix), len(matrix))
+    return interruptible_call(lambda: np.linalg.eigh(matrix), len(matrix))
 
 
 def _limit(problem: Problem, cutoff: float | None) -> float:

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from empirisk.certificate import Status
 from empirisk.linalg.blocks import rowwise
 from empirisk.linalg.design import Array, DenseDesign
-from empirisk.linalg.threads import patiently
+from empirisk.linalg.threads import interruptible_call
 from empirisk.problem import Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import CONVEX, KERNEL, Proofs, Solver, Watch
+from empirisk.stop import Ending
 
 #: Eigenvalues below this share of the largest, times the size, are rounding.
 RANK = 1e-13
-#: How a solver ends that nobody has stopped.
-UNSTOPPED = (Status.CONVERGED, Status.STALLED, Status.ITERATIONS)
+#: Endings of a solver that was neither stopped nor interrupted.
+UNSTOPPED = (Ending.CONVERGED, Ending.STALLED, Ending.MAX_ITER)
 #: Shares of tol to try: the gap behind the kernel is a little larger than that on the factor.
 SHARPER = (0.5, 1e-2, 1e-4)
 
@@ -43,10 +43,10 @@ class Factored(Solver):
                 return point
             if proofs.best(point) is point:
                 told = replace(watch, notes=[*watch.notes])
-        # The certificate tells of the solver that found the best point; who stopped the last one stopped them all.
+        # The certificate names the solver that found the best point; what stopped the last solver stopped the fit.
         watch.ran_by, watch.notes[:], watch.iterations = told.ran_by, told.notes, told.iterations
         if watch.status in UNSTOPPED:
-            watch.status = Status.ITERATIONS if told.status == Status.ITERATIONS else Status.STALLED
+            watch.status = Ending.MAX_ITER if told.status == Ending.MAX_ITER else Ending.STALLED
         return proofs.best(problem.origin())
 
 
@@ -64,9 +64,9 @@ def _points(problem: Problem, factor: "Factor", watch: Watch) -> Iterator[Point]
             found = solver.solve(explicit, inner, None)
             watch.iterations, watch.status = inner.iterations, inner.status
             yield from factor.back(problem, found)
-            if inner.status not in (Status.CONVERGED, Status.STALLED):
+            if inner.status not in (Ending.CONVERGED, Ending.STALLED):
                 return
-            if inner.status == Status.STALLED:  # it has no more digits to give, however many are asked for
+            if inner.status == Ending.STALLED:  # it has no more digits to give, however many are asked for
                 break
         if watch.once:
             return
@@ -76,7 +76,7 @@ class Factor:
     """K = V S V' without the eigenvalues that are rounding."""
 
     def __init__(self, K: Array):
-        values, vectors = patiently(lambda: np.linalg.eigh(K), len(K))
+        values, vectors = interruptible_call(lambda: np.linalg.eigh(K), len(K))
         kept = slice(len(K) - int(np.sum(values > RANK * len(K) * max(values[-1], 0.0))), None)
         self.roots, self.vectors = roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
         # One design for all problems: what solvers keep for it then serves them all.
@@ -95,7 +95,7 @@ class Factor:
         yield Point(self.vectors @ (point.w.T / self.roots).T, point.b, u)
 
     def translated(self, problem: Problem, progress):
-        """The caller's progress, told of points in the coefficients of the samples."""
+        """The caller's progress callback, given points in the coefficients of the samples."""
         if progress is None:
             return None
         return lambda iteration, point: progress(iteration, next(self.back(problem, point)))

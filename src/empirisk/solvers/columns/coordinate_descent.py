@@ -7,35 +7,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
-from empirisk.linalg.columns import Array, Chosen, columns_of
+from empirisk.linalg.chosen_columns import Array, Chosen, columns_of
 from empirisk.problem import Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_LOSS, Solver, Watch, thinned
 from empirisk.solvers.columns.quadratic import Quadratic, slack
 from empirisk.solvers.columns.working_set import LARGEST, Screening, WorkingSet
+from empirisk.stop import Ending
 
-#: The gap of a start on every eighth row.
+#: The relative gap to which the start on every eighth row is solved.
 ROUGH = 1e-2
-#: Columns with zero weights and prices below this share of l1 may leave a working set.
-NEARLY = 0.98
-#: Looks at the gap without progress after which there is none to come.
-PATIENCE = 3
-#: Rounds without new columns that take half neither of the gap nor of the value, after which other methods are better.
+#: Columns with zero weights and correlations below this share of l1 may leave the working set.
+RELEASE_SHARE = 0.98
+#: Checks of the gap without progress after which the solver reports a stall: only rounding is left.
+STALL_CHECKS = 3
+#: Rounds that add no column and halve neither the gap nor the objective, after which the solver reports a stall.
 FRUITLESS = 30
-#: What must be the same for a descent to go on at another C.
+#: Parts of the problem that must be the same objects for a run to go on at another C (warm start with its Gram matrix).
 SAME = ("loss", "penalty", "design", "y", "weights", "intercept")
-#: A sum of slopes below this share of their sizes is zero.
+#: A sum of slopes below this share of their absolute sum counts as zero.
 BALANCED = 1e-9
 #: Bounds on curvatures, the lower one relative to the largest.
 FLATTEST, STEEPEST = 1e-10, 1e12
 #: Each model is solved to this share of the slack it starts with.
 FORCING = 5e-2
-#: A step is taken if it brings this share of what the model promised; the shortest one that is tried.
+#: Armijo condition: a step must bring this share of the decrease that the model promised; the shortest step tried.
 SHARE, SHORTEST = 0.01, 1e-10
-#: A decrease below this share of the objective drowns in rounding.
-UNSEEN = 1e-13
-#: A step that promises more than this share of what the last one did calls for a fresh Gram matrix.
+#: A decrease below this share of the objective is lost in rounding.
+DECREASE_ROUNDING = 1e-13
+#: The Gram matrix is renewed if a step predicts more than this share of the decrease of the last one.
 SLOW = 0.3
 TINY, EPSILON = np.finfo(float).tiny, np.finfo(float).eps
 
@@ -57,12 +57,12 @@ class CoordinateDescent(Solver):
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         return self._descent(problem, watch, start).run(problem, watch)
 
-    def _descent(self, problem: Problem, watch: Watch, start: Point | None) -> "Descent":
+    def _descent(self, problem: Problem, watch: Watch, start: Point | None) -> "CoordinateDescentRun":
         """The descent that ended at the start, if it was on the same problem but for C; otherwise a new one."""
-        kept: dict[int, Descent] = watch.shared.setdefault("descents", {})
+        kept: dict[int, CoordinateDescentRun] = watch.shared.setdefault("descents", {})
         descent = kept.pop(id(problem.y), None)
         if descent is None or not descent.continues(problem, start):
-            descent = Descent(problem, self._thinned_start(problem, watch) if start is None else start)
+            descent = CoordinateDescentRun(problem, self._thinned_start(problem, watch) if start is None else start)
         kept[id(problem.y)] = descent
         while len(kept) > 1 and sum(other.bytes for other in kept.values()) > settings().memory // 8:
             del kept[next(iter(kept))]
@@ -74,32 +74,32 @@ class CoordinateDescent(Solver):
         if thin is None:
             return problem.origin()
         # A start is worth a few rounds: what they do not reach is found on all rows.
-        loose = Watch(tol=ROUGH, max_iter=50, deadline=watch.deadline, interrupted=watch.interrupted)
+        loose = Watch(tol=ROUGH, max_iter=50, deadline=watch.deadline)
         return replace(self.solve(thin, loose), u=None)
 
 
-class Mark(NamedTuple):
-    """A solution on a path: the strength of the penalty, the weights and the intercept, and the prices."""
+class PathPoint(NamedTuple):
+    """A solution on the path over C: strength of the penalty, weights, intercept, and correlations A'u."""
 
     l1: float
     w: Array
     b: float
-    prices: Array
+    correlations: Array
 
 
-class Descent:
-    """A descent that serves one C after another, on sets of columns that grow as they are needed."""
+class CoordinateDescentRun:
+    """Coordinate descent on growing working sets of columns; it is kept from one C of a path to the next."""
 
     def __init__(self, problem: Problem, start: Point):
-        self._state = Iterate(problem, start)
+        self._state = CoordinateIterate(problem, start)
         if not self._state.C * self._state.value <= problem.origin_value:
-            self._state = Iterate(problem, problem.origin())
-        self._prices = Screening(problem.design)
+            self._state = CoordinateIterate(problem, problem.origin())
+        self._screening = Screening(problem.design)
         self._sets = [ModelSteps(self._state)]
-        self._priced = False
+        self._correlated = False
         self._promised = 0.0
         self._ended: Point | None = None
-        self._marks: list[Mark] = []
+        self._marks: list[PathPoint] = []
 
     def continues(self, problem: Problem, start: Point | None) -> bool:
         """Whether the problem differs in C alone, and is to be started where this descent ended."""
@@ -120,44 +120,44 @@ class Descent:
         """Minimise at the C of the problem until the watch says stop, and remember where the path is."""
         self._ended, state = self._run(problem, watch), self._state
         if not self._marks or self._marks[-1].l1 != state.l1:
-            self._marks = [*self._marks[-1:], Mark(state.l1, state.w.copy(), state.b, self._prices.values)]
+            self._marks = [*self._marks[-1:], PathPoint(state.l1, state.w.copy(), state.b, self._screening.values)]
         return self._ended
 
     def _run(self, problem: Problem, watch: Watch) -> Point:
         state = self._state
         state.penalise(problem)
-        self._prices.forget()
+        self._screening.forget()
         expected = self._extrapolate()
         # A loss that vanishes has no relative gap: a millionth of that at the origin then counts as reached.
         floor = 1e-6 * problem.origin_value / problem.C
-        patience, still, last, likely = 0, False, np.inf, False
+        patience, still, last, only_near = 0, False, np.inf, False
         halved, since = (np.inf, np.inf), 0
         while True:
-            gap = self._price(likely) if expected is None else np.inf
+            gap = self._correlate(only_near) if expected is None else np.inf
             enough = watch.tol * max(state.value, floor)
             point = state.point()
-            if gap <= enough and not self._prices.complete:
-                # A proof looks at every column; where it succeeds, their prices were not needed.
+            if gap <= enough and not self._screening.complete:
+                # The certificate reads every column; where it succeeds, the other correlations were not needed.
                 if watch.proves(problem, point):
                     return point
-                gap = self._price()
+                gap = self._correlate()
             # Rounds that leave more than 0.7 of the gap and change nothing have met rounding.
             patience = patience + 1 if still and gap > 0.7 * last else 0
             if (gap <= enough or patience) and watch.proves(problem, point):
                 return point
             if gap < 0.5 * halved[0] or state.value < 0.5 * halved[1]:
                 halved, since = (gap, state.value), 0
-            if patience > PATIENCE or since > FRUITLESS:
-                watch.status = Status.STALLED
+            if patience > STALL_CHECKS or since > FRUITLESS:
+                watch.status = Ending.STALLED
                 return point
-            new = self._violators(self._prices.values if expected is None else expected)
+            new = self._violators(self._screening.values if expected is None else expected)
             # A tenth of what is wanted in all, and a hundredth of that for every round without progress.
             goal = 0.1 ** (1 + 2 * patience) * enough
             # A fiftieth of the columns is new.
             if expected is None and len(new) > 0.02 * len(self._chosen):
                 # More columns will follow: no need to be exact on these.
                 goal = max(goal, min(0.3 * gap, 0.03 * state.value))
-            likely = expected is not None or 0 < len(new) < 2 * len(state.w) ** 0.5
+            only_near = expected is not None or 0 < len(new) < 2 * len(state.w) ** 0.5
             expected, value, last = None, state.value, gap
             if self._descend(new, goal, watch):
                 return state.point()
@@ -165,20 +165,20 @@ class Descent:
             since += len(new) == 0
             still = len(new) == 0 and value - state.value <= 1e-15 * value
 
-    def _price(self, likely: bool = False) -> float:
-        """Price every column, or the likely ones, at the slopes of the last model; returns an estimate of the gap."""
-        state, prices = self._state, self._prices
-        if not (self._priced and (likely or prices.complete)):
-            prices.update(state.v, state.l1, state.w != 0, likely)
-            self._priced = True
-        if prices.can_prove:
-            prices.prove(state.radius(prices.values), state.l1)
-        return state.gap(prices.values)
+    def _correlate(self, only_near: bool = False) -> float:
+        """Correlate all columns, or those near l1, with the last model's slopes; returns an estimate of the gap."""
+        state, screening = self._state, self._screening
+        if not (self._correlated and (only_near or screening.complete)):
+            screening.update(state.v, state.l1, state.w != 0, only_near)
+            self._correlated = True
+        if screening.can_prove:
+            screening.prove(state.radius(screening.values), state.l1)
+        return state.gap(screening.values)
 
-    def _violators(self, prices: Array) -> Chosen:
-        """The columns to take in: those with weights, and the worst of those whose price exceeds l1."""
+    def _violators(self, correlations: Array) -> Chosen:
+        """The columns to add to the working set: those with weights, and the worst whose correlation exceeds l1."""
         state = self._state
-        excess = np.abs(prices) - state.l1
+        excess = np.abs(correlations) - state.l1
         excess[state.w != 0] = np.inf
         excess[self._chosen] = 0.0
         over = np.flatnonzero(excess > 0)
@@ -190,7 +190,7 @@ class Descent:
         return over
 
     def _extrapolate(self) -> Array | None:
-        """Go on as the last two solutions of a path suggest; returns where the prices are heading."""
+        """Go on as the last two solutions of a path suggest; returns the correlations expected there."""
         w = self._state.w
         if len(self._marks) < 2 or np.count_nonzero(w[self._chosen]) < np.count_nonzero(w):
             return None
@@ -203,15 +203,15 @@ class Descent:
         f = sum(steps.working.dot(w[steps.working.chosen]) for steps in self._sets) + b
         value = self._state.value
         if self._state.try_move(np.arange(len(w)), w, b, f, value) <= value:
-            self._state.v, self._priced = self._state.u, False
-        return last.prices + stretch * (last.prices - before.prices)
+            self._state.v, self._correlated = self._state.u, False
+        return last.correlations + stretch * (last.correlations - before.correlations)
 
     def _descend(self, new: Chosen, goal: float, watch: Watch) -> bool:
-        """Work on the sets until the models promise less than the goal; True if the watch says stop."""
+        """Minimise on the working sets until the predicted decrease is below the goal; True if the watch says stop."""
         state = self._state
-        idle = (state.w == 0) & (np.abs(self._prices.values) < NEARLY * state.l1)
+        idle = (state.w == 0) & (np.abs(self._screening.values) < RELEASE_SHARE * state.l1)
         shares = self._distribute(new, idle)
-        self._priced = False
+        self._correlated = False
         while True:
             promised = 0.0
             for steps, share in zip(self._sets, shares, strict=True):
@@ -221,7 +221,7 @@ class Descent:
             if len(self._sets) > 1:
                 state.v = state.u  # each model knows the constraints of its own columns only
             exact = state.problem.loss.quadratic and len(self._sets) == 1
-            # The next step will promise less by as much as this one does.
+            # The predicted decrease falls by about the same factor at each step.
             next_promise = promised * min(promised / self._promised, 1.0) if self._promised > 0 else promised
             self._promised = promised
             if exact or next_promise <= goal:
@@ -244,7 +244,7 @@ class Descent:
         return shares
 
 
-class Iterate:
+class CoordinateIterate:
     """Weights, intercept and predictions, with all that follows from them, divided by C.
 
     The objective is  l1 |w|_1 + l2/2 |w|^2 + sum_i weights_i loss(y_i, f_i)  with strengths divided by C: only they
@@ -363,7 +363,7 @@ class ModelSteps:
     which its slopes are what the last model expected.
     """
 
-    def __init__(self, state: Iterate):
+    def __init__(self, state: CoordinateIterate):
         self._state = state
         self.working = WorkingSet(state.problem.design, state.problem.intercept)
         self._missed: Array | None = None
@@ -373,7 +373,7 @@ class ModelSteps:
         self._slow = False
 
     def advance(self, new: Chosen, idle: NDArray[np.bool_], goal: float, stop: Callable[[], bool]) -> float:
-        """Minimise a model on the working set and go there; returns the decrease that the model promised.
+        """Minimise a model on the working set and go there; returns the decrease that the model predicts.
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class ModelSteps:
         self.working.update(new, self._curvatures(), idle, afresh=self._missed is not None or self._slow)
         state.curvatures = self.working.curvatures
         step, rise, df = self._model(goal, stop)
-        if self._promise <= UNSEEN * state.value:
+        if self._promise <= DECREASE_ROUNDING * state.value:
             self._refine(step)
         promise = self._search(step, rise, df)
         self._slow = promise > SLOW * self._promise and not state.problem.loss.quadratic
@@ -475,12 +475,12 @@ class ModelSteps:
             state.expect(state.v + self.working.curvatures * self._predictions(more, constant)[1])
 
     def _search(self, step: Array, rise: float, df: Array) -> float:
-        """Go along a step as far as the objective falls in proportion; returns what the model promised."""
+        """Backtracking line search with the Armijo condition; returns the decrease that the model predicts."""
         state, chosen = self._state, self.working.chosen
         old, b, f, before = state.w[chosen], state.b, state.f, state.value
         promise = state.penalty(old) - state.penalty(old + step) - float(state.u @ df)
-        # A decrease too small to be seen is taken on trust: the dual point gains by the square root of it.
-        noise = 4 * EPSILON * before if promise <= UNSEEN * before else 0.0
+        # A predicted decrease below rounding is accepted unchecked: the dual point still gains, by its square root.
+        noise = 4 * EPSILON * before if promise <= DECREASE_ROUNDING * before else 0.0
         t, missed = 1.0, 0.0
         while t >= SHORTEST:
             ceiling = before - SHARE * t * promise + noise
@@ -491,7 +491,7 @@ class ModelSteps:
             missed = t
             bend = value - before + promise * t
             drop = 0.5 * promise * t / bend if 0 < bend < np.inf else 0.0
-            # The minimum of a parabola through what is known, trusted between a tenth and a half.
+            # The minimum of the interpolating parabola, kept between a tenth and a half of the last step.
             t *= min(max(drop, 0.1), 0.5)
         self._missed = f + missed * df
         return 0.0

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from empirisk.linalg.lapack import least_squares
 from empirisk.problem import Array, Point, Problem
 
-#: Unknowns whose least squares take about a second.
+#: Unknowns up to which least squares take about a second.
 LARGEST = 2000
 
 
 @dataclass(frozen=True)
-class Held:
+class ActiveSet:
     """What holds the solution.
 
     Attributes
@@ -45,8 +45,8 @@ class Held:
     predictions: Array
 
 
-def crossover(problem: Problem, held: Held) -> Point | None:
-    """The point where exactly the held rows stand at their corners; None if the system is too large."""
+def crossover(problem: Problem, held: ActiveSet) -> Point | None:
+    """The point at which exactly the rows of the active set are at their kinks; None if the system is too large."""
     size = len(held.rows) + (0 if problem.penalty.l2 > 0 and not held.bends.any() else len(held.free))
     if size > LARGEST or len(held.rows) == 0:
         return None
@@ -69,7 +69,7 @@ def crossover(problem: Problem, held: Held) -> Point | None:
     return Point(weights, b, u)
 
 
-def _ridged(problem: Problem, held: Held, corner: Array, known: Array, imbalance: float):
+def _ridged(problem: Problem, held: ActiveSet, corner: Array, known: Array, imbalance: float):
     """w = -(known + corner'v) / l2 and corner w + b = targets, sum of v = -imbalance."""
     l2, size = problem.penalty.l2, len(held.rows)
     unknowns = size + problem.intercept
@@ -80,7 +80,7 @@ def _ridged(problem: Problem, held: Held, corner: Array, known: Array, imbalance
     return -(known + corner.T @ v) / l2, float(b.sum()), v
 
 
-def _straight(problem: Problem, held: Held, corner: Array, known: Array, imbalance: float):
+def _straight(problem: Problem, held: ActiveSet, corner: Array, known: Array, imbalance: float):
     """Without curvature: corner w + b = targets of minimum norm, and corner'v = -known, sum of v = -imbalance."""
     if problem.intercept:
         centre, level = corner.mean(axis=0), float(held.targets.mean())
@@ -90,7 +90,7 @@ def _straight(problem: Problem, held: Held, corner: Array, known: Array, imbalan
     return least_squares(corner, held.targets), 0.0, least_squares(corner.T, -known)
 
 
-def _curved(problem: Problem, held: Held, corner: Array, known: Array, imbalance: float):
+def _curved(problem: Problem, held: ActiveSet, corner: Array, known: Array, imbalance: float):
     """The full system in w, b and v, where the smooth part of the loss bends."""
     columns, size, extra = len(held.free), len(held.rows), int(problem.intercept)
     matrix = np.zeros((columns + extra + size, columns + extra + size))

@@ -1,9 +1,9 @@
-"""The envelope method: Newton's method on losses and penalties rounded off, nearer to the true ones round by round.
+"""The envelope method: semi-smooth Newton on Moreau envelopes of loss and penalty, nearer to the true ones each round.
 
-A loss is replaced by its envelope  max over v of  v f - loss*(v) - tau/2 (v - centre)^2,  of a curvature between 0
-and 1/tau, whatever that of the loss: a corner max(left a, right a) becomes quadratic for |a| up to about tau. Between
-rounds the centre moves to the slopes found, which makes the rounding vanish at the solution itself (the method of
-multipliers), and tau shrinks.
+A loss is replaced by its Moreau envelope  max over v of  v f - loss*(v) - tau/2 (v - centre)^2,  of a curvature
+between 0 and 1/tau, whatever that of the loss: a corner max(left a, right a) becomes quadratic for |a| up to about tau.
+Between rounds the centre moves to the slopes found, which makes the rounding vanish at the solution itself (the method
+of multipliers), and tau shrinks.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,31 +12,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from empirisk.certificate import Status
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Array, Point, Problem
-from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, Need, Proofs, Solver, Watch
+from empirisk.solvers.base import CONVEX, EXPLICIT, NORMS, ONE_OUTPUT, SMOOTH_OR_STRAIGHT, Need, Proofs, Solver, Watch
 from empirisk.solvers.corners.kinks import weight_spread
 from empirisk.solvers.corners.rounded_corners import SHARPER, STEPS_A_ROUND, Rounded, RoundedCorners, rounded_start
-from empirisk.solvers.newton.course import line_search
+from empirisk.solvers.line_search import line_search
+from empirisk.stop import Ending
 
-#: Columns whose normal matrix is factored in no time.
+#: Columns up to which factoring the normal matrix takes milliseconds.
 COLUMNS = 1000
-#: A step of less than this share of Newton's calls for another direction.
+#: If the line search accepts less than this share of the Newton step, another direction is tried.
 SHORT = 0.1
-#: Entries of a design whose least squares cost less than one round.
+#: Entries of a design up to which least squares cost less than one round of Newton steps.
 SMALL = 1 << 20
-#: The least curvature that is assumed where nothing bends, as a share of the largest possible.
+#: The least curvature of the fallback direction, as a share of the largest possible one, 1 / tau.
 FLOOR = 0.01
-#: No direction has more to gain than the objective; one that promises so many times as much hardly bends at all.
+#: A direction whose predicted decrease exceeds the objective this many times has almost no curvature: it is tried last.
 BOUNDLESS = 1e6
-#: A decrease below this share of the value cannot be seen.
+#: A relative decrease below this is lost in the rounding of the value.
 ROUNDING = 4 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
 class Move:
-    """A direction in w, b and f, how far to go along it, the value there, and half of what its slope promised."""
+    """A direction in w, b and f, the step size t, the value there, and half of the decrease that the slope predicts."""
 
     w: Array
     b: float
@@ -49,18 +49,18 @@ class Move:
 class Envelopes(Rounded):
     """Weights, predictions, and the envelopes of the loss and of the l1 penalty."""
 
-    #: The gap at which a proof is tried, in units of tol, and the rounds without progress after which there is none.
+    #: The estimated gap, in units of tol, at which a certificate is computed; rounds without progress until a stall.
     hope, patience = 10.0, 4
 
     def __init__(self, problem: Problem, start: Point):
-        # Predictions are counted from the best constant: what they lose by rounding is divided by tau.
+        # Predictions are relative to the best constant: their rounding errors, divided by tau, must stay small.
         self.level = float(problem.origin().b) if problem.loss.residual_form and problem.intercept else 0.0
         problem = replace(problem, y=problem.y - self.level) if self.level else problem
         super().__init__(problem, start.w, float(start.b) - self.level)
-        # The step in which a loss falls to zero at its first slope, in the mean over the rows.
+        # The first tau: the step at which the linearised loss reaches zero, in the mean over the rows.
         slopes = problem.slopes(problem.predict(problem.origin()))
         steepness = float(slopes @ (slopes / problem.scale))
-        # At a minimum there is nothing to round; a slope that has vanished to zero tells no step.
+        # At a minimum the slopes are zero and give no scale.
         self.tau = 2 * problem.origin_value / steepness if steepness > 0 and problem.origin_value > 0 else 1.0
         self.centre = np.zeros(len(self.f)) if start.u is None else start.u / problem.scale
         self.l1 = problem.penalty.l1
@@ -71,7 +71,7 @@ class Envelopes(Rounded):
         self._differentiate()
 
     def round(self, watch: Watch) -> bool:
-        """Newton steps with one centre, until they gain less than the centre is worth."""
+        """Newton steps with one centre, until what is left to gain is small beside what the envelopes round off."""
         for _ in range(STEPS_A_ROUND):
             before = self.value
             try:
@@ -85,19 +85,19 @@ class Envelopes(Rounded):
             goal = max(0.05 * watch.tol * self.problem.magnitude(self.primal), 0.01 * self.rounding())
             if move.promised <= goal and self.dual_error() <= goal:
                 break
-            # Nor are short steps worth it that would gain no more than that all together.
+            # Short steps end the round too, where a full round of them would gain no more than the goal.
             if move.t < SHORT and STEPS_A_ROUND * (before - self.value) <= goal:
                 break
         return True
 
     def rising(self) -> bool:
-        """Whether the envelopes are nearer to the loss than ever before: their minimum then rises."""
+        """Whether the minimum of the envelope has risen: it is a lower bound of the objective, so this is progress."""
         before, self._highest = self._highest, max(self._highest, self.value)
-        # A rise of less than a ten-thousandth will not close a gap.
+        # A relative rise below 1e-4 is too slow to close the gap.
         return self.value > before + 1e-4 * self.problem.magnitude(self.primal)
 
     def candidates(self) -> list[Point]:
-        """Points to prove: with the dual point of the slopes, and with that to which the last step led in theory.
+        """Points to certify: with the slopes as dual point, and with the dual point that the last Newton step predicts.
 
         The second is stationary even where the slopes carry the rounding of the predictions.
         """
@@ -109,13 +109,13 @@ class Envelopes(Rounded):
         return (self.rounding() + self.dual_error()) / self.problem.magnitude(self.primal)
 
     def sharpen(self, tol: float) -> None:
-        """Centre the envelopes at the slopes found, and bring them nearer to the loss, but not needlessly near.
+        """Centre the envelopes at the slopes found (method of multipliers), and shrink tau while that lowers the gap.
 
         Slopes carry the rounding of the predictions divided by tau. So tau grows again when the envelopes are nearer
         than a tenth of tol; centred at slopes close to those of the solution, they stay near.
         """
         before, goal = self.centre, 0.1 * tol * self.problem.magnitude(self.primal)
-        self.centre, self.weight_centre = self.u / self.problem.scale, self.pulls
+        self.centre, self.weight_centre = self.u / self.problem.scale, self.l1_gradient
         near = self.f - self.tau * (self.centre - before)
         factor = SHARPER if self.rounding() > goal else 1 / SHARPER
         self.tau, self.weight_tau = self.tau / factor, self.weight_tau / factor
@@ -139,25 +139,25 @@ class Envelopes(Rounded):
             return 1.0 / (self.tau + 1.0 / self.problem.loss.curvature(self.problem.y, near))
 
     def _weight_envelope(self, w: Array) -> tuple[float, Array, Array]:
-        """Value, pulls and curvatures of the penalty, its l1 part rounded."""
+        """Value, l1 gradient and curvatures of the penalty, with the l1 norm replaced by its Moreau envelope."""
         l2 = self.problem.penalty.l2
         value, stiffness = 0.5 * l2 * float(w @ w), np.full(len(w), l2)
         if not self.l1:
             return value, np.zeros(len(w)), stiffness
         free = self.weight_centre + w / self.weight_tau
-        pulls = np.clip(free, -self.l1, self.l1)
-        away = pulls - self.weight_centre
-        value += float(pulls @ w - 0.5 * (self.weight_tau * away) @ away)
-        return value, pulls, stiffness + np.where(np.abs(free) < self.l1, 1.0 / self.weight_tau, 0.0)
+        l1_gradient = np.clip(free, -self.l1, self.l1)
+        away = l1_gradient - self.weight_centre
+        value += float(l1_gradient @ w - 0.5 * (self.weight_tau * away) @ away)
+        return value, l1_gradient, stiffness + np.where(np.abs(free) < self.l1, 1.0 / self.weight_tau, 0.0)
 
     def _differentiate(self) -> None:
         problem = self.problem
         values, v, curvature = self._envelope(self.f)
-        value, self.pulls, self.stiffness = self._weight_envelope(self.w)
+        value, self.l1_gradient, self.stiffness = self._weight_envelope(self.w)
         self.u, self.curvature = problem.scale * v, problem.scale * curvature
         self.value = value + float(problem.scale @ values)
         self.primal = problem.primal(Point(self.w, self.b), self.f)
-        self.gradient = problem.penalty.l2 * self.w + self.pulls + problem.design.tdot(self.u)
+        self.gradient = problem.penalty.l2 * self.w + self.l1_gradient + problem.design.tdot(self.u)
         self.imbalance = float(self.u.sum()) if problem.intercept else 0.0
 
     def step(self) -> Move:
@@ -174,8 +174,8 @@ class Envelopes(Rounded):
     def _directions(self) -> Iterator[tuple[tuple[Array, float], float]]:
         """Directions, the best one first, each with the share of it that makes the others needless.
 
-        One that promises more than there is goes along what hardly bends at all; its line search takes long to find
-        out, and seldom leads farther than the last direction.
+        A direction whose predicted decrease exceeds the objective many times has almost no curvature: its line search
+        takes many trials and seldom gets farther than the fallback direction, so it comes last.
         """
         kept, boundless = (self.curvature, self.stiffness), []
         for direction in self._newton():
@@ -183,7 +183,7 @@ class Envelopes(Rounded):
                 yield direction, SHORT
             else:
                 boundless.append(direction)
-        # Where nothing bends any more, as if everything did: the line search finds out where it turns.
+        # Fallback for vanishing curvature: a floor under the curvatures, and the line search finds the step size.
         self.curvature = np.maximum(self.curvature, FLOOR * self.problem.scale / self.tau)
         if self.l1:
             self.stiffness = np.maximum(self.stiffness, FLOOR / self.weight_tau)
@@ -199,7 +199,7 @@ class Envelopes(Rounded):
         # With few rows and a weak penalty A'u is huge, and the step a small difference. The slopes u as shifts of the
         # rows do not have that fault, but they lose digits at the end.
         rows = np.divide(self.u, self.curvature, out=np.zeros_like(self.u), where=self.curvature > 0)
-        yield system.solve(-(self.problem.penalty.l2 * self.w + self.pulls), 0.0, rows, None)[:2]
+        yield system.solve(-(self.problem.penalty.l2 * self.w + self.l1_gradient), 0.0, rows, None)[:2]
 
     def _refined(self, system: ColumnForm | RowForm, dw: Array, db: float) -> tuple[Array, float]:
         """Newton's direction with what the factor missed of the equations added once."""
@@ -225,13 +225,13 @@ class Envelopes(Rounded):
         df = self.problem.design.dot(dw) + db
         promised = self._promise(dw, db)
         along = self._along(dw, df)
-        # A decrease below rounding cannot be searched for; Newton's step is then right as it is.
+        # A line search cannot see a decrease below rounding; the full Newton step is taken then.
         minute = 0 < promised <= ROUNDING * abs(self.value)
         t, value = (1.0, along(1.0)[0]) if minute else line_search(along, self.value, -promised)
         return Move(dw, db, df, t, value, 0.5 * promised)
 
     def _promise(self, dw: Array, db: float) -> float:
-        """How fast the value falls at the beginning of a direction."""
+        """Minus the directional derivative of the value."""
         return -float(self.gradient @ dw + self.imbalance * db)
 
     def _along(self, dw: Array, df: Array) -> Callable[[float], tuple[float, float]]:
@@ -240,8 +240,8 @@ class Envelopes(Rounded):
         def evaluate(t: float) -> tuple[float, float]:
             w = self.w + t * dw
             values, v, _ = self._envelope(self.f + t * df)
-            value, pulls, _ = self._weight_envelope(w)
-            slope = float((problem.penalty.l2 * w + pulls) @ dw + (problem.scale * v) @ df)
+            value, l1_gradient, _ = self._weight_envelope(w)
+            slope = float((problem.penalty.l2 * w + l1_gradient) @ dw + (problem.scale * v) @ df)
             return value + float(problem.scale @ values), slope
 
         return evaluate
@@ -261,12 +261,8 @@ def least_squares(problem: Problem) -> Point | None:
     return Point(solution[:columns] / sizes, float(solution[-1]) if problem.intercept else 0.0)
 
 
-#: A normal matrix of so many rows is factored in about two seconds.
+#: Rows of a normal matrix that is factored in about two seconds.
 DIRECT = 4096
-PIECES = Need(
-    "a smooth loss, or one of straight and quadratic pieces",
-    lambda p: p.loss.smooth or p.loss.smooth_part is None or p.loss.smooth_part.quadratic,
-)
 ONE_KIND = Need("a penalty without corners where the loss has them", lambda p: p.loss.smooth or p.penalty.smooth)
 SMALL_MATRIX = Need(
     f"a normal matrix of at most {DIRECT} rows or columns where the loss is smooth",
@@ -285,11 +281,11 @@ class Envelope(Solver):
     'envelope'
     """
 
-    needs = (EXPLICIT, ONE_OUTPUT, CONVEX, PIECES, NORMS, ONE_KIND, SMALL_MATRIX)
+    needs = (EXPLICIT, ONE_OUTPUT, CONVEX, SMOOTH_OR_STRAIGHT, NORMS, ONE_KIND, SMALL_MATRIX)
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         if problem.origin_value == 0:
-            watch.status = Status.CONVERGED
+            watch.status = Ending.CONVERGED
             return problem.origin()
         proofs = Proofs(problem, watch)
         if problem.loss.smooth:
@@ -301,7 +297,7 @@ class Envelope(Solver):
 
 
 def _rounds(state: Envelopes | RoundedCorners, proofs: Proofs, watch: Watch) -> Point:
-    """Round after round, each with envelopes nearer to the loss."""
+    """Rounds of Newton steps, each with a smaller tau, until a certificate succeeds or the gap stalls."""
     least, stalls = np.inf, 0
     while True:
         done = state.round(watch)
@@ -312,11 +308,11 @@ def _rounds(state: Envelopes | RoundedCorners, proofs: Proofs, watch: Watch) -> 
             for point in state.candidates():
                 if proofs(point):
                     return state.polished(point, watch)
-        # A round that takes less than a tenth off the gap does not count as progress.
+        # A round that lowers the gap by less than a tenth does not count as progress.
         stalls = 0 if state.rising() or gap < 0.9 * least else stalls + 1
         least = min(least, gap)
         if stalls >= state.patience:
-            watch.status = Status.STALLED
+            watch.status = Ending.STALLED
             return proofs.best(state.point())
         if done:
             state.sharpen(watch.tol)

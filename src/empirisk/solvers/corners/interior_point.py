@@ -1,84 +1,96 @@
 """A primal-dual interior-point method, for losses and penalties with corners.
 
 Each corner is a kink  max(left a, right a) = max_{left <= v <= right} v a,  of a prediction or, for the l1 penalty, of
-a weight. Its optimality conditions, relaxed by mu > 0, are
+a weight; norms of groups of weights are cones (`cones.py`). The optimality conditions, relaxed by mu > 0, are
 
     a = q - p,   p (v - left) = mu,   q (right - v) = mu,   p, q > 0,
 
 and Newton's method on them, with mu -> 0, costs one weighted normal matrix A' diag(c) A an iteration.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from empirisk.certificate import Proof, Status
+from empirisk.certificate import Proof
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import (
     CONVEX,
     CORNERS,
     JOINT,
-    NORMS,
+    NORMS_OR_GROUPS,
     RIDGE,
-    STRAIGHT_PIECES,
+    SMOOTH_OR_STRAIGHT,
     Need,
     Proofs,
     Solver,
     Watch,
     behind_kernel,
-    jointly,
 )
-from empirisk.solvers.corners.crossover import Held, crossover
-from empirisk.solvers.corners.kinks import TINY, Kinks, weight_spread
+from empirisk.solvers.corners.cones import penalty_corners
+from empirisk.solvers.corners.crossover import ActiveSet, crossover
+from empirisk.solvers.corners.kinks import TINY
 from empirisk.solvers.corners.scores import fits, scores_of
+from empirisk.stop import Ending
 
-#: Entries of a design whose products cost less than the matrix of an iteration.
+#: Entries of a design whose products with a vector cost less than the normal matrix of an iteration.
 SMALL = 1 << 20
 #: A relative gap that no further step will lower.
 EXACT = 1e-13
-#: From here on a tolerance asks for few digits, as where C is chosen.
+#: A tolerance from here on counts as coarse, as where C is chosen by cross-validation.
 COARSE = 1e-4
-#: Steps beyond the tolerance after which a small problem has as many digits as it will get.
+#: Iterations that a small problem gets beyond the tolerance, until the exact solution on the active set is found.
 TRIES = 8
-#: A step so short calls for a direction without second-order terms; one shorter than that is none.
+#: Below the first step size the direction is computed again without second-order terms; below the second it stops.
 SHORT, SHORTEST = 0.1, 1e-10
-#: The usual share of the way to the bounds: on a bound itself the next step would have no room.
+#: The share of the step to the nearest bound that is taken: iterates must stay strictly inside (fraction to boundary).
 INSIDE = 0.995
-#: What a sum over all rows may rise by through rounding.
+#: The relative rounding error of a sum over all rows.
 ROUNDING = 1e-13
-#: Right-hand sides beyond the second for which a factor pays, and of one output the order from which it does.
+#: Higher-order correctors (Gondzio) at most, and the order of the matrix from which they cost less than a factor.
 CORRECTORS, LARGE = 3, 128
-#: Iterations without progress after which there is none to come.
-PATIENCE = 8
-MATRIX = Need("a matrix of (columns + 1) x classes rows that fits", lambda p: p.design.implicit or fits(p))
-
-#: The slack of weights begins at no more than this many times what the penalty allows them at the solution, where it is
-#: below the objective of w = 0: columns of tiny numbers would begin a hundred digits away.
-FARTHEST = 1e6
+#: Exact zeros in idle groups are taken where they open the gap by no more than this factor.
+ZEROED = 2.0
+#: Iterations without a smaller gap after which the solver reports a stall.
+STALL_ITERATIONS = 8
+MATRIX = Need(
+    "a matrix of (columns + 1) x classes rows that fits, with a joint loss or groups of weights",
+    lambda p: p.design.implicit or not (p.classes or not p.penalty.plain) or fits(p),
+)
 
 
 class InteriorPoint(Solver):
     """Primal-dual interior point with Mehrotra's predictor and corrector, then a crossover to the exact solution.
 
     Handles losses made of straight and quadratic pieces with l1 and l2 penalties; about twenty iterations whatever the
-    scales of the columns, each one normal matrix. Memory O(n d + min(n, d)^2). Joint losses: Crammer-Singer, also
+    scales of the columns, each one normal matrix. Memory O(n d + min(n, d)^2). Smooth losses with l1, and norms of
+    groups of weights with every loss, for which the matrix is that of the columns. Joint losses: Crammer-Singer, also
     behind a kernel, and softmax with l1; the matrix then has (d + 1) K rows.
 
     >>> er.SVM(solver=er.solvers.InteriorPoint()).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).solver_
     'interior_point'
     """
 
-    needs = (CONVEX, NORMS, CORNERS, STRAIGHT_PIECES, behind_kernel(JOINT), behind_kernel(RIDGE), jointly(MATRIX))
+    needs = (
+        CONVEX,
+        NORMS_OR_GROUPS,
+        CORNERS,
+        SMOOTH_OR_STRAIGHT,
+        behind_kernel(JOINT),
+        behind_kernel(RIDGE),
+        MATRIX,
+    )
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         # A start that is no solution is of no use: an interior point needs slack on every side, which it has not.
         if start is not None and watch.proves(problem, start):
             return start
         if problem.origin_value == 0:
-            watch.status = Status.CONVERGED
+            watch.status = Ending.CONVERGED
             return problem.origin()
-        iterate = Iterate(problem)
+        iterate = InteriorIterate(problem)
         proofs, least, stalls = Proofs(problem, watch), np.full(3, np.inf), 0
         while True:
             progress, point = iterate.progress(), iterate.point()
@@ -87,24 +99,27 @@ class InteriorPoint(Solver):
             # A step that takes less than a tenth off each measure does not count as progress.
             stalls = 0 if np.any(progress < 0.9 * least) else stalls + 1
             least = np.minimum(least, progress)
-            if stalls >= PATIENCE:
-                watch.status = Status.STALLED
+            if stalls >= STALL_ITERATIONS:
+                watch.status = Ending.STALLED
             if watch(point, objective=iterate.primal) or not iterate.advance():
                 return self._last_resort(iterate, watch, proofs)
 
     @staticmethod
-    def _last_resort(iterate: "Iterate", watch: Watch, proofs: Proofs) -> Point:
+    def _last_resort(iterate: "InteriorIterate", watch: Watch, proofs: Proofs) -> Point:
         """Where the steps end for lack of digits, the exact solution of the corners may still be proven."""
-        watch.status, last = watch.status or Status.STALLED, iterate.point()
-        for candidate in (iterate.exact(), last) if watch.status == Status.STALLED else ():
+        watch.status, last = watch.status or Ending.STALLED, iterate.point()
+        for candidate in (iterate.exact(), last) if watch.status == Ending.STALLED else ():
             if candidate is not None and proofs(candidate):
                 return candidate
-        return proofs.best(last)
+        best = watch.proof(iterate.problem, proofs.best(last))
+        return best.point if iterate.straight else _with_zeros(iterate, best)
 
     @staticmethod
-    def _polished(iterate: "Iterate", watch: Watch, best: Proof) -> Point:
+    def _polished(iterate: "InteriorIterate", watch: Watch, best: Proof) -> Point:
         """The exact solution that the iterate points to, if it proves better; small problems get a few tries."""
         problem = best.problem
+        if not iterate.straight:
+            return _with_zeros(iterate, best)
         # The corners of all classes at once are not solved for; and few digits are what was asked for.
         if problem.classes or watch.tol >= COARSE:
             return best.point
@@ -120,7 +135,13 @@ class InteriorPoint(Solver):
         return best.point
 
 
-class Iterate:
+def _with_zeros(iterate: "InteriorIterate", best: Proof) -> Point:
+    """The point with exact zeros in the groups that seem to have them, unless that opens the gap."""
+    exact = Proof(best.problem, iterate.without_idle_groups(best.point))
+    return exact.point if exact.certificate.gap <= ZEROED * best.certificate.gap else best.point
+
+
+class InteriorIterate:
     """The iterate: weights, predictions, the scores of the loss and the kinks of the penalty.
 
     It starts at w = 0, in the middle of the slopes of every kink.
@@ -141,12 +162,8 @@ class Iterate:
         self.w, self.b = start.w, np.asarray(start.b, dtype=float)
         self.f = problem.predict(start)
         self.scores = scores_of(problem, self.f)
-        self.pulls = []
-        if problem.penalty.l1:
-            bound = np.full(self.w.shape, problem.penalty.l1)
-            slack = np.minimum(weight_spread(problem), FARTHEST * problem.origin_value / problem.penalty.l1)
-            self.pulls = [Kinks(self.w, -bound, bound, np.broadcast_to(slack, self.w.T.shape).T)]
-        self.kinks = [*self.scores.kinks, *self.pulls]
+        self.penalty_corners: list[Any] = penalty_corners(problem, self.w)  # of single weights, or of groups
+        self.kinks = [*self.scores.kinks, *self.penalty_corners]
         self.pairs = [pairs for kinks in self.kinks for pairs in kinks.pairs]
         self.primal = problem.origin_value
         self._differentiate()
@@ -156,21 +173,32 @@ class Iterate:
         b = self.b - self.b.mean() if self.problem.classes else float(self.b)
         return Point(self.w, b, self.scores.u)
 
+    @property
+    def straight(self) -> bool:
+        """Whether the corners of the penalty leave a linear system."""
+        return all(kinks.straight for kinks in self.penalty_corners)
+
     def exact(self) -> Point | None:
         """The solution at the corners that seem to hold it: of one output, and if the system is not too large.
 
         Those hold it whose slope is still free while the slack is nearly gone.
         """
-        held = self.scores.held()
+        held = self.scores.held() if self.straight else None
         if held is None:
             return None
         slopes, targets, bends = held
         rows = np.flatnonzero(~np.isnan(targets))
         free, pull = np.arange(len(self.w)), np.zeros(len(self.w))
-        for kinks in self.pulls:
+        for kinks in self.penalty_corners:
             free = np.flatnonzero(np.logical_not(kinks.inside()))
             pull = kinks.bound[free]
-        return crossover(self.problem, Held(slopes, rows, targets[rows], free, pull, bends, self.f))
+        return crossover(self.problem, ActiveSet(slopes, rows, targets[rows], free, pull, bends, self.f))
+
+    def without_idle_groups(self, point: Point) -> Point:
+        """A point of this path with zeros in the groups whose norms hold them there."""
+        for cones in self.penalty_corners:
+            point = replace(point, w=np.where(cones.idle(self.problem.magnitude(self.primal)), 0.0, point.w))
+        return point
 
     def gap(self, t: float = 0.0) -> float:
         """The complementarity of all kinks, after going t along the step."""
@@ -180,11 +208,11 @@ class Iterate:
         """The residual of stationarity."""
         u = self.scores.u
         residual = self.problem.penalty.l2 * self.w + self.problem.design.tdot(u)
-        self.residual = residual + sum(kinks.v for kinks in self.pulls)
+        self.residual = residual + sum(kinks.v for kinks in self.penalty_corners)
         self.imbalance = u.sum(axis=0) if self.problem.intercept else np.zeros_like(self.b)
 
     def progress(self) -> Array:
-        """What must fall for the method to be on its way: the relative gap, complementarity and the residual."""
+        """The measure of progress: the relative gap, complementarity and the residual."""
         self.primal = self.problem.primal(Point(self.w, self.b), self.f)
         gap = self.gap()
         residual = float(np.abs(self.residual).max(initial=0.0) + np.abs(self.imbalance).max())
@@ -205,7 +233,7 @@ class Iterate:
                 pairs.correct(mu)
             direction = self._damped(mu, *self._centralised(mu, self._direction()))
             if direction[0] < SHORT:
-                # The second-order terms can spoil a direction; without them it leads downhill.
+                # Mehrotra's second-order terms can spoil a direction; without them it is a descent direction.
                 for pairs in self.pairs:
                     pairs.aim(mu)
                 direction = self._damped(mu, *self._direction())
@@ -213,7 +241,9 @@ class Iterate:
 
     def _factored(self) -> bool:
         """Factor the equations at the current curvatures; False where no digits are left for that."""
-        stiffness = self.problem.penalty.l2 + sum((kinks.curvature() for kinks in self.pulls), np.zeros(self.w.shape))
+        stiffness = np.full(self.w.shape, self.problem.penalty.l2)
+        for kinks in self.penalty_corners:
+            stiffness = kinks.stiffened(stiffness)
         try:
             self.system: Any = self.scores.equations(stiffness)  # of one output, or of all classes
         except LinAlgError:
@@ -230,7 +260,7 @@ class Iterate:
         if self.scores.curved:
             # The residual of a loss that bends may fall slowly, and mu must not run ahead of it.
             left = max(left, min(1.0, 0.3 * self._missing() / (before + TINY)))
-        return left * before / sum(pairs.slack.size for pairs in self.pairs)
+        return left * before / sum(pairs.count for pairs in self.pairs)
 
     def _centralised(self, mu: float, direction: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
         """Correct the direction while that lengthens the step: a factor costs far more than another right-hand side."""
@@ -243,7 +273,7 @@ class Iterate:
                 # Gondzio's aspiration: a tenth more than the step that the direction allows, and a little.
                 pairs.centralise(min(1.0, 1.1 * t + 0.1), mu)
             corrected = self._direction()
-            # A corrector that lengthens the step by less than a fifth of what it aspired to is not worth another.
+            # The correctors end where one lengthens the step by less than a fifth of its aim.
             if corrected[0] < t + 0.02:
                 for part, plan in zip(parts, plans, strict=True):
                     vars(part).update(plan)
@@ -260,7 +290,11 @@ class Iterate:
 
         def value(t: float) -> float:
             penalty = 0.5 * self.problem.penalty.l2 * float(np.vdot(self.w + t * dw, self.w + t * dw))
-            return penalty + self.problem.loss_sum(self.f + t * df) + sum(kinks.barrier(t, mu) for kinks in self.pulls)
+            return (
+                penalty
+                + self.problem.loss_sum(self.f + t * df)
+                + sum(kinks.barrier(t, mu) for kinks in self.penalty_corners)
+            )
 
         highest = value(0.0) * (1 + ROUNDING)
         while t > SHORTEST and not value(t) <= highest:
@@ -270,11 +304,11 @@ class Iterate:
     def _direction(self) -> tuple[float, Array, Array]:
         """The step of all kinks to their targets; returns the longest t and the steps of w and b."""
         right, columns = -self.residual, None
-        for kinks in self.pulls:
+        for kinks in self.penalty_corners:
             columns = kinks.offset()
             right = self.problem.penalty.l2 * columns - self.residual
         x, db, change = self.system.solve(right, -self.imbalance, self.scores.offset(), columns)
-        lengths = [self.scores.direct(change)] + [kinks.direct(x) for kinks in self.pulls]
+        lengths = [self.scores.direct(change)] + [kinks.direct(x) for kinks in self.penalty_corners]
         return min(lengths), x if columns is None else x - columns, np.asarray(db)
 
     def _move(self, t: float, dw: Array, db: Array) -> bool:
@@ -285,7 +319,7 @@ class Iterate:
         self.w, self.b = self.w + t * dw, self.b + t * db
         self.f = self.problem.predict(Point(self.w, self.b))
         self.scores.absorb(self.f, t)
-        for kinks in self.pulls:
+        for kinks in self.penalty_corners:
             kinks.absorb(self.w)
         self._differentiate()
         return True

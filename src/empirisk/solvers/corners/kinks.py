@@ -32,12 +32,13 @@ def weight_spread(problem: Problem) -> Array:
     return spread_of(problem) / np.where(sizes > 0, sizes, 1.0)
 
 
-class Pairs:
+class ComplementaryPairs:
     """Multipliers and slacks, one of each per entry, that stay positive; on the central path their product is mu."""
 
     def __init__(self, multiplier: Array, slack: Array):
         self.multiplier, self.slack = multiplier, slack
         self.target: Array | float = 0.0
+        self.count = slack.size
         self.step = self.slack_step = np.zeros(slack.shape)
 
     def aim(self, mu: float) -> None:
@@ -79,11 +80,14 @@ class Kinks:
     or in the middle of slopes of one sign, with the given slack on both sides of a.
     """
 
+    #: Beside the corner slopes are constant: a linear system gives the solution.
+    straight = True
+
     def __init__(self, a: Array, left: Array, right: Array, slack: Array | float):
         self.left, self.right = left, right
         v = np.where((left < 0) & (right > 0), 0.0, 0.5 * (left + right))
-        self.below = Pairs(v - left, np.maximum(-a, 0) + slack)
-        self.above = Pairs(right - v, np.maximum(a, 0) + slack)
+        self.below = ComplementaryPairs(v - left, np.maximum(-a, 0) + slack)
+        self.above = ComplementaryPairs(right - v, np.maximum(a, 0) + slack)
         self.pairs = (self.below, self.above)
 
     @property
@@ -103,6 +107,10 @@ class Kinks:
     def curvature(self) -> Array:
         """dv/da on the central path."""
         return 1.0 / (self.above.slack / self.above.multiplier + self.below.slack / self.below.multiplier)
+
+    def stiffened(self, stiffness: Array) -> Array:
+        """The stiffness of single weights, with that of the kinks added."""
+        return stiffness + self.curvature()
 
     def offset(self) -> Array:
         """h, such that dv = curvature (da + h) aims at the targets."""

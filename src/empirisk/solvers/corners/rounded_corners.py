@@ -1,4 +1,4 @@
-"""Losses with corners for the envelope method: kinks rounded off, and Newton's method on the rows near them.
+"""Losses with kinks in the envelope method: Moreau envelopes of the kinks, and Newton's method on the active rows.
 
 A kink max(left a, right a) is rounded to  max over v of  v a - tau/2 (v - centre)^2,  quadratic for |a| up to about
 tau and exact beyond. The rounded problem bends only at the few rows near a corner, so its Newton matrix is cheap.
@@ -18,31 +18,31 @@ from empirisk.linalg import blocks
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.factor import normal_equations
 from empirisk.linalg.single_precision import coarse
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import Watch, thinned
-from empirisk.solvers.corners.crossover import Held, crossover
+from empirisk.solvers.corners.crossover import ActiveSet, crossover
 from empirisk.solvers.corners.kinks import corners_of, spread_of
-from empirisk.solvers.newton.course import line_search
+from empirisk.solvers.line_search import line_search
 
-#: Entries of a design for which an exact solution at the corners costs next to nothing.
+#: Entries of a design up to which the exact solution on the active set (crossover) costs less than a round.
 SMALL = 1 << 20
-#: A round takes about five steps; one that takes so many goes on with sharper corners.
+#: Newton steps of one round at most; about five are usual, and the next round continues with a smaller tau.
 STEPS_A_ROUND = 30
-#: Rounds on part of the rows: more would be exact about what the others will change.
+#: Rounds on every eighth row: its solution differs from that of all rows, so more digits would be wasted.
 ROUNDS_ON_THIN_DATA = 5
-#: With fewer rows for each column, part of them says too little.
+#: With fewer rows for each column no start on part of the rows is computed.
 ROWS_PER_COLUMN = 4
 Indices = NDArray[np.intp]
-#: A sweep takes about a nanosecond per row: threads pay for many rows only.
+#: Bytes of a row in a sweep, by which rows are shared among threads: a sweep takes about a nanosecond per row.
 ENTRY_BYTES = 8
-#: A smaller factor takes more rounds, a larger one more steps in each.
+#: The factor by which tau shrinks: a smaller one takes more rounds, a larger one more Newton steps in each.
 SHARPER = 5.0
-#: Rows this many tau away from where their corner bends are straight for some steps; farther, if those led too far.
+#: Rows farther than this many tau from their kink are linear in the inner steps; the reach doubles after a short step.
 REACH = 5.0
-#: Steps on the near rows before the others have their say.
+#: Inner Newton steps on the active rows; all rows are checked again after at most this many.
 STEPS_ON_NEAR_ROWS = 20
-#: Fewer entries than this are not worth choosing among.
+#: Entries of a design below which every row counts as active: choosing would cost more than it saves.
 MANY = 1 << 18
 
 
@@ -89,13 +89,13 @@ class RoundedKink:
     bends: Array
 
     def distance(self, rows: slice, tau: float) -> Array:
-        """How far each of the rows is from where this kink bends."""
+        """The distance of each row from the interval where this kink is quadratic; negative inside."""
         a, centre = self.a[rows], self.centre[rows]
         return np.maximum(tau * (self.left - centre) - a, a - tau * (self.right - centre))
 
 
 class Pull(NamedTuple):
-    """A linear term of the objective in w and b."""
+    """A linear term of the objective in w and b: what the inactive rows add while they stay linear."""
 
     w: Array
     b: float
@@ -105,9 +105,9 @@ class Pull(NamedTuple):
 
 
 class Rounded:
-    """Weights and predictions of a problem, beside the value and the gradient of its rounded form."""
+    """Weights and predictions of a problem, with value and gradient of its Moreau envelope."""
 
-    #: What predictions are counted from.
+    #: The constant that was subtracted from the targets, part of every intercept.
     level = 0.0
     u: Array
     gradient: Array
@@ -119,7 +119,7 @@ class Rounded:
         self.problem, self.w, self.b, self.f = problem, w.copy(), b, problem.predict(Point(w, b))
 
     def candidates(self) -> list[Point]:
-        """The points to prove: that of the slopes."""
+        """The points to certify: the one with the slopes as its dual point."""
         return [self.point()]
 
     def point(self) -> Point:
@@ -127,11 +127,11 @@ class Rounded:
         return Point(self.w, self.b + self.level, self.u)
 
     def rising(self) -> bool:
-        """The gap alone tells whether there is progress."""
+        """Never: progress is measured by the gap alone."""
         return False
 
     def polished(self, point: Point, watch: Watch) -> Point:
-        """The point itself: there are no corners to solve for."""
+        """The point itself: there is no active set to solve for."""
         return point
 
     def rounding(self) -> float:
@@ -139,7 +139,7 @@ class Rounded:
         return max(self.primal - self.value, 0.0)
 
     def dual_error(self) -> float:
-        """What the dual point loses for not being stationary."""
+        """The part of the gap that comes from the gradient not being zero yet."""
         penalty, size = self.problem.penalty, np.abs(self.gradient)
         if penalty.l2 > 0:
             lost = 0.5 * float(size @ size) / penalty.l2
@@ -166,7 +166,7 @@ class RoundedCorners(Rounded):
         What rows that are left out add, as long as they stay straight.
     """
 
-    #: The gap at which a proof is tried, in units of tol, and the rounds without progress after which there is none.
+    #: The estimated gap, in units of tol, at which a certificate is computed; rounds without progress until a stall.
     hope, patience = 1.0, 8
 
     def __init__(
@@ -195,7 +195,7 @@ class RoundedCorners(Rounded):
         self._differentiate()
 
     def round(self, watch: Watch) -> bool:
-        """Newton steps at one sharpness; True if they found the minimum."""
+        """Newton steps at one tau; True if they found the minimum."""
         for _ in range(STEPS_A_ROUND):
             self.step(watch.tol * self.problem.magnitude(self.primal), watch.must_stop)
             if watch(self.point(), objective=self.primal):
@@ -205,14 +205,14 @@ class RoundedCorners(Rounded):
         return False
 
     def polished(self, point: Point, watch: Watch) -> Point:
-        """The exact solution that the rows near a corner point to, if it proves better; on small data only."""
+        """The exact solution on the active set (crossover), if its certificate is better; on small data only."""
         if np.prod(self.problem.design.shape) > SMALL or watch.latest is None:
             return point
         exact = crossover(self.problem, self.held())
         return exact if exact is not None and verify(self.problem, exact).gap < watch.latest.gap else point
 
     def settled(self, goal: float) -> bool:
-        """Whether the steps at this sharpness have done their work."""
+        """Whether the minimum at this tau is found as exactly as later rounds can use."""
         # A tenth of the goal, or a hundredth of what is rounded off, is left to later rounds.
         return self.dual_error() <= 0.1 * max(goal, 0.1 * self.rounding())
 
@@ -220,7 +220,7 @@ class RoundedCorners(Rounded):
         def run(group: list[slice]):
             return kernel(*arrays, group[0].start, group[-1].stop)
 
-        return in_threads(run, blocks.groups(len(self.f), ENTRY_BYTES))
+        return parallel_map(run, blocks.groups(len(self.f), ENTRY_BYTES))
 
     def _differentiate(self) -> None:
         """Slopes, curvatures, gradient and value at the current point."""
@@ -263,7 +263,7 @@ class RoundedCorners(Rounded):
         self.u = u
 
     def step(self, goal: float, stop: Callable[[], bool]) -> None:
-        """Newton steps on the rows near their corners, then as far that way as all rows agree to."""
+        """Newton steps on the active rows, then a line search on all rows along the way they led."""
         near = self._near()
         if near is None:
             self._move(*self._newton())
@@ -277,7 +277,7 @@ class RoundedCorners(Rounded):
         self.reach = REACH if share > 0.5 else 2 * self.reach
 
     def _near(self) -> Indices | None:
-        """The rows whose slopes may change soon; None for all of them."""
+        """The active rows, those near a kink; None for all of them."""
         if self.smooth is not None or self.problem.design.shape[0] * len(self.w) < MANY:
             return None
 
@@ -288,13 +288,13 @@ class RoundedCorners(Rounded):
         return near if 2 * len(near) < len(self.f) else None
 
     def _on(self, near: Indices) -> "RoundedCorners":
-        """The state on some rows, with the others straight; value and gradient at its point are the same."""
+        """The state on the active rows, with the others linearised; value and gradient at its point are the same."""
         part, u = self.problem.part(near), self.u[near]
         pull = Pull(self.correlations - part.design.tdot(u), self.imbalance - float(u.sum()))
         return RoundedCorners(part, Point(self.w, self.b), self.tau, [kink.centre[near] for kink in self.kinks], pull)
 
     def _newton(self) -> tuple[Array, float]:
-        """Newton's step; only rows that bend count in its matrix."""
+        """The Newton step; only rows with curvature enter its matrix."""
         problem, curvature, design = self.problem, self.curvature, self.problem.design
         bent = blocks.places(lambda rows: curvature[rows] != 0, len(curvature))
         if 0 < 2 * len(bent) < len(curvature):
@@ -305,7 +305,7 @@ class RoundedCorners(Rounded):
         return system.step(-self.gradient, -self.imbalance)
 
     def _move(self, dw: Array, db: float) -> float:
-        """Go along a direction as far as the line search says, and tell which share of it that was."""
+        """Move along a direction by the step size of the line search, which is returned."""
         df = self.problem.design.predict(dw, db)
         slope = float(self.gradient @ dw + self.imbalance * db)
         t, _ = line_search(self._along(dw, db, df), self.value, slope)
@@ -335,7 +335,7 @@ class RoundedCorners(Rounded):
         return evaluate
 
     def estimate(self) -> float:
-        """The relative gap that the point suggests, up to the imbalance of its dual point."""
+        """An estimate of the relative gap: that of the slopes as a dual point, which may violate sum u = 0 a little."""
         problem = self.problem
         bound = -problem.conjugate_sum(self.u)
         if problem.penalty.l2 > 0:
@@ -352,8 +352,8 @@ class RoundedCorners(Rounded):
         self.tau /= SHARPER
         self._differentiate()
 
-    def held(self) -> Held:
-        """The rows that stand at a corner: those whose slope is strictly between its bounds."""
+    def held(self) -> ActiveSet:
+        """The active set: rows at a kink, those whose slope is strictly between its bounds."""
         slopes, targets = np.zeros(len(self.f)), np.full(len(self.f), np.nan)
         bends = np.zeros(len(self.f))
         if self.smooth is not None:
@@ -364,7 +364,7 @@ class RoundedCorners(Rounded):
             slopes += self.sign * np.where(inside, 0.0, kink.slopes)
             targets = np.where(inside, self.sign * kink.place, targets)
         rows = np.flatnonzero(~np.isnan(targets))
-        return Held(slopes, rows, targets[rows], np.arange(len(self.w)), np.zeros(len(self.w)), bends, self.f)
+        return ActiveSet(slopes, rows, targets[rows], np.arange(len(self.w)), np.zeros(len(self.w)), bends, self.f)
 
 
 def rounded_start(problem: Problem, watch: Watch, start: Point | None) -> RoundedCorners:
@@ -373,8 +373,8 @@ def rounded_start(problem: Problem, watch: Watch, start: Point | None) -> Rounde
     if thin is None:
         return RoundedCorners(problem, problem.origin() if start is None else start, spread_of(problem))
     state = RoundedCorners(thin, thin.origin(), spread_of(thin))
-    quiet = Watch(tol=watch.tol, deadline=watch.deadline, interrupted=watch.interrupted)
-    # What every eighth row does not know of the others is worth about so much.
+    quiet = Watch(tol=watch.tol, deadline=watch.deadline)
+    # Solutions of every eighth row and of all rows differ by a gap of about columns / rows.
     goal = 0.5 * thin.design.shape[1] / thin.design.shape[0]
     for _ in range(ROUNDS_ON_THIN_DATA):
         if not state.round(quiet) or state.estimate() <= goal:

@@ -7,7 +7,8 @@ from empirisk.linalg.coupled import Coupling, JointColumns, JointRows, joint_equ
 from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
 from empirisk.problem import Array, Problem
 from empirisk.settings import settings
-from empirisk.solvers.corners.kinks import Kinks, Pairs, corners_of
+from empirisk.solvers.corners.kinks import ComplementaryPairs, Kinks, corners_of
+from empirisk.solvers.newton.kernel import bounded_curvatures
 
 #: Rows from which it pays to leave those out of the matrix that have less than this share of the mean curvature.
 MANY, NEGLIGIBLE = 1 << 16, 1e-8
@@ -18,9 +19,9 @@ LEAST = 1e-8
 class Scores:
     """What is kept of a loss."""
 
-    #: Whether the curvature changes with the predictions, so that a full step may lead too far.
+    #: Whether the curvature changes with the predictions, so that a full step needs a line search.
     curved = False
-    #: Whether to start again where the first direction leads.
+    #: Whether to restart at the end of the first direction.
     restarts = False
 
     def held(self) -> tuple[Array, Array, Array] | None:
@@ -120,6 +121,20 @@ class SmoothScores(Scores):
         return 1.0
 
 
+class BentScores(SmoothScores):
+    """A smooth loss of one output whose curvature changes."""
+
+    def absorb(self, f: Array, t: float) -> None:
+        """Take the predictions."""
+        super().absorb(f, t)
+        self._curvatures = bounded_curvatures(self._problem, f)
+
+    def equations(self, stiffness: Array) -> ColumnForm | RowForm:
+        """The normal equations with the curvature of the loss."""
+        problem = self._problem
+        return normal_equations(problem.design, self._curvatures, stiffness, problem.intercept)
+
+
 class SlackScores(Scores):
     """Scores of  loss = max_j (cost_j + f_j) - f_y  as  min xi - f_y  with slacks  xi - f_j - cost_j >= 0.
 
@@ -134,13 +149,13 @@ class SlackScores(Scores):
         self._cost = problem.loss.cost(problem.y, problem.classes)
         heights = f + self._cost
         P = np.repeat(problem.scale[:, None] / problem.classes, problem.classes, axis=1)
-        self._pairs = Pairs(P, heights.max(axis=1, keepdims=True) - heights + 1.0)
+        self._pairs = ComplementaryPairs(P, heights.max(axis=1, keepdims=True) - heights + 1.0)
         self.pairs = (self._pairs,)
 
     @property
     def u(self) -> Array:
         """P - s onehot, whose own entry is minus the sum of the others."""
-        return with_balanced_rows(self._problem, self._pairs.multiplier.copy())
+        return with_balanced_rows(self._problem.y, self._pairs.multiplier.copy())
 
     def equations(self, stiffness: Array) -> JointColumns | JointRows:
         """The equations with the curvature on the central path."""
@@ -164,7 +179,7 @@ class SlackScores(Scores):
 def scores_of(problem: Problem, f: Array) -> CornerScores | SmoothScores | SlackScores:
     """What is kept of the loss of a problem, at predictions f."""
     if not problem.classes:
-        return CornerScores(problem, f)
+        return (BentScores if problem.loss.smooth and not problem.loss.quadratic else CornerScores)(problem, f)
     return (SmoothScores if np.isfinite(problem.loss.curvature_bound) else SlackScores)(problem, f)
 
 
@@ -179,5 +194,5 @@ def fits(problem: Problem) -> bool:
     by_rows = rows < columns and rows <= ROWS and problem.penalty.l2 > 0
     # Three matrices of doubles for each class, or four of all unknowns.
     by_rows = by_rows and 24 * problem.classes * rows**2 <= settings().memory
-    size = (columns + 1) * problem.classes
+    size = (columns + 1) * max(problem.classes, 1)
     return by_rows or (size <= COLUMNS and size**2 * (rows + size) <= WORK and 32 * size**2 <= settings().memory)

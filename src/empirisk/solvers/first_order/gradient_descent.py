@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.optimize import brentq
 
-from empirisk.certificate import Status
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import BOUNDED_CURVATURE, CONVEX, EXPLICIT, SMOOTH, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue
 from empirisk.solvers.first_order.steps import AT_CORNERS, STEPS, Decreasing, StepRule, step_rule
+from empirisk.stop import Ending
 
 #: Steps before the first look at the gap.
 FIRST_LOOK = 5
@@ -72,7 +72,7 @@ class GradientDescent(Solver):
         self.require("rate", self.rate is None or 0 < self.rate < np.inf, "must be a positive number, or None")
         self.require("grow", self.grow > 1, "must be above 1")
         self.require("shrink", 0 < self.shrink < 1, "must lie between 0 and 1")
-        line = Line(problem, problem.origin() if start is None else start)
+        line = GradientLine(problem, problem.origin() if start is None else start)
         rule = self._rule(line)
         best, lowest, looked, moved = line.point(), line.value, FIRST_LOOK, True
         while True:
@@ -84,7 +84,7 @@ class GradientDescent(Solver):
                 if watch.proves(problem, best):
                     return best
                 if not moved:
-                    watch.status = Status.STALLED
+                    watch.status = Ending.STALLED
                     return best
             moved = rule.move(line, steps + 1) and line.steepness > 0
             if line.value <= lowest:
@@ -94,7 +94,7 @@ class GradientDescent(Solver):
             if moved:
                 line.differentiate()
 
-    def _rule(self, line: "Line") -> StepRule:
+    def _rule(self, line: "GradientLine") -> StepRule:
         """The step rule, with its first step size."""
         problem = line.problem
         if self.rate is not None:
@@ -117,7 +117,7 @@ def curvature(problem: Problem) -> float:
     return SAFETY * problem.loss.curvature_bound * largest + problem.penalty.l2 or 1.0
 
 
-class Line:
+class GradientLine:
     """A point, the (sub)gradient of least norm there, and the objective along it: x(t) = x - t gradient."""
 
     def __init__(self, problem: Problem, start: Point):
@@ -132,7 +132,7 @@ class Line:
         return Point(self.w, self.b if self.problem.classes else float(self.b))
 
     def differentiate(self) -> None:
-        """The gradient at the point, and the predictions that it stands for."""
+        """The gradient at the point, and its predictions A g."""
         problem, penalty = self.problem, self.problem.penalty
         u = problem.slopes(self.f)
         loss = problem.design.tdot(u)

@@ -17,7 +17,7 @@ LOOK = 5
 ROUNDING = 1e-15
 
 
-class Place(NamedTuple):
+class PrimalDualPoint(NamedTuple):
     """x with its predictions f, and u with its correlations g; sums and multiples of places are places."""
 
     x: Array
@@ -25,9 +25,9 @@ class Place(NamedTuple):
     u: Array
     g: Array
 
-    def plus(self, factor: float, other: "Place") -> "Place":
+    def plus(self, factor: float, other: "PrimalDualPoint") -> "PrimalDualPoint":
         """self + factor * other."""
-        return Place(*(mine + factor * theirs for mine, theirs in zip(self, other, strict=True)))
+        return PrimalDualPoint(*(mine + factor * theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class PrimalDual:
@@ -41,14 +41,14 @@ class PrimalDual:
         x = scaling.pack(start)
         f = scaling.predict(x)
         u = np.zeros_like(f) if start.u is None else np.asarray(start.u, dtype=float)
-        self.here = Place(x, f, u, scaling.correlate(u))
+        self.here = PrimalDualPoint(x, f, u, scaling.correlate(u))
         self.scale = self.problem.scale[:, None] if self.problem.classes else self.problem.scale
         self.balance, self.length = 1.0 / typical_step(self.problem), 0.5
         self.steps = self.since = 0
         self.stuck, self.objective = False, np.inf
         self._restart(self.here)
 
-    def _restart(self, place: Place) -> None:
+    def _restart(self, place: PrimalDualPoint) -> None:
         """Begin a new average at a place; the residual there measures the progress of the next ones."""
         self.here = self.origin = place
         self.total, self.weight = place.plus(-1.0, place), 0.0
@@ -78,12 +78,12 @@ class PrimalDual:
         self.objective = self.problem.penalty.value(self.here.x[:-1]) + self.problem.loss_sum(self.here.f)
         self.unsettled = self.scaling.unsettled(self.here.x, self.here.g)
 
-    def _advance(self, place: Place, length: float) -> Place:
+    def _advance(self, place: PrimalDualPoint, length: float) -> PrimalDualPoint:
         step = length / self.balance / self.scaling.sizes
         x = self.scaling.prox(place.x - step * place.g, step)
         f = self.scaling.predict(x)
         u = self._ascend(place.u, 2 * f - place.f, length)
-        return Place(x, f, u, self.scaling.correlate(u))
+        return PrimalDualPoint(x, f, u, self.scaling.correlate(u))
 
     def _ascend(self, u: Array, f: Array, length: float) -> Array:
         """The dual prox step at predictions f, by Moreau's identity from the prox of the loss."""
@@ -95,13 +95,13 @@ class PrimalDual:
         """The squared length of a movement, in the sizes and the balance."""
         return self.balance * self.scaling.square(x) + float((u * u / self.scale).sum()) / self.balance
 
-    def _longest(self, here: Place, there: Place) -> float:
+    def _longest(self, here: PrimalDualPoint, there: PrimalDualPoint) -> float:
         """The longest step size with which this movement would have been safe."""
         u = there.u - here.u
         crossing = abs(float(np.vdot(u, there.f - here.f)))
         return 0.5 * self._square(there.x - here.x, u) / crossing if crossing > 0 else np.inf
 
-    def _residual(self, place: Place) -> float:
+    def _residual(self, place: PrimalDualPoint) -> float:
         """How far one step of unit length in x, and one in u, would move."""
         step = 1.0 / (self.balance * self.scaling.sizes)
         x = place.x - self.scaling.prox(place.x - step * place.g, step)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from empirisk.certificate import Status
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, EXPLICIT, Solver, Watch
 from empirisk.solvers.first_order.primal_dual import PrimalDual
 from empirisk.solvers.first_order.scaling import Scaling
+from empirisk.stop import Ending
 
 # Steps after which FISTA gives way to the primal-dual method.
 HANDOVER = 5000
@@ -16,8 +16,8 @@ HANDOVER = 5000
 FIRST_LOOK = 5
 #: A change of the objective below this share of it is rounding.
 ROUNDING = 1e-14
-#: Steps without progress that momentum may need to find its way again.
-PATIENCE = 300
+#: Steps without progress after which the solver reports a stall: momentum may raise the objective for a while.
+STALL_STEPS = 300
 #: A step is shorter if its square is smaller by this much.
 SHORTER = 0.9
 #: A change above this share can be told from a difference of values.
@@ -67,7 +67,7 @@ class Proximal(Solver):
                 if watch.proves(problem, point):
                     return point
             if method.stuck:
-                watch.status = Status.STALLED
+                watch.status = Ending.STALLED
             if watch(point, objective=method.objective):
                 return best
             if steps == HANDOVER and bounded and self.accelerated:
@@ -125,7 +125,7 @@ class ProximalGradient:
             self._forget()
 
     def _goes_nowhere(self) -> bool:
-        """Whether neither objective nor steps have become smaller for `PATIENCE` steps, and as many as before.
+        """Whether neither objective nor steps have become smaller for `STALL_STEPS` steps, and as many as before.
 
         Near the end the objective has no digits left to fall by, while the steps still shrink and the dual point gains.
         """
@@ -135,7 +135,7 @@ class ProximalGradient:
             self.latest, self.lowest = self.steps, self.objective
         if length < SHORTER * self.shortest:
             self.latest, self.shortest = self.steps, length
-        return self.steps >= 2 * self.latest + PATIENCE
+        return self.steps >= 2 * self.latest + STALL_STEPS
 
     def _descend(self, z: Array, f: Array, u: Array, gradient: Array) -> tuple[Array, Array]:
         """The step from z that its quadratic model allows, and the predictions there."""

@@ -14,7 +14,7 @@ MOST_LEVEL = 1000
 LONGEST = float(np.finfo(float).max)
 
 
-class Line(Protocol):
+class LineFunction(Protocol):
     """A function of one number t, the step size: what a step rule knows of the objective."""
 
     value: float
@@ -32,7 +32,7 @@ class Line(Protocol):
         ...
 
     def lowest(self, first: float) -> float:
-        """The t at which the objective is lowest, searched for from a first guess; infinite where it falls for ever."""
+        """The t at which the objective is lowest, searched for from a first guess; infinite where there is none."""
         ...
 
     def go(self, t: float, value: float | None = None) -> None:
@@ -41,9 +41,9 @@ class Line(Protocol):
 
 
 class StepRule(Protocol):
-    """How a step size is found: `move` takes step number k = 1, 2, ..., and tells whether there is any left to take."""
+    """How a step size is found: `move` takes step number k = 1, 2, ..., and returns whether there was one to take."""
 
-    def move(self, line: Line, k: int) -> bool:
+    def move(self, line: LineFunction, k: int) -> bool:
         """Move the line to its next point."""
         ...
 
@@ -77,7 +77,7 @@ class Decreasing:
         """The step size of iteration k."""
         return self.first * (1 + (k - 1) / self.delay) ** -self.power
 
-    def move(self, line: Line, k: int) -> bool:
+    def move(self, line: LineFunction, k: int) -> bool:
         """Move by the step size of iteration k."""
         line.go(self.size(k))
         return bool(np.isfinite(line.value))
@@ -94,7 +94,7 @@ class Backtracking:
     shrink: float
     level: int = 0  # steps since the objective was last lower in any digit
 
-    def move(self, line: Line, k: int) -> bool:
+    def move(self, line: LineFunction, k: int) -> bool:
         """Try one size above the last, then smaller ones."""
         self.t = min(self.t / self.shrink, LONGEST)
         while not line.falls(self.t):
@@ -113,7 +113,7 @@ class Exact:
 
     t: float
 
-    def move(self, line: Line, k: int) -> bool:
+    def move(self, line: LineFunction, k: int) -> bool:
         """Move there."""
         t = line.lowest(self.t)
         if not np.isfinite(t):
@@ -132,7 +132,7 @@ class BoldDriver:
     grow: float
     shrink: float
 
-    def move(self, line: Line, k: int) -> bool:
+    def move(self, line: LineFunction, k: int) -> bool:
         """Try the step size, and change it."""
         value = line.at(self.t)
         if value <= line.value:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from empirisk.solvers.functions.objective import EPSILON, Objective
+from empirisk.solvers.functions.objective import EPSILON, UserObjective
 
 Array = NDArray[np.float64]
 #: The share of t <gradient, direction> by which a step must lower the objective (Armijo): one half asks a quadratic for
@@ -16,7 +16,7 @@ DECREASE = 0.5
 ROUNDING = 4 * EPSILON
 #: Halvings of a first guess after which a line has no point below its beginning.
 HALVINGS = 60
-#: Doublings of a step after which the objective is taken to fall for ever.
+#: Doublings of a step after which the objective counts as unbounded below.
 DOUBLINGS = 60
 
 
@@ -26,7 +26,7 @@ class Ray:
     The step rules of `empirisk.solvers.first_order.steps` see it as their line.
     """
 
-    def __init__(self, objective: Objective, start: Array, decrease: float = DECREASE):
+    def __init__(self, objective: UserObjective, start: Array, decrease: float = DECREASE):
         self.objective, self.decrease = objective, decrease
         self.x, self.value = start, objective.value(start)
         self.differentiate()
@@ -77,7 +77,7 @@ class Ray:
             t, below, beyond = beyond, value, 2 * beyond
         else:
             return np.inf
-        # Values tell half of the digits of the place of a minimum.
+        # Values determine only half of the digits of a minimiser.
         found: Any = minimize_scalar(self.at, bounds=(0.0, beyond), method="bounded", options={"xatol": 1e-8 * beyond})
         return float(found.x) if found.fun <= below else t
 

@@ -7,14 +7,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.optimize import minimize as scipy_minimize
 
-from empirisk.certificate import Status
 from empirisk.solvers.first_order.steps import Backtracking, Decreasing, step_rule
+from empirisk.solvers.functions.descent_record import DescentRecord
 from empirisk.solvers.functions.line import Ray
-from empirisk.solvers.functions.objective import Objective
-from empirisk.solvers.functions.path import Path
+from empirisk.solvers.functions.objective import UserObjective
+from empirisk.solvers.functions.scaled import L_BFGS, minimise_scaled, unit_of
 from empirisk.solvers.stochastic.sgd import ADAPTATIONS, FLOOR, RATE, Buffers, move_weights
+from empirisk.stop import Ending
 
 Array = NDArray[np.float64]
 #: Where no rate is given, the first step changes the largest number of x by this share of its size, or is shortened.
@@ -25,11 +25,9 @@ MOMENTUM = 0.9
 NEWTON_DECREASE = 1e-4
 #: Curvatures below this share of the largest are raised to it: the step along them would be guessed.
 FLAT = 1e-10
-#: Earlier steps that L-BFGS remembers.
-MEMORY = 10
 
 
-class Rule(Protocol):
+class StepMethod(Protocol):
     """A step rule that may also turn the line: `move` takes step number k = 1, 2, ..., if there is any left."""
 
     def move(self, line: Ray, k: int) -> bool:
@@ -39,7 +37,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How a method finds its steps, as `minimise` was told."""
+    """The options of a method, as given to `minimise`."""
 
     step: str = "auto"
     rate: float | None = None
@@ -60,7 +58,7 @@ def first_rate(ray: Ray, options: Options) -> float:
     return t
 
 
-def follow(ray: Ray, rule: Rule, path: Path) -> None:
+def follow(ray: Ray, rule: StepMethod, path: DescentRecord) -> None:
     """Take the steps of a rule until the path has ended."""
     path.note(ray)
     while rule.move(ray, path.iterations + 1):
@@ -72,14 +70,14 @@ def follow(ray: Ray, rule: Rule, path: Path) -> None:
 # --- by gradients -----------------------------------------------------------------------------------------------------
 
 
-def gradient_descent(objective: Objective, start: Array, path: Path, options: Options) -> None:
+def gradient_descent(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
     """x <- x - t gradient, with one of the step rules."""
     ray = Ray(objective, start)
     step = "backtracking" if options.step == "auto" else options.step
     follow(ray, step_rule(step, first_rate(ray, options), options.grow, options.shrink), path)
 
 
-def subgradient(objective: Objective, start: Array, path: Path, options: Options) -> None:
+def subgradient(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
     """x <- x - t gradient / |gradient| with shrinking t, for functions with corners; the best point counts."""
     ray = Ray(objective, start)
     path.smooth = False
@@ -93,7 +91,7 @@ def subgradient(objective: Objective, start: Array, path: Path, options: Options
             path.stall()
         ray.differentiate()
         path.note(ray)
-    path.end(Status.CONVERGED)
+    path.end(Ending.CONVERGED)
 
 
 @dataclass
@@ -163,13 +161,13 @@ def sizes_of(options: Options, usual: str, first: float) -> Decreasing:
     return rule
 
 
-def momentum(objective: Objective, start: Array, path: Path, options: Options) -> None:
+def momentum(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
     """The heavy ball."""
     ray = Ray(objective, start)
     follow(ray, HeavyBall(sizes_of(options, "fixed", first_rate(ray, options)), start), path)
 
 
-def accelerated(objective: Objective, start: Array, path: Path, options: Options) -> None:
+def accelerated(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
     """Nesterov's accelerated gradient."""
     ray = Ray(objective, start)
     follow(ray, Accelerated(Backtracking(first_rate(ray, options), options.shrink), start), path)
@@ -179,7 +177,7 @@ def adaptive(name: str) -> "Method":
     """AdaGrad, RMSProp or Adam."""
     adaptation = ADAPTATIONS[name]
 
-    def run(objective: Objective, start: Array, path: Path, options: Options) -> None:
+    def run(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
         usual = "fixed" if name == "adagrad" else "decreasing_root"  # as for `SGD`: its steps fall by themselves
         sizes = sizes_of(options, usual, options.rate or adaptation.rate * (float(np.abs(start).max()) or 1.0))
         buffers = Buffers(*(np.zeros((1, start.size)) for _ in Buffers._fields))
@@ -195,7 +193,7 @@ def adaptive(name: str) -> "Method":
 
 @dataclass
 class NewtonStep:
-    """Newton's direction, with curvatures by their size: where the function bends down it still goes down."""
+    """The Newton direction with absolute eigenvalues of the Hessian: a descent direction where it is indefinite too."""
 
     shrink: float
 
@@ -212,7 +210,7 @@ class NewtonStep:
         return Backtracking(self.shrink, self.shrink).move(line, k)
 
 
-def newton(objective: Objective, start: Array, path: Path, options: Options) -> None:
+def newton(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
     """Newton's method."""
     follow(Ray(objective, start, NEWTON_DECREASE), NewtonStep(options.shrink), path)
 
@@ -221,41 +219,33 @@ def newton(objective: Objective, start: Array, path: Path, options: Options) -> 
 
 
 def by_scipy(method: str, gradients: bool = True, **settings: Any) -> "Method":
-    """A method of `scipy.optimize.minimize`, told of limits and convergence by the path."""
+    """A method of `scipy.optimize.minimize`, with limits and convergence checked by the record of the descent."""
 
-    def run(objective: Objective, start: Array, path: Path, options: Options) -> None:
-        # Point and objective are both of the order of one for SciPy, whatever their units.
-        unit = float(np.abs(start).max()) or 1.0
+    def run(objective: UserObjective, start: Array, path: DescentRecord, options: Options) -> None:
         first, slopes = objective.value(start), objective.gradient(start) if gradients else None
         path.note_at(start, first, slopes)
-        scale = (float(np.abs(slopes).max()) * unit if slopes is not None else abs(first)) or 1.0
+        scale = (float(np.abs(slopes).max()) * unit_of(start) if slopes is not None else abs(first)) or 1.0
 
-        def value(z: Array) -> float:
-            return objective.value(unit * z) / scale
-
-        def gradient(z: Array) -> Array:
-            return objective.gradient(unit * z) * (unit / scale)
-
-        def after(intermediate_result: Any) -> None:
-            x, here = unit * intermediate_result.x, scale * float(intermediate_result.fun)
+        def after(x: Array, here: float) -> None:
             path.note_at(x, here, objective.gradient(x) if gradients else None)
 
-        found = scipy_minimize(
-            value,
-            start / unit,
-            jac=gradient if gradients else None,
+        found = minimise_scaled(
+            objective.value,
+            start,
+            scale,
+            after,
             method=method,
-            callback=after,
+            gradient=objective.gradient if gradients else None,
             options=settings | path.scipy_limits(method),
         )
-        if found.success and not gradients:  # the others are told by the path when they have converged
-            path.end(Status.CONVERGED)
+        if found.success and not gradients:  # the others are checked for convergence by the record
+            path.end(Ending.CONVERGED)
         path.stall()
 
     return run
 
 
-Method = Callable[[Objective, Array, Path, Options], None]
+Method = Callable[[UserObjective, Array, DescentRecord, Options], None]
 
 METHODS: dict[str, Method] = {
     "gradient_descent": gradient_descent,
@@ -267,7 +257,7 @@ METHODS: dict[str, Method] = {
     "adam": adaptive("adam"),
     "newton": newton,
     "bfgs": by_scipy("BFGS", gtol=0.0, xrtol=0.0),
-    "l_bfgs": by_scipy("L-BFGS-B", gtol=0.0, ftol=0.0, maxcor=MEMORY),
+    "l_bfgs": by_scipy("L-BFGS-B", **L_BFGS),
     "conjugate_gradient": by_scipy("CG", gtol=0.0),
     "nelder_mead": by_scipy("Nelder-Mead", gradients=False, adaptive=True),
     "powell": by_scipy("Powell", gradients=False),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError, MissingExtra
-from empirisk.linalg.threads import look
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 EPSILON = float(np.finfo(float).eps)
@@ -22,7 +22,7 @@ WAYS = ("jax", "differences")
 NOISE = EPSILON ** (2 / 3)
 
 
-class Objective:
+class UserObjective:
     """f, its gradient and its second derivatives at flat points; the user's functions see them in the start's shape.
 
     Parameters
@@ -92,7 +92,7 @@ class Objective:
             elif self.differences:
                 found = self._by_differences(x, self.value(x))
             else:
-                look()
+                check_stop()
                 found = self._checked("gradient", self._gradient(self._point(x)), self._shape)
             self._slopes = key, found
         return self._slopes[1]
@@ -100,7 +100,7 @@ class Objective:
     def hessian(self, x: Array) -> Array:
         """The symmetric matrix of second derivatives at x."""
         if self._second is not None:
-            look()
+            check_stop()
             found = self._checked("hessian", self._second(self._point(x)), self._shape * 2).reshape(x.size, x.size)
         else:
             found = np.empty((x.size, x.size))
@@ -116,7 +116,7 @@ class Objective:
         return x.reshape(self._shape).copy() if self._shape else float(x[0])
 
     def _call(self, x: Array) -> Any:
-        look()
+        check_stop()
         self.calls += 1
         return self._f(self._point(x))
 

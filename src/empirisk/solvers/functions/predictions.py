@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.linalg.threads import look
 from empirisk.solvers.functions.objective import (
     FIRST,
     compiled_by_jax,
@@ -16,6 +15,7 @@ from empirisk.solvers.functions.objective import (
     jax_module,
     moved,
 )
+from empirisk.stop import check_stop
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Predictions:
         """f(x_i, theta) for every row, at flat parameters."""
         key = theta.tobytes()
         if self._kept[0] != key:
-            look()
+            check_stop()
             self._kept = key, self._checked(self._function(self._X, theta.reshape(self._parameters).copy()))
         return self._kept[1]
 

@@ -11,8 +11,8 @@ from empirisk.linalg.gradients import Good, JointGradients, conjugate_gradients
 from empirisk.problem import CHEAP, Array, Point, Problem
 from empirisk.settings import require
 from empirisk.solvers.base import Watch
-from empirisk.solvers.newton.course import Course, Direction, KernelNorm, Place
 from empirisk.solvers.newton.kernel import FactoredSystem
+from empirisk.solvers.newton.loop import KernelNorm, NewtonDirection, NewtonLoop, NewtonPoint
 
 #: Where tol is about that of rounding, steps are found to so many times its square: equal problems have equal weights.
 EXACT = 1e5
@@ -20,22 +20,22 @@ EXACT = 1e5
 FLOOR = 1e-8
 
 
-class Classes(Course):
+class Classes(NewtonLoop):
     """Weights of all classes on explicit columns; weights and intercepts centred, their mean over classes is no use."""
 
     @lazy
     def _system(self) -> JointGradients:
         return JointGradients(self.problem.design, self.problem.penalty.l2, self.problem.intercept)
 
-    def at(self, point: Point) -> Place:
+    def at(self, point: Point) -> NewtonPoint:
         """The place at a point."""
         w, b = (part - part.mean(axis=-1, keepdims=True) for part in (point.w, np.asarray(point.b)))
         products = self.problem.design.dot(w)
-        image, f = products if self.problem.design.implicit else w, products + b
-        return Place(w, b, f, image, self.penalty(w, image) + self.problem.loss_sum(f))
+        gram_weights, f = products if self.problem.design.implicit else w, products + b
+        return NewtonPoint(w, b, f, gram_weights, self.penalty(w, gram_weights) + self.problem.loss_sum(f))
 
-    def moved(self, place: Place) -> Place:
-        """As far along the step as the line search says; a full step leads to a dual point of its own."""
+    def moved(self, place: NewtonPoint) -> NewtonPoint:
+        """A Newton step by line search; a full step also gives a dual point."""
         problem = self.problem
         u = problem.slopes(place.f)
         shares = u + problem.scale[:, None] * problem.loss.onehot(problem.y, problem.classes)
@@ -46,9 +46,17 @@ class Classes(Course):
         t, value = self.searched(place, step)
         led_to = u + coupling(step.f) if t == 1 else None
         w, b, f = place.w + t * step.w, place.b + t * step.b, place.f + t * step.f
-        return Place(w, b, f, place.image + t * step.image if step.image is not step.w else w, value, led_to, near=near)
+        return NewtonPoint(
+            w,
+            b,
+            f,
+            place.gram_weights + t * step.gram_weights if step.gram_weights is not step.w else w,
+            value,
+            led_to,
+            near=near,
+        )
 
-    def _direction(self, place: Place, u: Array, coupling: Coupling) -> Direction:
+    def _direction(self, place: NewtonPoint, u: Array, coupling: Coupling) -> NewtonDirection:
         """Solve the normal equations; precisely enough for the certificate when it is the last step."""
         problem = self.problem
         gradient = problem.penalty.gradient(place.w) + problem.design.tdot(u)
@@ -60,7 +68,7 @@ class Classes(Course):
             w, b, _ = JointColumns(problem.design, coupling, stiffness, problem.intercept).solve(-gradient, -constant)
         else:
             w, b = self._near_solution(-gradient, -constant, coupling, problem.magnitude(place.value))
-        return Direction(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
+        return NewtonDirection(w, b, problem.design.dot(w) + b, w, -float(np.vdot(gradient, w) + constant @ b))
 
     def _near_solution(self, right: Array, constant: Array, coupling: Coupling, value: float) -> tuple[Array, Array]:
         """By conjugate gradients, as near as the objective ``value`` asks for."""
@@ -82,19 +90,19 @@ class KernelClasses(KernelNorm, Classes):
         require(24 * rows**2, f"Newton's method on a {rows} x {rows} Gram matrix", "use features=maps.Nystrom(kernel)")
         self._preconditioner = FactoredSystem(problem)
 
-    def _direction(self, place: Place, u: Array, coupling: Coupling) -> Direction:
+    def _direction(self, place: NewtonPoint, u: Array, coupling: Coupling) -> NewtonDirection:
         problem = self.problem
         mean = coupling.diagonal().sum(axis=1) / (problem.classes - 1)
         self._preconditioner.renew(np.maximum(mean, FLOOR * mean.max()))
         residual = -problem.penalty.l2 * place.w - u
         constant = -u.sum(axis=0) if problem.intercept else np.zeros(problem.classes)
-        pushed = problem.design.dot(residual)
-        w, b = self._gradients(coupling, residual, pushed, constant, problem.magnitude(place.value))
-        image = problem.design.dot(w)
-        return Direction(w, b, image + b, image, float(np.vdot(pushed, w) + constant @ b))
+        gram_gradient = problem.design.dot(residual)
+        w, b = self._gradients(coupling, residual, gram_gradient, constant, problem.magnitude(place.value))
+        gram_weights = problem.design.dot(w)
+        return NewtonDirection(w, b, gram_weights + b, gram_weights, float(np.vdot(gram_gradient, w) + constant @ b))
 
     def _gradients(
-        self, coupling: Coupling, residual: Array, pushed: Array, constant: Array, value: float
+        self, coupling: Coupling, residual: Array, gram_gradient: Array, constant: Array, value: float
     ) -> tuple[Array, Array]:
         """(x, b) with  l2 x + S (K x + b) = residual,  1' S (K x + b) = constant, S the coupling.
 
@@ -114,7 +122,7 @@ class KernelClasses(KernelNorm, Classes):
             return np.vstack(self._preconditioner.solve(packed[:rows], packed[rows:-1], packed[-1]))
 
         solution = conjugate_gradients(
-            np.vstack([residual, pushed, constant]),
+            np.vstack([residual, gram_gradient, constant]),
             multiply,
             condition,
             lambda packed, direction: float(np.vdot(packed[rows:], direction)),

@@ -13,14 +13,14 @@ from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Array, Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import Watch
-from empirisk.solvers.newton.course import Direction, KernelNorm, Place
+from empirisk.solvers.newton.loop import KernelNorm, NewtonDirection, NewtonPoint
 
 SLOT = "systems behind a kernel"
-#: Samples of the preconditioner: their matrix is factored in no time.
+#: Samples of the Nystroem preconditioner: their matrix is factored in milliseconds.
 LANDMARKS = 1000
-#: Relative residual of a step: more digits would be lost in single precision.
+#: Relative residual of conjugate gradients: more digits would be lost in single precision.
 ACCURACY = 1e-6
-#: Products after which the preconditioner has failed.
+#: Conjugate gradient iterations after which the preconditioner has failed.
 LIMIT = 300
 #: Eigenvalues below this share of the largest are rounding.
 ROUNDING = 1e-12
@@ -187,29 +187,29 @@ class Samples(KernelNorm):
         self._system.begin(watch)
         self._decrement = np.inf
 
-    def at(self, point: Point) -> Place:
+    def at(self, point: Point) -> NewtonPoint:
         """The place at a point."""
-        image = self.problem.design.dot(point.w) if point.w.any() else np.zeros(len(point.w))
-        f = image + float(point.b)
-        value = self.penalty(point.w, image) + self.problem.loss_sum(f)
-        return self._with(point.w.copy(), float(point.b), image, value)
+        gram_weights = self.problem.design.dot(point.w) if point.w.any() else np.zeros(len(point.w))
+        f = gram_weights + float(point.b)
+        value = self.penalty(point.w, gram_weights) + self.problem.loss_sum(f)
+        return self._with(point.w.copy(), float(point.b), gram_weights, value)
 
-    def _with(self, w: Array, b: float, image: Array, value: float) -> Place:
+    def _with(self, w: Array, b: float, gram_weights: Array, value: float) -> NewtonPoint:
         """The place with its slopes, its gradient l2 w + u and the image of that."""
-        f = image + b
+        f = gram_weights + b
         u = self.problem.slopes(f)
         gradient = self.problem.penalty.l2 * w + u
         constant = float(u.sum()) if self.problem.intercept else 0.0
-        return Place(w, b, f, image, value, u, gradient, constant, self.problem.design.dot(gradient))
+        return NewtonPoint(w, b, f, gram_weights, value, u, gradient, constant, self.problem.design.dot(gradient))
 
-    def promising(self, place: Place) -> bool:
+    def promising(self, place: NewtonPoint) -> bool:
         """Whether what the dual point of the slopes loses is within tol."""
-        gap = 0.5 * float(np.vdot(place.gradient, place.pushed)) / self.problem.penalty.l2
+        gap = 0.5 * float(np.vdot(place.gradient, place.gram_gradient)) / self.problem.penalty.l2
         gap += abs(place.constant * place.b)
         return gap <= self.watch.tol * self.problem.magnitude(place.value)
 
-    def moved(self, place: Place) -> Place:
-        """As far along Newton's step as the line search says."""
+    def moved(self, place: NewtonPoint) -> NewtonPoint:
+        """A Newton step by line search."""
         step = self._direction(place) if self._system.ready else None
         # Near the solution the curvatures hardly change: the last factor does while it gains much.
         if step is None or step.decrement > KEEP * self._decrement:
@@ -217,9 +217,11 @@ class Samples(KernelNorm):
             step = self._direction(place)
         self._decrement = step.decrement
         t, value = self.searched(place, step)
-        return self._with(place.w + t * step.w, place.b + t * step.b, place.image + t * step.image, value)
+        return self._with(place.w + t * step.w, place.b + t * step.b, place.gram_weights + t * step.gram_weights, value)
 
-    def _direction(self, place: Place) -> Direction:
-        w, b = self._system.solve(-place.gradient, -place.pushed, -place.constant)
-        image = self.problem.design.dot(w)
-        return Direction(w, b, image + b, image, -float(place.pushed @ w + place.constant * b))
+    def _direction(self, place: NewtonPoint) -> NewtonDirection:
+        w, b = self._system.solve(-place.gradient, -place.gram_gradient, -place.constant)
+        gram_weights = self.problem.design.dot(w)
+        return NewtonDirection(
+            w, b, gram_weights + b, gram_weights, -float(place.gram_gradient @ w + place.constant * b)
+        )

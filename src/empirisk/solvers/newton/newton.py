@@ -7,7 +7,6 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from empirisk.certificate import Status
 from empirisk.linalg import blocks
 from empirisk.linalg.factor import ColumnForm, ConjugateGradients, RowForm, normal_equations
 from empirisk.problem import Array, Point, Problem
@@ -23,15 +22,17 @@ from empirisk.solvers.base import (
     jointly,
     thinned,
 )
-from empirisk.solvers.newton.course import Course, Direction, Place
 from empirisk.solvers.newton.joint import Classes, KernelClasses
 from empirisk.solvers.newton.kernel import KEEP, NoProgress, Samples, bounded_curvatures
+from empirisk.solvers.newton.loop import NewtonDirection, NewtonLoop, NewtonPoint
+from empirisk.stop import Ending
 
 System = ColumnForm | RowForm | ConjugateGradients
 #: A normal matrix of so many rows is factored in about two seconds.
 DIRECT = 4096
 #: What factoring takes for a row cubed, a step of conjugate gradients takes for so many entries: some 60 products of
-#: four nanoseconds an entry, against size^3 / 3 multiplications at five in a nanosecond. Fewer entries make no odds.
+#: four nanoseconds an entry, against size^3 / 3 multiplications at five in a nanosecond. Below `FEW` entries both take
+#: milliseconds.
 PRODUCTS, FEW = 4000, 100_000
 #: As `KEEP`, for a factor that is expensive to make again.
 KEEP_COSTLY = 0.3
@@ -67,7 +68,7 @@ class Hessian:
         self._decrement = np.inf
         self._pairs: list[Pair] = []
 
-    def step(self, place: Place) -> tuple[Array, float, float]:
+    def step(self, place: NewtonPoint) -> tuple[Array, float, float]:
         """Newton's step from a place in w and in b, and its squared decrement."""
         found = None if self.factor is None else self._step(place)
         if found is None or not 0 < found[2] <= self._keep * self._decrement:
@@ -82,7 +83,7 @@ class Hessian:
         if product > 0:
             self._pairs = [*self._pairs[1 - MEMORY :], Pair(step, change, product)]
 
-    def _renew(self, place: Place) -> None:
+    def _renew(self, place: NewtonPoint) -> None:
         problem = self._problem
         size = min(problem.design.shape)
         direct = size <= DIRECT and size**3 <= PRODUCTS * max(problem.design.entries, FEW)
@@ -92,7 +93,7 @@ class Hessian:
         self.factor = equations(problem.design, curvatures, stiffness, problem.intercept)
         self._pairs = []
 
-    def _step(self, place: Place) -> tuple[Array, float, float]:
+    def _step(self, place: NewtonPoint) -> tuple[Array, float, float]:
         """The two loops of limited-memory BFGS around a solution with the factor."""
         assert self.factor is not None
         packed = np.append(place.gradient, place.constant)
@@ -110,12 +111,12 @@ class Hessian:
 
 #: The gap of a start on every eighth row, and the steps it may take.
 ROUGH, ROUGH_STEPS = 1e-2, 20
-#: A decrease below this share of the objective is rounding; so many in a row, and there is no way on.
-ROUNDING, PATIENCE = 1e-14, 3
-#: Newton steps gain digits; where so many together take off less than this share, the curvature has none left.
-CRAWL, LITTLE = 100, 1e-2
-#: So many proofs in vain, and the next waits for one more step: a proof may cost more than a step.
-HASTE = 8
+#: A decrease below this share of the objective is rounding; after so many such steps in a row the solver stops.
+ROUNDING, STALL_STEPS = 1e-14, 3
+#: Where so many steps together lower the objective by less than this share, the Hessian has no accurate digits left.
+CRAWL_STEPS, CRAWL_DECREASE = 100, 1e-2
+#: After so many failed certificates the next one waits for one more step: it may cost more than a step.
+MAX_FAILED_PROOFS = 8
 
 
 class Newton(Solver):
@@ -148,76 +149,76 @@ class Newton(Solver):
         course = self._course(problem, watch)
         return descend(course, self._start(course, start))
 
-    def _course(self, problem: Problem, watch: Watch) -> Course:
-        """How to move: the kind of design and the number of outputs are the problem's business."""
+    def _course(self, problem: Problem, watch: Watch) -> NewtonLoop:
+        """The loop for the problem: joint classes, a kernel, or explicit columns."""
         if problem.design.implicit:
             return KernelClasses(problem, watch) if problem.classes else Samples(problem, watch, self.direct)
-        return Classes(problem, watch) if problem.classes else Columns(problem, watch)
+        return Classes(problem, watch) if problem.classes else ExplicitNewtonLoop(problem, watch)
 
-    def _start(self, course: Course, start: Point | None) -> Place:
+    def _start(self, course: NewtonLoop, start: Point | None) -> NewtonPoint:
         """A given start; on long data that of every eighth row."""
         thin = None if start is not None or course.problem.design.implicit else thinned(course.problem)
         if thin is None:
             return course.start(start)
         watch = course.watch
-        loose = Watch(tol=ROUGH, max_iter=ROUGH_STEPS, deadline=watch.deadline, interrupted=watch.interrupted)
+        loose = Watch(tol=ROUGH, max_iter=ROUGH_STEPS, deadline=watch.deadline)
         rough = self._course(thin, loose)
         point = descend(rough, rough.start(None))
         course.learn_from(rough)
         return course.start(replace(point, u=None))
 
 
-def descend(course: Course, place: Place) -> Point:
+def descend(course: NewtonLoop, place: NewtonPoint) -> Point:
     """Newton steps until the gap is proved, or nothing helps any more."""
     problem, watch = course.problem, course.watch
     proofs, patience, failed, due = Proofs(problem, watch), 0, 0, 0
-    values = deque([place.value], maxlen=CRAWL)
+    values = deque([place.value], maxlen=CRAWL_STEPS)
     while True:
         if (course.promising(place) or patience) and watch.iterations >= due:
             if proofs(place.point):
                 return place.point
             failed += 1
-            due = watch.iterations + failed // HASTE
+            due = watch.iterations + failed // MAX_FAILED_PROOFS
         before = place.value
         try:
             place = course.moved(place)
             patience = patience + 1 if before - place.value <= ROUNDING * abs(before) else 0
         except (LinAlgError, NoProgress):  # the curvature has vanished to rounding, or there was no time for a step
-            patience = PATIENCE
-        crawls = len(values) == CRAWL and values[0] - place.value <= LITTLE * abs(place.value)
+            patience = STALL_STEPS
+        crawls = len(values) == CRAWL_STEPS and values[0] - place.value <= CRAWL_DECREASE * abs(place.value)
         values.append(place.value)
-        if patience >= PATIENCE or crawls:
-            watch.status = watch.status or Status.STALLED
+        if patience >= STALL_STEPS or crawls:
+            watch.status = watch.status or Ending.STALLED
         if watch(place.point, objective=place.value):
-            if failed and watch.status in (Status.STALLED, Status.ITERATIONS):
+            if failed and watch.status in (Ending.STALLED, Ending.MAX_ITER):
                 proofs(place.point)
             return proofs.best(place.point)
 
 
-class Columns(Course):
+class ExplicitNewtonLoop(NewtonLoop):
     """One output on explicit columns, with a Hessian that is kept while it is good."""
 
     def __init__(self, problem: Problem, watch: Watch):
         super().__init__(problem, watch)
         self.hessian = Hessian(problem)
 
-    def learn_from(self, rough: Course) -> None:
+    def learn_from(self, rough: NewtonLoop) -> None:
         """Begin with the factor of another course, which was made of part of the rows."""
-        self.hessian = Hessian(self.problem, cast("Columns", rough).hessian.factor)
+        self.hessian = Hessian(self.problem, cast("ExplicitNewtonLoop", rough).hessian.factor)
 
-    def at(self, point: Point) -> Place:
+    def at(self, point: Point) -> NewtonPoint:
         """The place at a point, with one pass over the data."""
         w, b = point.w, float(point.b)
-        return self._with(w, b, *self.problem.through(w, b))
+        return self._with(w, b, *self.problem.predict_and_correlate(w, b))
 
-    def _with(self, w: Array, b: float, f: Array, u: Array, correlations: Array, loss_value: float) -> Place:
+    def _with(self, w: Array, b: float, f: Array, u: Array, correlations: Array, loss_value: float) -> NewtonPoint:
         problem = self.problem
         gradient = problem.penalty.gradient(w) + correlations
         constant = float(u.sum()) if problem.intercept else 0.0
         value = problem.penalty_sum(Point(w, b)) + loss_value
-        return Place(w, b, f, w, value, u, gradient, constant, gradient)
+        return NewtonPoint(w, b, f, w, value, u, gradient, constant, gradient)
 
-    def promising(self, place: Place) -> bool:
+    def promising(self, place: NewtonPoint) -> bool:
         """Whether what the dual point of the slopes loses, not being stationary and balanced, is within tol."""
         l2 = self.problem.penalty.l2
         lost = 0.5 * float(place.gradient @ place.gradient) / l2 if l2 > 0 else abs(float(place.gradient @ place.w))
@@ -232,18 +233,18 @@ class Columns(Course):
         steepest = self.problem.loss.curvature_bound * float(self.problem.scale.sum())
         return 5 * abs(constant) / steepest if np.isfinite(steepest) else np.inf
 
-    def moved(self, place: Place) -> Place:
-        """As far along Newton's step as the line search says."""
+    def moved(self, place: NewtonPoint) -> NewtonPoint:
+        """A Newton step by line search."""
         found = self._step(place)
         turned = np.append(found.gradient - place.gradient, found.constant - place.constant)
         self.hessian.learn(np.append(found.w - place.w, found.b - place.b), turned)
         return found
 
-    def _step(self, place: Place) -> Place:
+    def _step(self, place: NewtonPoint) -> NewtonPoint:
         problem = self.problem
         w, b, decrement = self.hessian.step(place)
         there = self.at(Point(place.w + w, place.b + b))
-        step = Direction(w, b, blocks.rowwise(np.subtract, there.f, place.f), w, decrement)
+        step = NewtonDirection(w, b, blocks.rowwise(np.subtract, there.f, place.f), w, decrement)
         t, _ = self.searched(place, step, there)
         if t in (0, 1):
             return there if t else place

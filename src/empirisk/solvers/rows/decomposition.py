@@ -7,7 +7,6 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from empirisk.certificate import Status
 from empirisk.problem import Array, Point, Problem
 from empirisk.settings import settings
 from empirisk.solvers.base import DUAL_QUADRATIC, KERNEL, ONE_OUTPUT, RIDGE, Proofs, Solver, Watch
@@ -15,6 +14,7 @@ from empirisk.solvers.closed.factored import Factor
 from empirisk.solvers.corners.interior_point import InteriorPoint
 from empirisk.solvers.rows.pairs import DualIterate
 from empirisk.solvers.rows.row_cache import gram, row_source
+from empirisk.stop import Ending
 
 #: Free variables for which a factorisation is cheap.
 SIZE = 1500
@@ -123,10 +123,11 @@ STEPS = 20_000
 LOOK = 3  # rounds between two looks at which samples still move
 # Rounds over which the pace is measured.
 MEMORY = 60
-#: Rounds that are enough where the pace is too slow by so many times: multipliers far below their scale crawl there.
-HASTE, BY_FAR = 6, 1e6
+#: So few rounds are enough to stop where the gap would miss tol even at this many times their pace: that happens where
+#: multipliers are far below their bounds.
+SLOW_ROUNDS, SLOW_FACTOR = 6, 1e6
 #: Rounds without much progress after which Newton steps are tried.
-PATIENCE = 20
+STALL_ROUNDS = 20
 #: Samples whose exact gradient costs no more than a round.
 FEW = 3000
 #: Rounds in which a working set of all samples has come as far as it will: each of them takes every pair step.
@@ -181,13 +182,15 @@ class Decomposition(Solver):
         size = max(LEAST, min(MOST, count // SAMPLES)) if self.size is None else self.size
         size = max(4, min(size, count))
         source = row_source(gram(problem), 2 * SHARE_OF_ROOM)
-        run = Run(problem, watch, DualIterate(problem, source, max(2, min(size, source.room // SHARE_OF_ROOM)), start))
+        run = DecompositionRun(
+            problem, watch, DualIterate(problem, source, max(2, min(size, source.room // SHARE_OF_ROOM)), start)
+        )
         while not run.ends(self.share):
             pass
         return run.proofs.best(run.state.point())
 
 
-class Run:
+class DecompositionRun:
     """Rounds until the gap is proved, or nothing helps any more."""
 
     def __init__(self, problem: Problem, watch: Watch, state: DualIterate):
@@ -226,9 +229,9 @@ class Run:
 
     def crawls(self, finished: bool) -> bool:
         """Whether the steps follow a narrow valley, and Newton steps are cheap: it is then time for some."""
-        recent = self.smallest[-PATIENCE:]
+        recent = self.smallest[-STALL_ROUNDS:]
         # That many rounds should take two thirds off the gap.
-        slow = self.rounds % PATIENCE == 0 and len(recent) == PATIENCE and recent[-1] > 0.3 * recent[0]
+        slow = self.rounds % STALL_ROUNDS == 0 and len(recent) == STALL_ROUNDS and recent[-1] > 0.3 * recent[0]
         # With many samples an exact gradient is expensive, and of use only near the end.
         due = len(self.problem.y) <= FEW or recent[-1] <= 0.01 * self.magnitude()
         return due and (slow or (not finished and self.rounds % LOOK == 0)) and can_polish(self.state)
@@ -242,12 +245,12 @@ class Run:
 
     def hopeless(self) -> bool:
         """Whether, at the pace of the last rounds, even twice the rounds left will not bring the gap to tol."""
-        if self.rounds > PATIENCE and not self.values[-1] <= abs(self.values[0]):
-            return True  # what only falls has risen, or is no number: no digit is left
-        return self._too_slow(MEMORY, 1.0) or self._too_slow(HASTE, BY_FAR)
+        if self.rounds > STALL_ROUNDS and not self.values[-1] <= abs(self.values[0]):
+            return True  # the dual objective has risen or is NaN: only rounding errors are left
+        return self._too_slow(MEMORY, 1.0) or self._too_slow(SLOW_ROUNDS, SLOW_FACTOR)
 
     def _too_slow(self, memory: int, times: float) -> bool:
-        """Whether as many times the pace of so many rounds would not do either."""
+        """Whether the gap would miss tol even at ``times`` the pace of the last ``memory`` rounds."""
         gaps, watch = self.smallest, self.watch
         if len(gaps) <= memory + 1 or gaps[-1] <= 0:
             return False
@@ -290,7 +293,7 @@ class Run:
         self.restarted, self.smallest, self.exact = True, [], []
         state = None if start is None else DualIterate(self.problem, self.state.source, self.state.size, start)
         if state is None or state.value - before > LOST * abs(before):
-            self.watch.status = self.watch.status or Status.STALLED
+            self.watch.status = self.watch.status or Ending.STALLED
             return
         self.watch.note("restarted from an interior point")
         self.state = state
@@ -308,7 +311,7 @@ def _interior_start(problem: Problem, watch: Watch) -> Point | None:
     if solver.refusal(explicit):
         return None
     # The gap behind the kernel is larger than that on the factor: two digits are kept for it.
-    inner = Watch(tol=0.01 * watch.tol, max_iter=200, deadline=watch.deadline, interrupted=watch.interrupted)
+    inner = Watch(tol=0.01 * watch.tol, max_iter=200, deadline=watch.deadline)
     u = solver.solve(explicit, inner).u
     if u is None or not np.all(np.isfinite(u)):
         return None

@@ -6,12 +6,12 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.linalg.compiled import draw, plain, plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import DUAL_QUADRATIC, L2_PART, NORMS, ONE_OUTPUT, RIDGE, Solver, Watch, behind_kernel
 from empirisk.solvers.rows.dual_start import dual_terms
+from empirisk.stop import Ending
 
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
 SLICE = 1 << 22
@@ -75,7 +75,7 @@ class DualAscent(Solver):
             smallest.append(max(min(gap, smallest[-1]), TINY))
             # Violations this small, beside those at the start, are rounding.
             if _hopeless(smallest, watch) or goal < 1e-14 * state.reach:
-                watch.status = Status.STALLED
+                watch.status = Ending.STALLED
             if watch(point, objective=state.primal):
                 return point
 
@@ -102,14 +102,14 @@ class Ascent:
         stiffness = (float(squares.mean()) or 1.0) * min(1.0, STIFFNESS / rows**0.5) if problem.intercept else 0.0
         linear, tube, bends, low, high = dual_terms(problem)
         floor = np.finfo(float).tiny  # a row of zeros goes to its bound at once
-        self.terms = Terms(linear, bends, low, high, np.maximum(squares + stiffness + bends, floor))
+        self.terms = DualTerms(linear, bends, low, high, np.maximum(squares + stiffness + bends, floor))
         self.shape = Shape(tube, problem.penalty.l1, problem.penalty.l2, stiffness)
         self.iterate = self._begin(start, seed)
         self.reach = float(np.abs(self.terms.linear).mean() + tube) or 1.0
         self.slice = max(1, SLICE * rows // (self.rows[0].size + 1))
         self.primal = np.inf
 
-    def _begin(self, start: Point | None, seed: int) -> "Iterate":
+    def _begin(self, start: Point | None, seed: int) -> "AscentIterate":
         """The iterate at a warm start's dual point, or at zero."""
         problem, rows = self.problem, len(self.problem.y)
         u = np.zeros(rows) if start is None or start.u is None else np.clip(start.u, self.terms.low, self.terms.high)
@@ -117,7 +117,7 @@ class Ascent:
         memory[INTERCEPT] = 0.0 if start is None or not problem.intercept else float(start.b)
         memory[SUM], memory[ACTIVE], memory[FULL] = u.sum() + problem.tilt, rows, 1.0
         memory[LIMIT] = np.inf
-        return Iterate(u, self._pushed(u), np.arange(rows), memory, np.array([seed], dtype=np.uint64))
+        return AscentIterate(u, self._pushed(u), np.arange(rows), memory, np.array([seed], dtype=np.uint64))
 
     def _pushed(self, u: Array) -> Array:
         """-A'u, or behind a kernel its products with the samples."""
@@ -159,7 +159,7 @@ class Ascent:
         return gap / problem.magnitude(self.primal)
 
 
-class Terms(NamedTuple):
+class DualTerms(NamedTuple):
     """What the dual says of each u_i:  linear u + tube |u| + bend u^2 / 2  between low and high."""
 
     linear: Array
@@ -179,7 +179,7 @@ class Shape(NamedTuple):
     stiffness: float
 
 
-class Iterate(NamedTuple):
+class AscentIterate(NamedTuple):
     """u, p = -A'u or behind a kernel -Ku, the rows in the order of their visits, a few numbers, and a random state."""
 
     u: Array

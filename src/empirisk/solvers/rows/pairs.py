@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import inner_with, plain, plain_loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.rows.dual_start import balanced, beginning, best_intercept, dual_terms
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, add_products
@@ -27,7 +27,7 @@ Indices = NDArray[np.intp]
 FLAT = 4.0
 # Rows of a working set that a thread gathers at a time.
 GATHERED = 192
-# Samples are set aside when few enough stay for it to pay.
+# Shrinking: samples at their bounds are set aside when few enough stay for it to pay.
 ENOUGH = 0.6
 
 
@@ -152,7 +152,7 @@ def gather(rows: NDArray, slots: Indices, columns: Indices, out: NDArray, corner
     def run(first: int) -> None:
         gather_some(rows, slots, columns, first, min(first + step, len(slots)), out, corner)
 
-    in_threads(run, range(0, len(slots), step))
+    parallel_map(run, range(0, len(slots), step))
 
 
 @plain_loop
@@ -230,11 +230,11 @@ class DualIterate:
             self._wake(G, lift, drop)
         chosen = self.active
         self.G, self.lift, self.drop = G[chosen], lift[chosen], drop[chosen]
-        self.b = best_intercept(self.problem, products, *self.prices()) if self.problem.intercept else 0.0
+        self.b = best_intercept(self.problem, products, *self.intercept_bounds()) if self.problem.intercept else 0.0
 
     def _wake(self, G: Array, lift: Array, drop: Array) -> None:
         """Make samples active again that the exact gradient shows in a violating pair."""
-        # Prices of the active samples: one that has gone far astray would make nearly all others look busy.
+        # Bounds from the active samples alone: one sample far from its optimum would keep nearly all others active.
         up, down = self._limits((G + lift)[self.active], (G + drop)[self.active])
         busy = (G + lift <= down) | (G + drop >= up)
         busy[self.active] = False
@@ -256,8 +256,8 @@ class DualIterate:
 
     # --- how far from the optimum -----------------------------------------------------------------------------------
 
-    def prices(self) -> tuple[float, float]:
-        """The least cost of lifting a sample, and the largest gain of dropping one."""
+    def intercept_bounds(self) -> tuple[float, float]:
+        """Bounds of the intercept by the KKT conditions: least cost of raising a u_i, largest gain of lowering one."""
         return self._limits(self.G + self.lift, self.G + self.drop)
 
     def _limits(self, costs: Array, gains: Array) -> tuple[float, float]:
@@ -266,9 +266,9 @@ class DualIterate:
         return (up, down) if self.problem.intercept else (min(up, 0.0), max(down, 0.0))
 
     def gap(self) -> float:
-        """The duality gap as far as the active samples tell: their Fenchel-Young terms."""
+        """The duality gap of the active samples: the sum of their Fenchel-Young terms."""
         problem, active = self.problem, self.active
-        up, down = self.prices()
+        up, down = self.intercept_bounds()
         # Between the two, or where one of them is free, any intercept will do.
         self.b = 0.5 * (max(up, down - FAR) + min(down, up + FAR)) if problem.intercept else 0.0
         if self._constants[0] is not active:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import loop_with, plain_loop
-from empirisk.linalg.threads import in_threads, workers
+from empirisk.linalg.threads import parallel_map, workers
 from empirisk.maps.implicit import GramDesign
 from empirisk.problem import Array, Problem
 from empirisk.settings import settings
@@ -137,7 +137,7 @@ class RowCache:
         def run(first: int) -> None:
             narrow_rows(self._flat, held[first : first + GROUP], width, kept)
 
-        in_threads(run, range(0, len(held), GROUP))
+        parallel_map(run, range(0, len(held), GROUP))
         for place, slot in enumerate(held):  # what is written lies before what is still to be read
             self._flat[place * count : (place + 1) * count] = self._flat[slot * width : slot * width + count]
         self.columns = self.columns[kept]
@@ -170,7 +170,7 @@ def add_products(source: KeptMatrix | RowCache, slots: NDArray, factors: Array, 
     def run(begin: int) -> None:
         add_rows(source.rows, slots, weights, begin, min(begin + chunk, len(G)), np.empty(BLOCK, weights.dtype), G)
 
-    in_threads(run, range(0, len(G), chunk))
+    parallel_map(run, range(0, len(G), chunk))
 
 
 @loop_with({"reassoc", "contract"})

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import CONVEX, COUNT, KERNEL, ONE_OUTPUT, SQUARED_NORM, Watch
 from empirisk.solvers.rows.row_cache import gram
-from empirisk.solvers.stochastic.sgd import Batches
+from empirisk.solvers.stochastic.sgd import MinibatchSolver
 
-#: Samples that tell how stiff the kernel is: their eigenvalues take no time.
+#: Samples from which the largest eigenvalue of the kernel is estimated, in milliseconds.
 SAMPLE = 300
 #: Slopes at corners, and what columns left out add, do not fall on the way to the minimum: after so many steps the rate
 #: falls for them, as their root.
 HELD = 500
 
 
-class DoublyStochastic(Batches):
+class DoublyStochastic(MinibatchSolver):
     """Stochastic gradient descent on beta, f = K beta + b, which never sees more than a small block of K.
 
     A step draws a batch I of samples and a set J of columns, estimates f_I = n/|J| K_IJ beta_J + b, and moves
@@ -61,12 +61,12 @@ class DoublyStochastic(Batches):
         super().check()
         self.require("columns", isinstance(self.columns, Integral) and self.columns >= 1, COUNT)
 
-    def training(self, problem: Problem, start: Point | None) -> "Descent":
-        return Descent(problem, self, start)
+    def training(self, problem: Problem, start: Point | None) -> "DoublyStochasticRun":
+        return DoublyStochasticRun(problem, self, start)
 
 
-class Descent:
-    """The coefficients on their way, and their running average."""
+class DoublyStochasticRun:
+    """The coefficients after each step, and their running average."""
 
     def __init__(self, problem: Problem, solver: DoublyStochastic, start: Point | None):
         self.problem, self.rows = problem, len(problem.y)

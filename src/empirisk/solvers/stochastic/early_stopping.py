@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.certificate import Status
 from empirisk.errors import EmpiriskError
 from empirisk.problem import Point, Problem
 from empirisk.solvers.base import COUNT, Solver, Watch
+from empirisk.stop import Ending
 
 
 @dataclass(eq=False, repr=False)
@@ -35,7 +35,7 @@ class EarlyStopping(Solver):
     >>> X = np.random.default_rng(0).normal(size=(60, 40))
     >>> machine = er.LogisticRegression(C=1e3, solver=er.solvers.EarlyStopping("gradient_descent", patience=3))
     >>> machine.fit(X, X[:, 0] > 0).certificate_.status
-    'stopped early'
+    'early_stopping'
     """
 
     aims_at_tol = False
@@ -55,14 +55,14 @@ class EarlyStopping(Solver):
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
         held_out, rows = self._split(len(problem.y))
         part, test = problem.part(rows), problem.part(held_out, rows)
-        best, lowest, waited = part.origin(), np.inf, 0
+        best, lowest, waited, told = part.origin(), np.inf, 0, False
         behind_a_kernel = problem.design.implicit  # w then has an entry for each row
         if behind_a_kernel and start is not None:
             start = Point(start.w[rows], start.b)
         inner = replace(watch, shared={}, history={}, progress=None)
 
         def look(iteration: int, point: Point) -> bool:
-            nonlocal best, lowest, waited
+            nonlocal best, lowest, waited, told
             score = test.loss_sum(test.predict(point)) / float(test.scale.sum())
             inner.record(validation=score)
             waited += 1
@@ -74,8 +74,9 @@ class EarlyStopping(Solver):
         inner.progress = look
         self._inner().solve(part, inner, start)
         watch.history, watch.iterations, watch.status = inner.history, inner.iterations, inner.status
-        if watch.status in ("", Status.CONVERGED, Status.STALLED):  # the optimum of a part is not that of all rows
-            watch.status = Status.EARLY
+        # The optimum of a part is not that of all rows; and what the inner solver took for a callback is `look`.
+        if not told and watch.status in ("", Ending.CONVERGED, Ending.STALLED, Ending.CALLBACK):
+            watch.status = Ending.EARLY_STOPPING
         if not behind_a_kernel:
             return best
         w = np.zeros(problem.width)

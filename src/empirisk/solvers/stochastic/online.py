@@ -1,5 +1,7 @@
 """What a solver needs to learn from rows as they come: a pass over each call's rows, from where the last one ended."""
 
+from __future__ import annotations
+
 from typing import ClassVar, NamedTuple
 
 import numpy as np

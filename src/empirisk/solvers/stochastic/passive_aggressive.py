@@ -1,5 +1,7 @@
 """Passive-aggressive steps: the nearest weights that fit the row at hand, as far as C allows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,14 +14,14 @@ from empirisk.solvers.base import DUAL_QUADRATIC, EXPLICIT, NO_PENALTY, ONE_OUTP
 from empirisk.solvers.rows.dual_start import dual_terms
 from empirisk.solvers.stochastic.online import Memory, Online, Seen
 from empirisk.solvers.stochastic.perceptron import SLICE
-from empirisk.solvers.stochastic.sgd import Batches
+from empirisk.solvers.stochastic.sgd import MinibatchSolver
 
 #: Stands for an infinite C: no step is cut, and products of it with weights and squares of rows stay finite.
 UNCAPPED = 1e50
 
 
 @dataclass(eq=False, repr=False)
-class PassiveAggressive(Batches, Online):
+class PassiveAggressive(MinibatchSolver, Online):
     """Row after row, the weights nearest to the last ones under the loss of the row:
 
         w, b  <-  argmin  1/2 |w - w_t|^2 + 1/2 (b - b_t)^2 + C c_i loss(y_i, <w, x_i> + b).
@@ -55,7 +57,7 @@ class PassiveAggressive(Batches, Online):
     shuffle: bool = True
     random_state: int | None = 0
 
-    def training(self, problem: Problem, start: Point | None) -> "Visits":
+    def training(self, problem: Problem, start: Point | None) -> Visits:
         start = problem.origin() if start is None else start
         shift = 0.0 if problem.design.shift is None else float(problem.design.shift @ start.w)
         weights = np.append(start.w, float(start.b) - shift)
@@ -73,8 +75,8 @@ class PassiveAggressive(Batches, Online):
         return memory.buffers[1 if self.average else 0]
 
 
-class Terms(NamedTuple):
-    """What a row says of its step: the dual of its loss, as in `dual_terms`, and |x_i|^2, plus 1 for the intercept."""
+class PassiveAggressiveTerms(NamedTuple):
+    """What the step of a row needs: the dual of its loss, as in `dual_terms`, and |x_i|^2, plus 1 for the intercept."""
 
     linear: Array
     tube: float
@@ -85,7 +87,7 @@ class Terms(NamedTuple):
 
 
 class Visits:
-    """The weights on their way, one row at a time: the rows of the user, without the shift of the design."""
+    """Weights that are updated row by row: the rows of the user, without the shift of the design."""
 
     def __init__(self, problem: Problem, solver: PassiveAggressive, weights: Array, average: Array, steps: Array):
         self.problem, self.averaged, self.shuffled = problem, solver.average, solver.shuffle
@@ -94,7 +96,7 @@ class Visits:
         unshifted = problem.design
         if unshifted.shift is not None:
             unshifted = unshifted.shifted(np.zeros(len(weights) - 1))
-        self._terms = Terms(*dual_terms(problem), unshifted.squared_rows() + float(problem.intercept))
+        self._terms = PassiveAggressiveTerms(*dual_terms(problem), unshifted.squared_rows() + float(problem.intercept))
         self._size = max(1, SLICE // len(weights))
 
     def epoch(self, random: np.random.Generator, watch: Watch) -> None:

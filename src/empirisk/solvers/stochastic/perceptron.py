@@ -1,11 +1,12 @@
 """The classical perceptron: move only at mistakes, until there are none; on rows or behind a kernel."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.losses.base import Ramp
@@ -13,13 +14,13 @@ from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import NO_PENALTY, Need, Watch
 from empirisk.solvers.rows.row_cache import KeptMatrix, RowCache, gram
 from empirisk.solvers.stochastic.online import Memory, Online, Seen
+from empirisk.stop import Ending
 
 Indices = NDArray[np.intp]
 #: Entries of the data that are read between two looks at the clock: a few milliseconds.
 SLICE = 1 << 22
 #: Up to so many samples the point is looked at several times in an epoch: one over few may end where it began.
 FEW, LOOKS = 1000, 8
-NO_MISTAKES = "an epoch without mistakes"
 PERCEPTRON_LOSS = Need("the perceptron loss", lambda p: p.loss.corners == (Ramp(-1.0, 0.0),))
 
 
@@ -80,13 +81,14 @@ class Perceptron(Online):
             watch.record(mistakes=mistakes)
             if mistakes == 0 and not watch.must_stop():
                 # An average of weights need not be without mistakes, even if the last of them are.
-                watch.status = NO_MISTAKES if self.average else Status.CONVERGED
+                watch.status = Ending.NO_MISTAKES if self.average else Ending.CONVERGED
                 watch(point, objective=objective)
                 return point
             if watch(point, objective=objective):
                 if left.any():
                     rows = len(np.unique(problem.places[left]))  # a heavy row is visited several times
-                    watch.objection = f"not separable in {watch.iterations} epochs: {rows} mistakes left"
+                    watch.objection = Ending.MISTAKES_LEFT
+                    watch.note(f"not separable in {watch.iterations} epochs: {rows} mistakes left")
                 return best
 
     def opening(self, weights: Array, seen: Seen) -> Memory:

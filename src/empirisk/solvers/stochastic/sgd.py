@@ -1,5 +1,7 @@
 """Mini-batch stochastic gradient descent."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -8,23 +10,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.certificate import Status
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.compiled_rows import compiled_rows, row_add, row_dot
 from empirisk.problem import Array, Point, Problem
 from empirisk.solvers.base import CONVEX, COUNT, EXPLICIT, L2_PART, NORMS, Need, Solver, Watch
 from empirisk.solvers.first_order.scaling import largest_eigenvalue, typical_step
 from empirisk.solvers.stochastic.online import FINITE_C, Memory, Online, Seen
+from empirisk.stop import Ending
 
 Indices = NDArray[np.intp]
 #: First steps of weights whose gradients are divided by their size; "adagrad" makes them smaller by itself.
 ADAPTIVE_RATE, ADAGRAD_RATE = 0.05, 0.3
 #: Steps of `partial_fit` after which a rate that falls like 1 / epochs is half of the first: what an epoch is to a fit.
 EPOCH = 100
-#: About so many rows tell how long steps may be.
+#: Rows from which the step size is estimated, about.
 SAMPLE = 1000
-# Places among the numbers kept between two calls of `partial_fit`: steps so far, rows that told how long steps may be,
-# and what they told, as in `Stiffness`.
+# Places among the numbers kept between two calls of `partial_fit`: steps so far, rows of the estimate of the
+# step size, and the estimate, as in `Stiffness`.
 STEPS, SAMPLED, STIFFNESS = 0, 1, 2
 #: Few samples make few steps in an epoch: as many epochs are made as it takes for these steps, up to a limit.
 LEAST_STEPS, MOST_PASSES = 5000, 2000
@@ -37,7 +39,7 @@ RATE, L1, L2, SHARE, KEEP_MEAN, KEEP_SQUARE, GAIN, MEAN_UP, SQUARE_UP, FLOOR = r
 REGULARISED = L2_PART._replace(words=f"{L2_PART.words} for schedule='inverse_regularised'; 'inverse' does not")
 
 
-class Batches(Solver):
+class MinibatchSolver(Solver):
     """Steps along the slopes of random batches, epoch after epoch; the best point after an epoch is the answer."""
 
     aims_at_tol = False
@@ -58,7 +60,7 @@ class Batches(Solver):
         return min(max(self.iteration_limit, wanted), MOST_PASSES)
 
     def training(self, problem: Problem, start: Point | None) -> Any:
-        """The weights on their way: ``epoch(random, watch)`` moves them, ``point()`` tells where they are."""
+        """The state of a run: ``epoch(random, watch)`` is one pass over the rows, ``point()`` the current iterate."""
         raise NotImplementedError
 
     def solve(self, problem: Problem, watch: Watch, start: Point | None = None) -> Point:
@@ -72,7 +74,7 @@ class Batches(Solver):
             if objective < lowest:
                 best, lowest = point, objective
             if watch(point, objective=objective) or not np.isfinite(objective):
-                watch.status = watch.status or Status.STALLED
+                watch.status = watch.status or Ending.STALLED
                 return best
             if watch.iterations >= self.proof_after * looked:
                 looked = watch.iterations
@@ -81,7 +83,7 @@ class Batches(Solver):
 
 
 @dataclass(eq=False, repr=False)
-class SGD(Batches, Online):
+class SGD(MinibatchSolver, Online):
     """x <- x - rate (n / B times the gradient of the losses of B random samples, plus the penalty's).
 
     The gradient is that of the mean P / sum_i s_i, so that a good rate depends neither on C nor on the number of
@@ -139,13 +141,13 @@ class SGD(Batches, Online):
         self.require("schedule", self.schedule in known, f"is not known; choose one of {known}")
         self.require("adapt", self.adapt in ADAPTATIONS, f"is not known; choose one of {list(ADAPTATIONS)}")
 
-    def training(self, problem: Problem, start: Point | None) -> "Training":
+    def training(self, problem: Problem, start: Point | None) -> SGDRun:
         start = problem.origin() if start is None else start
         weights = np.concatenate([np.atleast_2d(start.w.T), np.atleast_1d(start.b)[:, None]], axis=1)
         buffers = Buffers(weights, *(np.zeros_like(weights) for _ in range(4)))
         seen, rate = Seen(len(problem.y), float(problem.weights.sum())), self._given_rate
         pace = Pace(int(self.batch), -(-len(problem.y) // int(self.batch)), rate or usual_rate(problem, self.batch))
-        return Training(problem, self, buffers, seen, pace)
+        return SGDRun(problem, self, buffers, seen, pace)
 
     @property
     def _given_rate(self) -> float:
@@ -168,7 +170,7 @@ class SGD(Batches, Online):
         pace = Pace(batch, EPOCH, self._given_rate or Stiffness(*numbers[STIFFNESS:]).rate(batch))
         weights, average, mean, square = _moved(memory.buffers, problem, 1.0)
         buffers = Buffers(weights, np.zeros_like(weights), mean, square, average)
-        training = Training(problem, self, buffers, seen, pace, int(numbers[STEPS]))
+        training = SGDRun(problem, self, buffers, seen, pace, int(numbers[STEPS]))
         seed = None if self.random_state is None else [self.random_state, training.steps]
         training.epoch(np.random.default_rng(seed), watch)
         numbers[STEPS] = training.steps
@@ -180,7 +182,7 @@ class SGD(Batches, Online):
 
 
 class Stiffness(NamedTuple):
-    """What tells how long a step may be: a step for a sample of length one, and two squared lengths.
+    """The estimate of the step size: a step for a sample of length one, and two squared lengths.
 
     One sample is stiff with the squared length of its row, all of them together with the largest eigenvalue of their
     mean outer product; a batch lies between.
@@ -210,11 +212,11 @@ def usual_rate(problem: Problem, batch: int) -> float:
 
 
 def _with_stiffness(numbers: Array, problem: Problem) -> Array:
-    """The numbers with what the rows of a call tell of stiffness, the mean over calls until enough rows have come."""
+    """The numbers with the stiffness of the rows of a call, the mean over calls until `SAMPLE` rows were seen."""
     numbers = numbers.copy()
     if numbers[SAMPLED] < SAMPLE:
         found = stiffness(problem)
-        # Few rows may have no loss at their best constant, and tell no step.
+        # Few rows may have no loss at their best constant, which gives no step size.
         found = found._replace(step=min(found.step, (1.0 / problem.loss.curvature_bound) or np.inf))
         numbers[SAMPLED] += len(problem.y)
         numbers[STIFFNESS:] += (np.array(found) - numbers[STIFFNESS:]) * len(problem.y) / numbers[SAMPLED]
@@ -237,8 +239,8 @@ class Pace(NamedTuple):
     rate: float
 
 
-class Training:
-    """The weights on their way, one batch at a time.
+class SGDRun:
+    """Weights that are updated batch by batch.
 
     Parameters
     ----------
@@ -254,7 +256,7 @@ class Training:
         Steps so far.
     """
 
-    def __init__(self, problem: Problem, solver: SGD, buffers: "Buffers", seen: Seen, pace: Pace, steps: int = 0):
+    def __init__(self, problem: Problem, solver: SGD, buffers: Buffers, seen: Seen, pace: Pace, steps: int = 0):
         self.problem, self.averaged, self.shuffled = problem, solver.average, solver.shuffle
         self.buffers, self.steps = buffers, steps
         self.batch, self.batches, self.rate = pace
@@ -302,7 +304,7 @@ class Training:
 
 
 #: The rate after t batches.
-SCHEDULES: dict[str, Callable[[Training, float], float]] = {
+SCHEDULES: dict[str, Callable[[SGDRun, float], float]] = {
     "constant": lambda training, t: training.rate,
     "inverse": lambda training, t: training.rate / (1 + t / training.batches),
     "inverse_root": lambda training, t: training.rate / (1 + t / training.batches) ** 0.5,

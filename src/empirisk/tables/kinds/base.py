@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from empirisk.errors import LETTERS, EmpiriskError
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
-    from empirisk.tables.encoder import TableEncoder
+    from empirisk.tables.encoding.encoder import TableEncoder
+    from empirisk.tables.understanding.column import Column
 
 #: Text that stands for "missing" wherever it is met.
 MARKERS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "Null", "?", "#N/A")

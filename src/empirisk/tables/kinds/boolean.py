@@ -10,7 +10,7 @@ from empirisk.tables.kinds.base import Forms, Input, Sample, cleaned, shown
 from empirisk.tables.kinds.ordered import Ordered
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
 MOST = 8  # different ways in which a column writes them: "Yes", "yes", "Y" and so on

@@ -12,7 +12,7 @@ from empirisk.tables.kinds.base import Sample, counted
 from empirisk.tables.kinds.worded import NUMBERS, Worded, code_form
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 #: Whole numbers of such a name are codes, where they repeat.
 CODE_NAME = re.compile(

@@ -12,7 +12,7 @@ from empirisk.tables.kinds.base import Forms, Input, Sample, by_form, cleaned, s
 from empirisk.tables.kinds.ordered import Ordered
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 DAYS = ("%d.%m.", "%m/%d/", "%d/%m/", "%m-%d-", "%d-%m-", "%d-%b-", "%d %B ", "%B %d, ")
 TIMES = ("", " %H:%M", " %H:%M:%S%.f", " %I:%M %p", " %I:%M:%S %p")

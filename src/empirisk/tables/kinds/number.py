@@ -13,7 +13,7 @@ from empirisk.tables.kinds.base import Forms, Sample, by_form, cleaned, shown
 from empirisk.tables.kinds.ordered import Ordered
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 #: What stands for thousands, millions and thousands of millions.
 SHORT = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}

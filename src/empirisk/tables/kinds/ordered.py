@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from empirisk.tables.kinds.base import Kind
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 #: Parts of equal size that the values of a column are cut into.
 PARTS = 10

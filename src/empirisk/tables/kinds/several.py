@@ -13,8 +13,8 @@ from empirisk.tables.kinds.base import Forms, Sample, cleaned
 from empirisk.tables.kinds.category import Category
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
-    from empirisk.tables.encoder import TableEncoder
+    from empirisk.tables.encoding.encoder import TableEncoder
+    from empirisk.tables.understanding.column import Column
 
 SEPARATORS = (";", "|", ",")
 SHARE = 0.1  # of the cells hold several values, at the least

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.tables.blocks import Texts
+from empirisk.tables.encoding.numbers_and_texts import Texts
 from empirisk.tables.kinds.base import Input, Sample
 from empirisk.tables.kinds.worded import Worded
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
-    from empirisk.tables.encoder import TableEncoder
+    from empirisk.tables.encoding.encoder import TableEncoder
+    from empirisk.tables.understanding.column import Column
 
 WORDS_IN_TEXT = 3.0  # on average: names have one or two
 SELDOM_EQUAL = 0.2  # of the rows have different texts, at the least

@@ -9,7 +9,7 @@ from empirisk.tables.kinds.base import Kind, Sample
 from empirisk.tables.kinds.worded import Worded
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 FEW_ROWS = 20  # rows below which nothing is called an identifier
 ALMOST_ALL = 0.9  # of the values of an identifier are different: a tenth may be there twice by mistake

@@ -9,7 +9,7 @@ from empirisk.tables.kinds.base import MARKERS, Forms, Kind, by_form, cleaned, s
 from empirisk.tables.kinds.number import parse_numbers
 
 if TYPE_CHECKING:
-    from empirisk.tables.columns import Column
+    from empirisk.tables.understanding.column import Column
 
 LONGEST = 100_000  # characters of one value of JSON
 LARGEST = 2.0**63  # whole numbers beyond it have no place in a column

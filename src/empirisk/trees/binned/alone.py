@@ -38,14 +38,14 @@ from empirisk.trees.binned.splits import (
 
 Array = NDArray[np.float64]
 
-TURN = 1 << 26  # steps between two questions whether to stop
+STEPS_PER_CALL = 1 << 26  # additions between two returns to Python, where the stop flag is checked
 SMALL, SPARSE = 16, 128  # rows up to which sorting beats counting, and listing bins beats looking at all of them
 
 #: Lines of the room to work in: all bins; some bins, and their sums; a histogram that is all zero between two columns.
 EVERY, BINS, SUMS, HISTOGRAM = range(4)
 
 
-class Growth(NamedTuple):
+class BinnedGrowth(NamedTuple):
     """All that the growth of a tree works on, for compiled code.
 
     ``columns`` are the bins by column; ``rows`` and ``packed`` two buffers each. ``order`` holds the columns to look
@@ -65,9 +65,9 @@ class Growth(NamedTuple):
     times: NDArray[np.int64]
 
 
-def room_for(columns: Codes, looked: NDArray[np.void], rows: int, nodes: int) -> Growth:
+def room_for(columns: Codes, looked: NDArray[np.void], rows: int, nodes: int) -> BinnedGrowth:
     """Room for trees of so many nodes on so many rows."""
-    return Growth(
+    return BinnedGrowth(
         state=np.zeros(1, dtype=STATE),
         columns=columns,
         looked=looked,
@@ -276,7 +276,7 @@ class LoneGrower:
         state[RULE_NAMES] = rules
         state["by_rows"], state["columns"] = 1, len(features)
         self._growth = growth
-        while not grow_alone(growth, None, TURN):
+        while not grow_alone(growth, None, STEPS_PER_CALL):
             if self.stop():
                 return None
         step_leaves(growth, data, values, values and rows is None)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from empirisk.contract.arguments import check_count, check_number
 from empirisk.linalg.compiled import plain_loop
-from empirisk.linalg.threads import in_threads
+from empirisk.linalg.threads import parallel_map
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.uint8]
@@ -80,7 +80,7 @@ class Binning:
 
         numeric = np.flatnonzero(category_counts == 0)
         if len(rows) * len(numeric) > FEW:
-            in_threads(find, numeric)
+            parallel_map(find, numeric)
         else:
             for column in numeric.tolist():
                 find(column)
@@ -104,7 +104,7 @@ class Binning:
         def fill(first: int) -> None:
             find_bins(X, self.edges, numeric, rows, by_column, first, min(first + BLOCK, len(X)))
 
-        in_threads(fill, range(0, len(X), BLOCK))
+        parallel_map(fill, range(0, len(X), BLOCK))
         for column, bins in self.category_bins.items():
             present = ~np.isnan(X[:, column])
             by_column[column] = MISSING

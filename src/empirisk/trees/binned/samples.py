@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.machines.outputs import squared_errors, wrong_labels
-from empirisk.trees.binned.alone import TURN, Growth, grow_alone, room_for
+from empirisk.contract.outputs import squared_errors, wrong_labels
+from empirisk.contract.resample import Groups
+from empirisk.trees.binned.alone import STEPS_PER_CALL, BinnedGrowth, grow_alone, room_for
 from empirisk.trees.binned.bins import Binning
-from empirisk.trees.binned.splits import HALF, LOW, RULE_NAMES, Several, describe_columns, unit
+from empirisk.trees.binned.splits import HALF, LOW, RULE_NAMES, SplitWorkspace, describe_columns, unit
 from empirisk.trees.nodes import NO_TABLE, Packed, pack_trees
 from empirisk.trees.predict import flatten
-from empirisk.trees.resample import Groups
 from empirisk.trees.walk import COLUMN, TASK, Flat, walk, walk_swapped
 
 Array = NDArray[np.float64]
@@ -24,7 +24,7 @@ JUDGED = 256  # rows outside its sample on which a tree judges its columns
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class BinnedTarget:
     """What the trees learn: numbers, of one output or of several columns, or the numbers of ``classes`` classes.
 
     ``classes`` is 0 for numbers. ``centre`` is their mean; ``purity`` turns a gain in impurity times weight into one of
@@ -39,7 +39,7 @@ class Target:
     labels: tuple[int, ...] = ()
 
     @classmethod
-    def of_classes(cls, codes: NDArray, classes: int, entropy: bool) -> "Target":
+    def of_classes(cls, codes: NDArray, classes: int, entropy: bool) -> "BinnedTarget":
         """Class numbers. For two classes the search looks at the second one only, which is half of the Gini gain."""
         return cls(codes.astype(np.int64), classes, purity=0.5 if classes <= 2 and not entropy else 1.0)
 
@@ -80,7 +80,7 @@ class Target:
 
 
 class Grown(NamedTuple):
-    """A tree of a forest, and what it says of rows that are not in its sample.
+    """A tree of a forest, and its out-of-bag answers, on rows that are not in its sample.
 
     ``rises`` says how much its loss on some of those rows rises when they swap the values of each column.
     """
@@ -116,7 +116,7 @@ class SampleGrower:
         self,
         X: Array,
         binning: Binning,
-        target: Target,
+        target: BinnedTarget,
         groups: Groups,
         weights: Array,
         rules: NDArray[np.void],
@@ -131,12 +131,12 @@ class SampleGrower:
         self._looked = describe_columns(binning)
 
     def grow(self, seed: int, stop: Callable[[], bool]) -> Grown | None:
-        """One tree, and what it says of the rows that are not in its sample; None if it was stopped."""
+        """One tree, and its answers on the out-of-bag rows; None if it was stopped."""
         random = np.random.default_rng(seed)
         counts = self._draw(random) if self.bootstrap else self.groups.share * self.groups.size
         growth, several, scale, step = self._sample(counts, int(random.integers(2**63)))
         self._scale(growth.state, float(counts.sum()), scale, step)
-        while not grow_alone(growth, several, TURN):
+        while not grow_alone(growth, several, STEPS_PER_CALL):
             if stop():
                 return None
         nodes = growth.nodes[: growth.state["nodes"][0]]
@@ -150,7 +150,7 @@ class SampleGrower:
         return Grown(packed, outside, answers, self._rises(flat, judged, np.random.default_rng([1, seed])))
 
     def leaf(self, seed: int) -> Packed:
-        """A tree of one leaf, which takes no time."""
+        """A tree of one leaf, for when the time is up."""
         rules, self.rules = self.rules, self.rules.copy()
         self.rules["max_depth"] = 0
         grown = self.grow(seed, lambda: False)
@@ -166,7 +166,7 @@ class SampleGrower:
         drawn = random.integers(count, size=max(1, round(self.part * self.groups.size)))  # as `draw`, but faster
         return np.bincount(drawn, minlength=count)
 
-    def _sample(self, counts: NDArray, seed: int) -> tuple[Growth, Several | None, float, float]:
+    def _sample(self, counts: NDArray, seed: int) -> tuple[BinnedGrowth, SplitWorkspace | None, float, float]:
         """The drawn rows as compiled code takes them; the units of weight 1 and of the target."""
         if counts.dtype.kind != "i":
             whole = np.rint(counts)
@@ -181,12 +181,12 @@ class SampleGrower:
             whole = np.maximum(np.rint(counts * scale), 1).astype(np.int64)
         several, step = None, 1.0
         if self.target.several and self.target.classes:
-            several, target = Several.of(len(rows), self.target.classes), self.target.y[rows]
+            several, target = SplitWorkspace.of(len(rows), self.target.classes), self.target.y[rows]
         else:
             exact = self.target.classes or self.target.labels
             target, step = self.target.in_units(rows, whole if exact else counts)
             if self.target.several:
-                several, target = Several.of(len(rows), target.shape[1], target), np.arange(len(rows))
+                several, target = SplitWorkspace.of(len(rows), target.shape[1], target), np.arange(len(rows))
         growth = room_for(self.columns, self._looked, len(rows), 2 * len(rows))
         growth.seed[0] = seed
         growth.state[RULE_NAMES] = self.rules
@@ -223,7 +223,7 @@ class SampleGrower:
         rises[used] = (losses[1:] - losses[0]) / self.weights[rows].sum()
         return rises
 
-    def _value(self, nodes: NDArray[np.void], growth: Growth) -> Array:
+    def _value(self, nodes: NDArray[np.void], growth: BinnedGrowth) -> Array:
         """Give the leaves their values: means, or rows in the table of class shares or of means, which is returned.
 
         That of shares begins with a pure leaf of each class.

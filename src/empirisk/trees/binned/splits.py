@@ -351,7 +351,7 @@ def take_next(nodes, state):
 OWN, ONE_SIDE, OTHER_SIDE, GONE = range(4)  # rows of the class sums: node, left, right, rows with a missing value
 
 
-class Several(NamedTuple):
+class SplitWorkspace(NamedTuple):
     """Room to work in: places of rows in the order of their bins, and the bins; sums by class; ranks of categories.
 
     ``targets`` is None for classes; else what each row of the sample adds to the sums of the outputs.
@@ -363,7 +363,7 @@ class Several(NamedTuple):
     targets: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, rows: int, sums: int, targets: NDArray[np.int64] | None = None) -> "Several":
+    def of(cls, rows: int, sums: int, targets: NDArray[np.int64] | None = None) -> "SplitWorkspace":
         """Room for so many rows, and classes or outputs."""
         return cls(np.empty((2, rows), np.int64), np.zeros((4, sums)), np.empty((4, WIDTH), np.int64), targets)
 

@@ -10,21 +10,17 @@ opens the next phase. Nobody waits for a thread that has not claimed anything: m
 that come late, cost nothing but their own time.
 """
 
-import ctypes
 import math
-import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import llvmlite.binding as llvm
-import llvmlite.ir as ir
+import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import plain, plain_loop
-from empirisk.linalg.threads import together
+from empirisk.linalg.threads import run_shares
+from empirisk.linalg.versions import internals_known
 from empirisk.settings import settings
 from empirisk.trees.binned.bins import LINE, MISSING, WIDTH, BinnedRows, Binning, aligned
 from empirisk.trees.binned.splits import (
@@ -55,17 +51,21 @@ from empirisk.trees.binned.splits import (
     try_column,
 )
 
+if internals_known("numba", numba.__version__):
+    from empirisk.trees.binned.atomics import MOST_THREADS, atomic_add, atomic_load, atomic_swap, fetch, let_others_run
+else:
+    from empirisk.trees.binned.no_atomics import (
+        MOST_THREADS,
+        atomic_add,
+        atomic_load,
+        atomic_swap,
+        fetch,
+        let_others_run,
+    )
+
 Array = NDArray[np.float64]
 
 # --- meeting ----------------------------------------------------------------------------------------------------------
-
-# The system's call to let another thread run, under a name by which compiled code on disk finds it again.
-_SYSTEM: Any = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
-_YIELD = _SYSTEM.SwitchToThread if sys.platform == "win32" else _SYSTEM.sched_yield
-llvm.add_symbol("empirisk_let_others_run", ctypes.cast(_YIELD, ctypes.c_void_p).value)
-let_others_run = types.ExternalFunction("empirisk_let_others_run", types.int32())
-
-_intrinsic: Any = intrinsic  # its types do not know that the first argument is left out
 
 APART = 8  # distance of numbers that different threads write, a processor's cache line
 #: Places of the shared counters: chunks of this phase, those not done yet, whether the work has ended; then, for each
@@ -73,58 +73,6 @@ APART = 8  # distance of numbers that different threads write, a processor's cac
 CHUNKS, UNDONE, ENDED, SHARES = range(0, 4 * APART, APART)
 OWN = SHARES + 1  # in the cache line of the share
 SPINS = 256  # looks at the counters before another thread is let run
-
-
-def _place(context, builder, signature, args):
-    array = context.make_array(signature.args[0])(context, builder, args[0])
-    return builder.gep(array.data, [args[1]])
-
-
-@_intrinsic
-def atomic_add(typingctx, array, index, amount):
-    """Add to a place of an int64 array in one step; what was there before."""
-
-    def build(context, builder, signature, args):
-        return builder.atomic_rmw("add", _place(context, builder, signature, args), args[2], "seq_cst")
-
-    return types.int64(array, types.int64, types.int64), build
-
-
-@_intrinsic
-def atomic_swap(typingctx, array, index, value):
-    """Write to a place of an int64 array in one step; what was there before."""
-
-    def build(context, builder, signature, args):
-        return builder.atomic_rmw("xchg", _place(context, builder, signature, args), args[2], "seq_cst")
-
-    return types.int64(array, types.int64, types.int64), build
-
-
-@_intrinsic
-def atomic_load(typingctx, array, index):
-    """What stands in a place of an int64 array now."""
-
-    def build(context, builder, signature, args):
-        return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
-
-    return types.int64(array, types.int64), build
-
-
-@_intrinsic
-def fetch(typingctx, table, row, column):
-    """Ask memory for a place in a C-ordered table of bytes, without waiting for it."""
-
-    def build(context, builder, signature, args):
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        start = builder.add(builder.mul(args[1], builder.extract_value(array.strides, 0)), args[2])
-        kinds = [array.data.type, ir.IntType(32), ir.IntType(32), ir.IntType(32)]
-        call = ir.FunctionType(ir.VoidType(), kinds)
-        function = builder.module.declare_intrinsic("llvm.prefetch", [array.data.type], call)
-        read, keep, data = (ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))
-        builder.call(function, [builder.gep(array.data, [start]), read, keep, data])
-        return context.get_dummy_value()
-
-    return types.none(table, types.int64, types.int64), build
 
 
 @plain
@@ -179,7 +127,7 @@ SCRATCH = 2  # histograms for nodes that cannot keep theirs, after one for each 
 STEPS = 1 << 16  # additions in one chunk of rows, about: a small part of a millisecond
 LEAST_ROWS = 512  # rows in a chunk at least
 SUMMED = 1 << 14  # rows of a leaf summed at once: a fixed number, so that sums do not depend on threads
-PATIENCE = 1 << 28  # additions between two returns to Python
+ADDITIONS_PER_CALL = 1 << 28  # additions between two returns to Python, where the stop flag is checked
 GOLDEN = 40503  # 2^16 / golden ratio: its multiples spread evenly over 16 bits
 AHEAD = 32  # rows asked of memory before they are summed
 POOL = 1 << 28  # bytes for histograms that are kept for subtraction
@@ -485,7 +433,7 @@ def lead(shared, counters, looked, histograms, nodes, parts, threads, width):
     elif before == SEARCH:
         settle_pair(shared, nodes, parts, threads, nodes.shape[0] - 2 * width)
         phase = CHOOSE
-    if phase == CHOOSE and shared.spent > PATIENCE:
+    if phase == CHOOSE and shared.spent > ADDITIONS_PER_CALL:
         shared.spent = 0
         ended = PAUSED
     elif phase == CHOOSE:
@@ -583,7 +531,7 @@ class TeamGrower:
     ):
         self.table, self.stop = table, stop
         rows = len(table.by_row)
-        self.threads = max(1, min(threads, self.shares(rows, width)))
+        self.threads = max(1, min(threads, self.shares(rows, width), MOST_THREADS))
         self.columns = describe_columns(binning, monotone)
         memory = max(2, min(POOL, settings().memory // 4) // (width * WIDTH * 8))
         self._kept, self._step = min(max_leaves + 1, memory), max(STEPS // width, LEAST_ROWS)
@@ -667,7 +615,7 @@ class TeamGrower:
             if self.threads == 1:
                 work(team, 0, 1)
             else:
-                together(lambda thread: work(team, thread, self.threads), self.threads)
+                run_shares(lambda thread: work(team, thread, self.threads), self.threads)
             if counters[ENDED] == DONE:
                 return True
             if self.stop():

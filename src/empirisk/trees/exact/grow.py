@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.linalg.compiled import draw, inner, loop, plain
-from empirisk.linalg.threads import in_threads, workers
+from empirisk.linalg.threads import parallel_map, workers
 from empirisk.settings import require
 from empirisk.trees.exact.describe import BITS, describe_classes, describe_means, describe_median
 from empirisk.trees.exact.scan import (
@@ -42,7 +42,7 @@ from empirisk.trees.nodes import Nodes, gather_sets
 Array = NDArray[np.float64]
 
 LARGE_NODE = 1 << 18  # values in a node from which its columns are shared among threads
-PATIENCE = 1 << 25  # values looked at between two returns to Python
+VALUES_PER_CALL = 1 << 25  # values scanned between two returns to Python, where the stop flag is checked
 ROOM = 1 << 10  # nodes to start with
 FIRST, ALONE = np.arange(2)  # the share of the thread that grows, where it has no others
 OPEN, DIVIDE, SCAN, SETTLE = range(4)  # phases
@@ -76,7 +76,7 @@ COLUMN = np.dtype(
 )
 
 
-class Growth(NamedTuple):
+class ExactGrowth(NamedTuple):
     """All that growing works on, for compiled code.
 
     ``keys`` and ``values`` are those of `Presorted`; for the absolute criterion one more row of keys holds the rows in
@@ -100,7 +100,7 @@ class Growth(NamedTuple):
 
 @loop
 def grow(growth, slots, labels, y, median, in_left, lane, lanes):
-    """Grow until no node waits, or there is work for threads, or room or patience ends; says which.
+    """Grow until no node waits, there is work for threads, the table is full or the stop flag is due; returns which.
 
     Growing goes on where it stood with the next call. One of ``lanes`` threads that share the work calls with its
     number, the one that grows with -1.
@@ -416,7 +416,7 @@ def presort(X: Array) -> Presorted:
         return x[starts & ~np.isnan(x)]
 
     columns = range(n_features)
-    distinct = in_threads(sort, columns) if X.size >= LARGE_NODE else [sort(column) for column in columns]
+    distinct = parallel_map(sort, columns) if X.size >= LARGE_NODE else [sort(column) for column in columns]
     first = np.concatenate([[0], np.cumsum([len(values) for values in distinct])]).astype(np.int64)
     return Presorted(keys, np.concatenate(distinct), first)
 
@@ -424,7 +424,7 @@ def presort(X: Array) -> Presorted:
 # --- from a target to the nodes of a tree -----------------------------------------------------------------------------
 
 
-class Target(NamedTuple):
+class ExactTarget(NamedTuple):
     """What the rows are divided by (see `grow`); how many sums and values a node has."""
 
     criterion: int
@@ -439,7 +439,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Limits:
+class TreeLimits:
     """When an exact tree stops growing; see `empirisk.TreeClassifier` for the meaning."""
 
     max_depth: int | None = None
@@ -472,7 +472,7 @@ class Grower:
         self,
         X: Array,
         counts: NDArray[np.int32],
-        limits: Limits,
+        limits: TreeLimits,
         stopped: Callable[[], bool] = lambda: False,
         reuse: bool = False,
     ):
@@ -490,9 +490,9 @@ class Grower:
         labels = labels.astype(np.int64)
         if criterion == GINI and n_classes == 2:
             rows = np.column_stack([whole, whole * labels])
-            return self._grow(Target(criterion, unit, rows, 1, 2, labels=labels), weights)
+            return self._grow(ExactTarget(criterion, unit, rows, 1, 2, labels=labels), weights)
         rows, slots = np.column_stack([whole, whole]), labels[:, None]
-        return self._grow(Target(criterion, unit, rows, n_classes, n_classes, slots, labels), weights)
+        return self._grow(ExactTarget(criterion, unit, rows, n_classes, n_classes, slots, labels), weights)
 
     def outputs(self, y: Array, weights: Array, criterion: int = SQUARED) -> Nodes:
         """A regression tree for outputs of shape (n_rows, n_outputs)."""
@@ -502,11 +502,11 @@ class Grower:
         rows = np.column_stack([whole, np.zeros_like(y)])
         if criterion == ABSOLUTE:
             median = np.zeros(n_rows, np.int64), np.zeros(n_rows), y
-            return self._grow(Target(criterion, unit, rows, 2, 1, median=median), weights)
+            return self._grow(ExactTarget(criterion, unit, rows, 2, 1, median=median), weights)
         slots = None if n_outputs == 1 else np.tile(np.arange(n_outputs), (n_rows, 1))
-        return self._grow(Target(criterion, unit, rows, n_outputs, n_outputs, slots, y=y), weights)
+        return self._grow(ExactTarget(criterion, unit, rows, n_outputs, n_outputs, slots, y=y), weights)
 
-    def _grow(self, target: Target, weights: Array) -> Nodes:
+    def _grow(self, target: ExactTarget, weights: Array) -> Nodes:
         keys = self._presorted.keys
         if target.median is not None:
             keys = np.vstack([keys, presort(target.median[2]).keys])
@@ -518,14 +518,14 @@ class Grower:
             keys[split].sort()  # the one column that a stump divides, in order again
         return _finished(growth, self._counts)
 
-    def _room(self, keys: NDArray[np.int64], target: Target, weights: Array) -> Growth:
+    def _room(self, keys: NDArray[np.int64], target: ExactTarget, weights: Array) -> ExactGrowth:
         """The memory in which a tree grows; compiled code looks at nothing else."""
         n_features, n_rows = len(self._counts), keys.shape[1]
         columns = np.zeros(n_features, COLUMN)
         columns["first"], columns["distinct"] = self._presorted.first[:-1], np.diff(self._presorted.first)
         columns["categories"] = self._counts
         state = _state(self._limits, self._counts, target, weights)
-        return Growth(
+        return ExactGrowth(
             state=state,
             keys=keys,
             values=self._presorted.values,
@@ -540,7 +540,7 @@ class Grower:
             random=np.array([self._limits.seed], np.uint64),
         )
 
-    def _run(self, growth: Growth, target: Target) -> Growth:
+    def _run(self, growth: ExactGrowth, target: ExactTarget) -> ExactGrowth:
         """Grow the whole tree: compiled code grows it, and hands the columns of large nodes to threads."""
         most, lanes = int(self._counts.max()), len(growth.scratch)
         in_left = np.zeros((len(self._counts), most), np.bool_) if most else None
@@ -554,7 +554,7 @@ class Grower:
             if reason == FULL:
                 growth = _enlarged(growth)
             elif reason == SHARE:
-                in_threads(run, range(lanes))
+                parallel_map(run, range(lanes))
         return growth
 
 
@@ -572,7 +572,7 @@ def whole_weights(weights: Array) -> tuple[Array, float]:
     return whole, float(np.ldexp(1.0, -exponent))
 
 
-def _state(limits: Limits, counts: NDArray[np.int32], target: Target, weights: Array) -> NDArray[np.void]:
+def _state(limits: TreeLimits, counts: NDArray[np.int32], target: ExactTarget, weights: Array) -> NDArray[np.void]:
     """The rules, and where growing starts."""
     unit, state = target.unit, np.zeros(1, STATE)
     # One row is always enough for a leaf, whatever its weight; 1 is the least whole-number weight.
@@ -584,17 +584,17 @@ def _state(limits: Limits, counts: NDArray[np.int32], target: Target, weights: A
     state["max_features"] = len(counts) if limits.max_features is None else limits.max_features
     state["min_gain"], state["set_words"] = limits.min_gain * float(weights.sum()), (int(counts.max()) + 63) // 64
     state["criterion"], state["unit"] = target.criterion, unit
-    state["large"], state["patience"] = LARGE_NODE, PATIENCE
+    state["large"], state["patience"] = LARGE_NODE, VALUES_PER_CALL
     return state
 
 
-def _enlarged(growth: Growth) -> Growth:
+def _enlarged(growth: ExactGrowth) -> ExactGrowth:
     """Twice the room for nodes and sets of categories."""
     names = ("nodes", "value", "category_bits")
     return growth._replace(**{name: np.concatenate([getattr(growth, name)] * 2) for name in names})
 
 
-def _finished(growth: Growth, counts: NDArray[np.int32]) -> Nodes:
+def _finished(growth: ExactGrowth, counts: NDArray[np.int32]) -> Nodes:
     """The nodes in arrays of their own."""
     nodes = growth.nodes[: growth.state["nodes"][0]]
     names = ("feature", "threshold", "left", "missing_left", "weight", "impurity", "gain")

@@ -24,17 +24,15 @@ For the absolute criterion a Fenwick tree over the rows in the order of y holds 
 adding a row and asking for the deviation of all rows added so far from their weighted median both cost O(log n).
 """
 
-from difflib import get_close_matches
-
 import numpy as np
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, did_you_mean
 from empirisk.linalg.compiled import inner, plain
 
 MISSING = np.int64((1 << 31) - 1)  # rank of a missing value: after all others
 ROW = (1 << 32) - 1  # mask of the row in a key
 
-#: Criteria, as compiled loops know them.
+#: Codes of the criteria in compiled loops.
 GINI, ENTROPY, ERROR, SQUARED, ABSOLUTE = range(5)
 CLASSIFICATION = {"gini": GINI, "entropy": ENTROPY, "error": ERROR}
 REGRESSION = {"squared": SQUARED, "absolute": ABSOLUTE}
@@ -48,8 +46,7 @@ def find(criterion: str, table: dict[str, int]) -> int:
     """
     if criterion in table:
         return table[criterion]
-    close = get_close_matches(str(criterion), table, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"choose one of {sorted(table)}."
+    hint = did_you_mean(criterion, table, f"choose one of {sorted(table)}.")
     raise EmpiriskError(f"criterion={criterion!r} is not known; {hint}")
 
 

@@ -1,0 +1,1 @@
+"""Ensembles of any machine: bagging, AdaBoost, votes."""

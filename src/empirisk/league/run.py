@@ -1,0 +1,89 @@
+"""The whole job: a table in, a tested model and a report out."""
+
+import warnings
+from contextlib import nullcontext
+from dataclasses import fields, replace
+from pathlib import Path
+from time import perf_counter, process_time
+
+from sklearn.exceptions import ConvergenceWarning
+
+from empirisk.league import judge
+from empirisk.league.budget import TimeBudget, pace_now
+from empirisk.league.candidates import candidates_for
+from empirisk.league.contest import Contest
+from empirisk.league.events import Tell
+from empirisk.league.finish import finish
+from empirisk.league.origin import Origin
+from empirisk.league.outputs import MARK_LETTERS, file_paths, write
+from empirisk.league.records import FoldResult, winner
+from empirisk.league.request import Request
+from empirisk.league.result import Learned
+from empirisk.league.split import Plan, plan
+from empirisk.runs.journal import Journal, file_lock, fingerprint
+from empirisk.settings import config
+from empirisk.stop import InterruptCounter, Stopped, stopping
+
+
+def run(request: Request, interrupts: InterruptCounter, tell: Tell) -> Learned:
+    """Do what `learn` is asked for, and tell what happens.
+
+    The first event of ``interrupts`` asks for what is done so far, the second ends everything by KeyboardInterrupt.
+    """
+    begin, work = perf_counter(), process_time()
+    paths = None if request.out is None else file_paths(Path(request.out), request.force)
+    lock = nullcontext() if request.out is None else file_lock(Path(request.out))
+    quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)  # all that is to be said is told
+    with config(threads=request.jobs), lock, quiet:
+        named = isinstance(request.data, (str, Path))
+        tell("doing", f"reading {request.data}" if named else "reading the table")
+        found = plan(request)
+        candidates = candidates_for(found.classes is not None, request.machines)
+        metric = judge.metric_for(request.metric, found.classes, request.balance, found.y[found.train])
+        tell("understood", found)
+        tell("deciding", metric)
+        budget = TimeBudget(request.seconds, begin, work, len(found.test), judge.scoring(found.classes))
+        budget.pace = pace_now() if budget.limited else 1.0
+        journal = _journal(paths, found, *request.deciding, metric.name)
+        if journal.done:
+            tell("resumed", len(journal.done))
+        contest = Contest(found, request, metric, budget, journal, interrupts, candidates, tell)
+        with interrupts, stopping(interrupts.second.is_set):
+            try:
+                return _whole(contest, paths, tell)
+            except Stopped:
+                if interrupts.second.is_set():
+                    raise KeyboardInterrupt from None
+                raise
+
+
+def _whole(contest: Contest, paths: dict[str, Path] | None, tell: Tell) -> Learned:
+    """Contest, refit, test, report and files."""
+    results = contest.run()
+    if contest.schedule.ended:
+        tell("stopped", contest.schedule.ended)
+    if contest.interrupts.requested() and not any(one.eligible for one in results):
+        raise KeyboardInterrupt
+    best = winner(results)
+    tell("chosen", best)
+    learned = finish(contest, results, best)
+    tell("doing", "drawing and writing")
+    seconds = perf_counter() - contest.budget.begin
+    learned = replace(learned, seconds=seconds, origin=Origin.of("learn", contest.request))
+    if paths is not None:
+        from empirisk.report.page import page  # what draws takes a while to import, and is needed at the end
+
+        with stopping(lambda: contest.budget.over):  # pictures for which there is no time are left out
+            report = page(learned, paths["model"].name)
+        contest.interrupts.ignore_interrupts()
+        write(learned.model, report, paths)
+    return learned
+
+
+def _journal(paths: dict[str, Path] | None, found: Plan, *request: object) -> Journal:
+    """Beside the model, one for each request, so that no other finds its results; in memory without a place."""
+    if paths is None:
+        return Journal(None, str)
+    kept = [field.name for field in fields(FoldResult)]
+    mark = fingerprint(found.frame.schema, found.frame.hash_rows(seed=1).to_numpy(), found.y, kept, *request)
+    return Journal(paths["model"].with_suffix(f".{mark[:MARK_LETTERS]}.journal"), lambda: mark)

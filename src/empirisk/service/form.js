@@ -1,0 +1,21 @@
+const form = document.getElementById("row"), out = document.getElementById("answer");
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const row = {};
+  for (const field of form.elements) if (field.name) row[field.name] = field.value === "" ? null : field.value;
+  out.textContent = "...";
+  try {
+    const reply = await fetch("predict", {
+      method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(row)});
+    const answer = await reply.json();
+    if (!reply.ok) {
+      const problems = (answer.problems || []).map((p) => `${p.field}: ${p.problem}`);
+      out.textContent = [answer.error, ...problems].join("\n");
+      return;
+    }
+    const shares = Object.entries(answer.probabilities || {}).sort((a, b) => b[1] - a[1]);
+    const lines = shares.map(([name, p]) => `  ${(100 * p).toFixed(1)} %  ${name}`);
+    lines.push(...(answer.warnings || []).map((warning) => `! ${warning}`));
+    out.textContent = [`${form.dataset.target}: ${answer.prediction}`, ...lines].join("\n");
+  } catch (error) { out.textContent = String(error); }
+});

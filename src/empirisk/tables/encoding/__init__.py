@@ -1,0 +1,1 @@
+"""Tables as arrays of numbers that machines learn from."""

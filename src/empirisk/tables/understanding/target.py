@@ -1,0 +1,152 @@
+"""The column to predict: classes or numbers, and how its values are read and named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from empirisk import state
+from empirisk.errors import EmpiriskError
+from empirisk.tables.kinds.base import counted
+from empirisk.tables.reading.frames import as_frame
+from empirisk.tables.understanding.column import Column
+from empirisk.tables.understanding.guess import column_words, guess
+from empirisk.tables.understanding.schema import find_column
+
+MOST_CLASSES = 20  # whole numbers with at most so many values, each met often, are classes
+MOST_NUMBERED = 100  # and so many if they are numbered 0, 1, 2, ...
+OFTEN = 5  # rows for each class
+TASKS = ("classification", "regression")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is predicted.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    task : str
+        "classification" or "regression".
+    classes : tuple
+        The classes, sorted, as text, whole numbers or truth values; empty for numbers.
+    column : Column
+        How its values are written.
+    reason : str
+        Why the task is this one, in words.
+
+    Examples
+    --------
+    >>> target = er.tables.Target.of({"x": [1, 2, 3], "spam": ["yes", "no", "yes"]}, "spam")
+    >>> target.task, target.classes
+    ('classification', ('no', 'yes'))
+    >>> target.values({"spam": ["no", "yes"]})
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    _state = state.State(name=state.text(), task=state.text(*TASKS), column=state.part(Column))
+
+    name: str
+    task: str
+    classes: tuple[Any, ...]
+    column: Column
+    reason: str = ""
+
+    @classmethod
+    def of(cls, table: Any, name: str, task: str | None = None) -> Target:
+        """Find out what a column asks for; ``task`` says it outright."""
+        if task not in (None, *TASKS):
+            raise EmpiriskError(f"task={task!r} is not known; choose 'classification' or 'regression'.")
+        frame = as_frame(table)
+        name = find_column(name, frame.columns)
+        column = _column(frame[name])
+        kind, reason = _task(frame[name], column, task)
+        if kind == "regression":
+            return cls(name, kind, (), column, reason)
+        labels = _labels(frame[name], column)
+        found = labels.drop_nulls().unique().sort().to_list()
+        if len(found) == 1:
+            raise EmpiriskError(f"target={name!r} has one value only, {found[0]!r}; there is nothing to learn.")
+        return cls(name, kind, tuple(found), column, reason)
+
+    def values(self, table: Any) -> NDArray[Any]:
+        """The target of every row, as machines take it; a missing value is an error."""
+        series = self._series(as_frame(table)[self.name])
+        if series.null_count():
+            raise EmpiriskError(f"target={self.name!r} is missing in {series.null_count()} rows; leave those rows out.")
+        if self.task == "regression" or not isinstance(self.classes[0], str):
+            return series.to_numpy()
+        return np.array(series.to_list())
+
+    def known(self, table: Any) -> NDArray[np.bool_]:
+        """Which rows have a target."""
+        return self._series(as_frame(table)[self.name]).is_not_null().to_numpy()
+
+    def _series(self, series: pl.Series) -> pl.Series:
+        if self.task == "regression":
+            numbers = self.column.convert(series)
+            return numbers.set(~numbers.is_finite() & numbers.is_not_null(), None)
+        return _labels(series, self.column)
+
+
+def _column(series: pl.Series) -> Column:
+    """The column as it would be read; a target is never dropped for naming rows."""
+    column = guess(series)
+    problem = column.type.target_problem(column)
+    if column.distinct == 0 and not isinstance(series.dtype, pl.Struct | pl.List | pl.Array):
+        problem = "has no values; choose another column"
+    if problem:
+        raise EmpiriskError(f"target={series.name!r} {problem}.")
+    if series.dtype.is_numeric() and column.type.dtype == pl.String:  # codes, or numbers of the rows
+        return Column(column.name, "number", column.missing, column.distinct, column.examples, form=column.form)
+    return column
+
+
+def _task(series: pl.Series, column: Column, asked: str | None) -> tuple[str, str]:
+    distinct, present = column.distinct, len(series) - column.missing
+    if asked == "regression":
+        if column.type.dtype != pl.Float64:
+            raise EmpiriskError(f"target={series.name!r} holds words, not numbers; use task='classification'.")
+        return asked, "as asked"
+    if asked == "classification":
+        return asked, "as asked"
+    words = column.type.dtype == pl.String
+    if words and (column.type.task is None or distinct > max(0.5 * present, 2)):
+        raise EmpiriskError(
+            f"target={series.name!r} has {distinct} different texts in {present} rows, too many to be classes; "
+            "choose another column."
+        )
+    if column.type.task == "classification":
+        return "classification", f"{distinct} different words"
+    numbers = column.convert(series).drop_nulls()
+    numbers = numbers.filter(numbers.is_finite())
+    if distinct == 2:
+        return "classification", "two different numbers"
+    if not bool((numbers == numbers.round()).all()):
+        return "regression", f"{distinct} different numbers"
+    if distinct <= MOST_CLASSES and present >= OFTEN * distinct:
+        return "classification", f"{distinct} different whole numbers"
+    numbered = numbers.min() in (0, 1) and numbers.max() - numbers.min() == distinct - 1  # type: ignore[operator]
+    if distinct <= MOST_NUMBERED and numbered and counted(numbers)["rows"][-1] >= OFTEN:
+        return "classification", f"{distinct} classes numbered in a row"
+    return "regression", f"{distinct} different numbers"
+
+
+def _labels(series: pl.Series, column: Column) -> pl.Series:
+    """The classes of rows: truth values, whole numbers where all are whole, else text."""
+    if series.dtype == pl.Boolean:
+        return series
+    if series.dtype.is_numeric():
+        numbers = column.convert(series) if column.used else series.cast(pl.Float64)
+        numbers = numbers.set(~numbers.is_finite() & numbers.is_not_null(), None)
+        whole = bool((numbers.drop_nulls() == numbers.drop_nulls().round()).all())
+        # Scikit-learn takes broken numbers for quantities: as classes they are words.
+        return numbers.cast(pl.Int64) if whole else numbers.cast(pl.String)
+    if column.type.task == "regression":
+        return _labels(column.convert(series), column)
+    return column_words(series)

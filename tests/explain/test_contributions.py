@@ -1,0 +1,92 @@
+"""What columns add to predictions adds up to them."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.pipeline import Pipeline
+from typer.testing import CliRunner
+
+import empirisk as er
+from empirisk.cli.main import app
+from empirisk.errors import EmpiriskError
+from empirisk.explain.contributions import passed_by
+
+
+def table(rows=160):
+    random = np.random.default_rng(0)
+    x, town = random.normal(size=rows), random.choice(["Ulm", "Bonn", "Kiel"], rows)
+    score = x + 1.5 * (town == "Ulm") + 0.3 * random.normal(size=rows)
+    kinds = np.array(["low", "mid", "top"])[np.digitize(score, [-0.5, 1.0])]
+    return pl.DataFrame({"x": x, "town": town, "noise": random.normal(size=rows), "kind": kinds, "amount": score})
+
+
+def learned(machine, target, classes=3):
+    frame = table().drop("kind" if target == "amount" else "amount")
+    if target == "kind" and classes == 2:
+        frame = frame.with_columns(pl.col("kind").replace("mid", "low"))
+    return er.learn(frame, target, machines=[machine], folds=2).model, frame.head(5)
+
+
+def spoken_for(model, frame, scores):
+    """The column of the predicted class."""
+    said = [list(model.classes).index(label) for label in model.predict(frame)]
+    return scores[np.arange(len(frame)), said]
+
+
+def test_weights_add_up_to_scores():
+    model, frame = learned("logistic", "kind")
+    scores = model.machine.decision_function(model.encode(frame)) - model.machine.intercept_
+    assert model.explain(frame).sum(axis=1) == pytest.approx(spoken_for(model, frame, scores))
+    model, frame = learned("logistic", "kind", classes=2)
+    scores = model.machine.decision_function(model.encode(frame)) - model.machine.intercept_
+    signs = np.where(model.predict(frame) == "top", 1, -1)
+    assert model.explain(frame).sum(axis=1) == pytest.approx(signs * scores)
+
+
+@pytest.mark.parametrize("machine", ["tree", "forest"])
+def test_shapley_values_add_up_to_probabilities(machine):
+    model, frame = learned(machine, "kind")
+    shares = model.predict_proba(frame)
+    nodes, passed = model.machine.nodes_, model.passed.astype(float)
+    leaves = nodes.is_leaf
+    means = (nodes.value[leaves] * passed[leaves, None]).sum(axis=0) / passed[nodes.roots].sum()
+    assert model.explain(frame).sum(axis=1) == pytest.approx(spoken_for(model, frame, shares - means))
+
+
+def test_shapley_values_of_boosting_and_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, frame = learned("boosting", "amount")
+    values = model.explain(frame)
+    gaps = model.predict(frame)[:, None] - model.predict(frame)
+    assert values.sum(axis=1)[:, None] - values.sum(axis=1) == pytest.approx(gaps)
+    er.save(model, "it.model")
+    assert np.array_equal(er.load("it.model").explain(frame), values)
+    frame.write_csv("new.csv")
+    result = CliRunner().invoke(app, ["predict", "it.model", "new.csv", "--explain", "--out", "p.csv"])
+    assert result.exit_code == 0, result.output
+    first = pl.read_csv("p.csv")["because"][0]
+    strongest = int(np.abs(values[0]).argmax())
+    column = model.schema.used[strongest].name
+    assert first.startswith(f"{column}={frame[column][0]} {values[0, strongest]:+.3g}")
+
+
+def test_others_have_no_contributions():
+    model, frame = learned("neighbours", "amount")
+    with pytest.raises(EmpiriskError, match="they exist for linear machines, trees, forests and boosting"):
+        model.explain(frame)
+
+
+def test_a_vote_about_numbers_is_the_mean_of_its_members():
+    frame = table().drop("kind")
+    target, schema = er.tables.Target.of(frame, "amount"), er.tables.understand(frame, without=["amount"])
+    encoder = er.tables.TableEncoder(schema)
+    X, y = encoder.fit_transform(frame), target.values(frame)
+    members = [er.Ridge(), er.ForestRegressor(5, random_state=0), er.TreeRegressor(max_leaves=4)]
+    vote = er.VoteRegressor(members, weights=[3, 2, 1]).fit(X, y)
+    model = er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", vote)]), target, passed=passed_by(vote, X))
+    values = model.explain(frame).sum(axis=1)
+    gaps = model.predict(frame)[:, None] - model.predict(frame)
+    assert values[:, None] - values == pytest.approx(gaps, abs=1e-9)
+    mute = er.VoteRegressor([er.Ridge(), er.KNNRegressor()]).fit(X, y)
+    with pytest.raises(EmpiriskError, match="A KNNRegressor has no contributions"):
+        er.tables.TableModel(schema, Pipeline([("e", encoder), ("m", mute)]), target).explain(frame)

@@ -1,0 +1,1 @@
+"""What writes parts of the repository."""
