@@ -154,7 +154,7 @@ def test_an_unknown_view_is_an_attribute_error():
 
 def test_every_view_takes_axes_and_returns_a_figure():
     for name in VIEWS:
-        signature = inspect.signature(getattr(er.plots, name))
+        signature = inspect.signature(getattr(er.plots, name), eval_str=True)
         assert signature.parameters["axes"].default is None
         assert signature.return_annotation is Figure
 

@@ -439,7 +439,7 @@ def test_time_ends_a_tree():
         assert (tree.stopped_, tree.n_leaves_) == ("max_time", 1)
         with pytest.raises(EmpiriskError, match="max_time=-1"):
             tree.set_params(max_time=-1).fit(X, y)
-    assert er.TreeClassifier().fit(X[:50], y[:50]).stopped_ == "converged"
+    assert er.TreeClassifier().fit(X[:50], y[:50]).stopped_ == "finished"
 
 
 @pytest.mark.row("T3")

@@ -299,6 +299,13 @@ def _has_probabilities(machine: BoostingClassifier) -> bool:
     raise AttributeError(f"loss={machine.loss!r} implies no probabilities; use loss='logistic' or calibrate.")
 
 
+def _has_one_label(machine: BoostingClassifier) -> bool:
+    """Scores of several labels have no form that scikit-learn's tools agree on."""
+    if not isinstance(getattr(machine, "classes_", None), list):
+        return True
+    raise AttributeError("there is no decision_function of several labels; use predict_proba.")
+
+
 def _counts_of_classes(classes: NDArray | list[NDArray]) -> list[int]:
     """The number of classes of each label."""
     return [len(names) for names in (classes if isinstance(classes, list) else [classes])]
@@ -443,10 +450,6 @@ class BoostingClassifier(ClassifierMixin, Boosting):
         ends = np.cumsum([outputs_of(count) for count in _counts_of_classes(self.classes_)])
         return list(zip(np.split(scores, ends[:-1], axis=1), self.classes_, strict=True))
 
-    def _decisions(self, scores: Array) -> Any:
-        """Scores as `decision_function` gives them."""
-        return self._as_target([f[:, 0] if len(classes) == 2 else f for f, classes in self._each_label(scores)])
-
     def _winners(self, scores: Array) -> NDArray:
         """The classes with the largest scores."""
         found = [winners(f[:, 0] if len(classes) == 2 else f, classes) for f, classes in self._each_label(scores)]
@@ -455,15 +458,14 @@ class BoostingClassifier(ClassifierMixin, Boosting):
     def _probabilities(self, scores: Array) -> Any:
         """The probabilities of scores."""
         loss = losses.find(self.loss)
-        return self._as_target([probabilities(loss, f, len(classes)) for f, classes in self._each_label(scores)])
-
-    def _as_target(self, each: list[Array]) -> Any:
-        """A list with one array for each label, or the array of the only one."""
+        each = [probabilities(loss, f, len(classes)) for f, classes in self._each_label(scores)]
         return each if isinstance(self.classes_, list) else each[0]
 
-    def decision_function(self, X: ArrayLike) -> Any:
-        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class; of labels a list."""
-        return self._decisions(self._scores(X))
+    @available_if(_has_one_label)
+    def decision_function(self, X: ArrayLike) -> Array:
+        """f(x): for two classes one number, positive for ``classes_[1]``; else a score per class."""
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each row, or of each label; for two classes f = 0 is the second one."""
