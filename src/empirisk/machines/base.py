@@ -80,7 +80,9 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
             penalty = penalty.simplest((design.shape[1], classes) if classes else (design.shape[1],))
         C = 1.0
         if choice.is_given(self.C):
-            C = check_C(self.C, hard=loss.hard_form is not None)
+            C = check_C(self.C, hard=True)
+            if np.isinf(C) and loss.hard_form is None:
+                C, penalty = 1.0, penalties.NoPenalty()
         else:
             choice.check_way(self.C, self.rule)
         if isinstance(self.C, Constraint) and learns_with_machine(self.features):

@@ -138,7 +138,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         stopped_=state.optional(state.text()),
     )
 
-    n_components: int | float | None = 0.95
+    n_components: int | float | None = None
     features: Features = None
     center: bool = True
     whiten: bool = False

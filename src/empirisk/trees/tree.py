@@ -34,7 +34,7 @@ from empirisk.contract.progress import warn_if_unfinished
 from empirisk.contract.transaction import all_or_nothing
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.explain.permutation import Importances
-from empirisk.names import Estimator
+from empirisk.names import Estimator, spelled
 from empirisk.stop import Deadline, Ending, Stopped, check_stop, interruptible, stopping
 from empirisk.trees import prune
 from empirisk.trees import text as words
@@ -491,5 +491,5 @@ ccp_alpha, cv
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = self.criterion == "squared"
+        tags.target_tags.multi_output = spelled("criterion", self.criterion) == "squared"
         return tags
