@@ -351,6 +351,23 @@ class GaussianMixture(CallbackSupportMixin, DensityMixin, Estimator):
             return np.broadcast_to(self.covariances_, (len(self.means_), width, width))
         return np.stack([form.whole(kept, width) for kept in self.covariances_])
 
+    @property
+    def precisions_(self) -> Any:
+        """The inverses of ``covariances_``, in the same form."""
+        check_is_fitted(self)
+        if spelled("covariance_type", self.covariance_type) in ("full", "tied"):
+            return np.linalg.inv(self.covariances_)
+        return 1.0 / self.covariances_
+
+    @property
+    def precisions_cholesky_(self) -> Any:
+        """Factors U with ``precisions_`` = U U', upper triangles; roots where variances are all there is."""
+        check_is_fitted(self)
+        if spelled("covariance_type", self.covariance_type) in ("full", "tied"):
+            roots = np.linalg.inv(np.linalg.cholesky(self.covariances_))
+            return np.swapaxes(roots, -1, -2)
+        return 1.0 / np.sqrt(self.covariances_)
+
     def _shares(self, X: NDArray) -> Array:
         """log w_k + log p_k(x), n x k."""
         return log_densities(X, self.means_, self.whole_covariances()) + np.log(self.weights_)

@@ -134,6 +134,12 @@ class Machine(MapsFeatures, CallbackSupportMixin, Estimator):
 
     # --- fit --------------------------------------------------------------------------------------------------
 
+    @property
+    def dual_gap_(self) -> float:
+        """The duality gap of the fit, as `certificate_` has it: in the scale of the equation, not divided by rows."""
+        check_is_fitted(self)
+        return self.certificate_.gap
+
     def _limits(self) -> Limits:
         return Limits(self.tol, self.max_iter, self.max_time)
 

@@ -124,6 +124,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         ),
         whiten=state.flag(),
         n_components_=state.size("width"),
+        n_samples_=state.optional(state.whole(1)),  # files of before 0.2 have none
         components_=state.array("f", "width", "mapped"),
         mean_=state.array("f", "mapped"),
         dual_coef_=state.array("f8", "width", "support"),
@@ -184,6 +185,7 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         self.explained_variance_ = spread / freedom
         self.explained_variance_ratio_ = spread / total
         self.n_components_ = len(spread)
+        self.n_samples_ = len(rows)
         if not (search.shares and search.deadline.reason):
             search.note(self.explained_variance_ratio_)
         self.n_iter_, self.history_ = len(search.shares), {"share": np.array(search.shares)}
@@ -384,6 +386,51 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             block = np.asarray(kernel.between(items[near]), dtype=np.float64)
             out[i] = barycentre(block, cross[near], float(point @ cross)) @ X[near]
         return out
+
+    @property
+    def noise_variance_(self) -> float:
+        """The mean variance along the directions that were left out, of probabilistic PCA (Tipping and Bishop)."""
+        self._require_explicit("noise_variance_")
+        left = min(self._rank_limit(), self.components_.shape[1]) - self.n_components_
+        ratio = self.explained_variance_ratio_
+        whole = float(self.explained_variance_[0] / ratio[0]) if ratio[0] > 0 else 0.0
+        return max(whole - float(self.explained_variance_.sum()), 0.0) / left if left > 0 else 0.0
+
+    def get_covariance(self) -> Array:
+        """The covariance of probabilistic PCA: V' (L - s I) V + s I with the variances L and ``noise_variance_`` s."""
+        noise = self.noise_variance_
+        components = self.components_.astype(np.float64)
+        inner = np.maximum(self.explained_variance_ - noise, 0.0)
+        return (components.T * inner) @ components + noise * np.eye(components.shape[1])
+
+    def get_precision(self) -> Array:
+        """The inverse of `get_covariance`; the pseudoinverse where it has none."""
+        return np.asarray(np.linalg.pinv(self.get_covariance(), hermitian=True), dtype=np.float64)
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """log p(x) of each row under the Gaussian of probabilistic PCA."""
+        self._require_explicit("score_samples")
+        phi = self._mapped(X)
+        rows = np.asarray(_dense(phi), dtype=np.float64) - self.mean_
+        covariance = self.get_covariance()
+        values, vectors = np.linalg.eigh(covariance)
+        if not values[0] > np.finfo(float).eps * len(values) * values[-1]:
+            raise Unsuitable("the rows do not vary along all columns, so they have no density; take fewer components.")
+        squares = np.sum((rows @ vectors) ** 2 / values, axis=1)
+        return -0.5 * (squares + len(values) * np.log(2 * np.pi) + np.log(values).sum())
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """The mean of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def _require_explicit(self, what: str) -> None:
+        check_is_fitted(self)
+        if self._implicit:
+            raise AttributeError(f"{what} needs explicit features, and {self.features!r} is a kernel.")
+
+    def _rank_limit(self) -> int:
+        """How many directions with variance the rows can have."""
+        return self.n_samples_ if hasattr(self, "n_samples_") else self.components_.shape[1]
 
     def reconstruction_error(self, X: ArrayLike) -> Array:
         """|phi(x) - m|^2 less the squared coordinates: what the directions do not see of each row (Pythagoras)."""
