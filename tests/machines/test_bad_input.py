@@ -159,8 +159,8 @@ def test_words_among_the_numbers_of_a_target(machine, kind):
         er.BaggingClassifier("tree"),
         er.BaggingRegressor(3),
         er.AdaBoostClassifier("tree"),
-        er.VoteClassifier([("tree", er.TreeClassifier())], voting="soft"),
-        er.VoteRegressor([("tree", er.TreeRegressor())]),
+        er.VoteClassifier([("tree", "oak")], voting="soft"),
+        er.VoteRegressor([3]),
     ],
     ids=repr,
 )

@@ -101,4 +101,4 @@ def test_check_estimator_passes_with_nothing_skipped(machine):
 def test_features_that_do_not_fit_are_named():
     many = np.random.default_rng(0).normal(size=(5000, 3))
     with er.config(memory="2MB"), pytest.raises(er.errors.TooLarge, match="features of 5000 rows"):
-        er.OneClassSVM(features=er.maps.Nystrom("gaussian", rank=100)).fit(many)
+        er.OneClassSVM(features=er.maps.Nystrom(er.kernels.Gaussian(), rank=100)).fit(many)

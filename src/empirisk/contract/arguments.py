@@ -68,7 +68,7 @@ def sample_part(max_samples: Any, size: int) -> float:
     if max_samples is None:
         return 1.0
     if isinstance(max_samples, Integral) and not isinstance(max_samples, bool):
-        if not 1 <= max_samples <= size:
+        if not 1 <= int(max_samples) <= size:
             raise EmpiriskError(f"max_samples={max_samples!r} must be from 1 to {size} rows, or a share such as 0.5.")
         return int(max_samples) / size
     return check_number("max_samples", max_samples, 0, 1, above=True)

@@ -60,9 +60,9 @@ def _jobs(machine: Any) -> AbstractContextManager[Any]:
     count = getattr(machine, "n_jobs", None)
     if count is None:
         return nullcontext()
-    if not isinstance(count, Integral) or isinstance(count, bool) or count == 0:
+    if not isinstance(count, Integral) or isinstance(count, bool) or int(count) == 0:
         raise EmpiriskError(f"n_jobs={count!r} must be a number of threads, -1 for all, or None for er.config's.")
-    return config(threads=int(count) if count > 0 else max(1, CORES + 1 + int(count)))
+    return config(threads=int(count) if int(count) > 0 else max(1, CORES + 1 + int(count)))
 
 
 def _sentence(machine: Any, error: BaseException) -> str:

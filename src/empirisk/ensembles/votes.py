@@ -24,7 +24,7 @@ from empirisk.linalg.threads import ordered_map
 from empirisk.machines.centroid import NearestCentroid
 from empirisk.machines.classifiers import LogisticRegression
 from empirisk.machines.regressors import SVR, Ridge
-from empirisk.names import Estimator, names_of
+from empirisk.names import Estimator
 from empirisk.validation import available_if
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ class Vote(VoteParameters, Members, Estimator):
                 "estimators must be a list of one machine or more, such as [er.SVM(), er.TreeClassifier()]."
             )
         names = [one[0] for one in self._given() if _is_pair(one)]
-        clash = [name for name in names if names.count(name) > 1 or "__" in name or name in names_of(type(self))]
+        clash = [name for name in names if names.count(name) > 1 or "__" in name or name in self.get_params(deep=False)]
         if clash:
             raise EmpiriskError(
                 f"estimators has the name {clash[0]!r}, which another machine or a parameter has, or which holds '__'; "

@@ -26,12 +26,14 @@ from empirisk.fits.fit import Limits, SolverRun
 from empirisk.kernels.tiles import products as tiled_products
 from empirisk.linalg.blocks import over_rows
 from empirisk.linalg.design import Design, design_of
+from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.lapack import largest_pairs
 from empirisk.linalg.leading import RESTARTS, leading
 from empirisk.linalg.threads import interruptible_call, single_threaded_blas
 from empirisk.maps.implicit import kernel_sums
 from empirisk.names import Estimator
 from empirisk.parts import is_number
+from empirisk.projections.probabilistic import ProbabilisticPCA
 from empirisk.settings import require, settings
 from empirisk.stop import Deadline, Ending, Stopped, interruptible, stopping
 from empirisk.validation import check_array
@@ -65,7 +67,9 @@ MOST_NEIGHBOURS = 200
 
 
 @dataclass(eq=False, repr=False)
-class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class PCA(
+    ProbabilisticPCA, MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+):
     """Principal component analysis: orthonormal directions u that keep most of the variance,
 
         maximise  sum_i c_i <u, phi(x_i) - m>^2,   m = sum_i c_i phi(x_i) / sum_i c_i.
@@ -173,6 +177,10 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         design = whole if len(rows) == whole.shape[0] else whole.rows(rows)
         freedom = self._freedom(weights, len(ones))
         wanted = self._wanted(min(design.shape))
+        table = getattr(design, "X", None)
+        if self.n_components is None and design.shape[0] <= 2 * design.shape[1] and table is not None:
+            # Rows that repeat span no more directions: weight 2 is the row twice here too.
+            wanted = min(int(wanted), max(1, len(distinct_rows(table, weights)[0]) - bool(self.center)))
         watch = FitCallbacks(self, RESTARTS + 1, {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}})
         with interruptible():
             search = DirectionSearch(watch, Deadline(self.max_time))
@@ -386,51 +394,6 @@ class PCA(MapsFeatures, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             block = np.asarray(kernel.between(items[near]), dtype=np.float64)
             out[i] = barycentre(block, cross[near], float(point @ cross)) @ X[near]
         return out
-
-    @property
-    def noise_variance_(self) -> float:
-        """The mean variance along the directions that were left out, of probabilistic PCA (Tipping and Bishop)."""
-        self._require_explicit("noise_variance_")
-        left = min(self._rank_limit(), self.components_.shape[1]) - self.n_components_
-        ratio = self.explained_variance_ratio_
-        whole = float(self.explained_variance_[0] / ratio[0]) if ratio[0] > 0 else 0.0
-        return max(whole - float(self.explained_variance_.sum()), 0.0) / left if left > 0 else 0.0
-
-    def get_covariance(self) -> Array:
-        """The covariance of probabilistic PCA: V' (L - s I) V + s I with the variances L and ``noise_variance_`` s."""
-        noise = self.noise_variance_
-        components = self.components_.astype(np.float64)
-        inner = np.maximum(self.explained_variance_ - noise, 0.0)
-        return (components.T * inner) @ components + noise * np.eye(components.shape[1])
-
-    def get_precision(self) -> Array:
-        """The inverse of `get_covariance`; the pseudoinverse where it has none."""
-        return np.asarray(np.linalg.pinv(self.get_covariance(), hermitian=True), dtype=np.float64)
-
-    def score_samples(self, X: ArrayLike) -> Array:
-        """log p(x) of each row under the Gaussian of probabilistic PCA."""
-        self._require_explicit("score_samples")
-        phi = self._mapped(X)
-        rows = np.asarray(_dense(phi), dtype=np.float64) - self.mean_
-        covariance = self.get_covariance()
-        values, vectors = np.linalg.eigh(covariance)
-        if not values[0] > np.finfo(float).eps * len(values) * values[-1]:
-            raise Unsuitable("the rows do not vary along all columns, so they have no density; take fewer components.")
-        squares = np.sum((rows @ vectors) ** 2 / values, axis=1)
-        return -0.5 * (squares + len(values) * np.log(2 * np.pi) + np.log(values).sum())
-
-    def score(self, X: ArrayLike, y: Any = None) -> float:
-        """The mean of `score_samples`."""
-        return float(self.score_samples(X).mean())
-
-    def _require_explicit(self, what: str) -> None:
-        check_is_fitted(self)
-        if self._implicit:
-            raise AttributeError(f"{what} needs explicit features, and {self.features!r} is a kernel.")
-
-    def _rank_limit(self) -> int:
-        """How many directions with variance the rows can have."""
-        return self.n_samples_ if hasattr(self, "n_samples_") else self.components_.shape[1]
 
     def reconstruction_error(self, X: ArrayLike) -> Array:
         """|phi(x) - m|^2 less the squared coordinates: what the directions do not see of each row (Pythagoras)."""

@@ -5,6 +5,8 @@ after going right, and the row's leaf is the first one that survives the masks o
 comparison for many rows at a time costs less than following one row from node to node.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
