@@ -1,0 +1,30 @@
+"""Projections as graphs: principal components, and learned metrics."""
+
+import numpy as np
+
+from empirisk.export.families.maps import mapped, products
+from empirisk.export.registry import Answers, refused, write_answers
+from empirisk.export.tensor import Tensor
+from empirisk.projections.dictionary import Dictionary
+from empirisk.projections.metric import LearnedMetric
+from empirisk.projections.pca import PCA
+
+
+@write_answers.register
+def _(machine: PCA, x: Tensor) -> Answers:
+    if machine._implicit:
+        scores = products(machine, x) - machine.mean_products_
+    else:
+        centred = mapped(machine, x) - np.asarray(machine.mean_, dtype=np.float64)
+        scores = centred @ np.asarray(machine.components_, dtype=np.float64).T
+    return {"transform": scores / machine._deviations() if machine.whiten else scores}
+
+
+@write_answers.register
+def _(machine: LearnedMetric, x: Tensor) -> Answers:
+    return {"transform": x @ np.asarray(machine.components_, dtype=np.float64).T}
+
+
+@write_answers.register
+def _(machine: Dictionary, x: Tensor) -> Answers:
+    raise refused(machine, "its codes are the end of an iteration for each row")
