@@ -11,6 +11,7 @@ from empirisk import __version__
 from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.export.graph import Graph
 from empirisk.export.tensor import Node, Tensor, kind_of
+from empirisk.export.words import trimmed_by_parts
 
 #: Versions of the operations: the first that have what graphs use, so that older runtimes read them too.
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
@@ -90,6 +91,14 @@ class _Writer:
         return self.onnx.numpy_helper.from_array(array.astype(object) if array.dtype.kind == "U" else array, name)
 
     def write(self, node: Node) -> None:
+        if node.operation in LOWERED:
+            made = LOWERED[node.operation](*node.inputs, **node.attributes)
+            self.kept.append(made)
+            for inner in Graph((), {"": made}).nodes():
+                if (id(inner), 0) not in self.names:
+                    self.write(inner)
+            self.names[id(node), 0] = self.name(made)
+            return
         special = SPECIAL.get(node.operation)
         domain, attributes, more = ("", dict(node.attributes), []) if special is None else special(self, node)
         for name in AS_INPUTS.get(node.operation, ()):
@@ -152,6 +161,8 @@ UNKNOWN = {
     "TextWords": "A column of text cannot be exported to ONNX, which has no operation that finds the words of a text",
     "TextLetters": "A column of text cannot be exported to ONNX, which has no operation that finds letters in a text",
 }
+#: Operations that are several in ONNX.
+LOWERED = {"Trim": trimmed_by_parts}
 OUTPUTS = {"TopK": 2, "StringSplit": 2}
 SPECIAL = {
     "Cast": _Writer.cast,

@@ -177,9 +177,18 @@ def Sqrt(x):  # noqa: D103
     return np.sqrt(x)
 
 
+def StringConcat(a, b):
+    """Texts joined."""
+    a, b = np.broadcast_arrays(a, b)
+    return np.array([one + two for one, two in zip(a.ravel(), b.ravel())], dtype=object).reshape(a.shape)  # noqa: B905
+
+
 def StringSplit(x, delimiter, maxsplit):
     """The parts of texts along a new last axis, empty ones where a text has fewer than another; and how many."""
-    parts = [text.split(delimiter, maxsplit) if text else [] for text in x.ravel()]
+    if delimiter is None:  # what runs of blanks separate
+        parts = [[word for word in text.split(" ") if word] for text in x.ravel()]
+    else:
+        parts = [text.split(delimiter, maxsplit) if text else [] for text in x.ravel()]
     most = max((len(each) for each in parts), default=0)
     padded = np.array([each + [""] * (most - len(each)) for each in parts], dtype=object)
     return padded.reshape(*x.shape, most), np.array([len(each) for each in parts]).reshape(x.shape)
@@ -201,6 +210,11 @@ def TopK(x, k, axis, largest):
 
 def Transpose(x, perm):  # noqa: D103
     return x.transpose(perm)
+
+
+def Trim(x, blanks):
+    """Texts without blanks around them; ``blanks`` is how many a text may have inside that must be told from others."""
+    return np.array([text.strip() for text in x.ravel()], dtype=object).reshape(x.shape)
 
 
 def TreeEnsemble(x, n_targets, roots, feature, split, true, false, missing_true, members, target, weight):
@@ -240,9 +254,21 @@ def find(name: str):
     return globals()[name]
 
 
-def StripText(x):
-    """Texts without blanks around them. ONNX has no such operation: see `onnx_file`."""
-    return np.array([text.strip() for text in x.ravel()], dtype=object).reshape(x.shape)
+def TextLetters(x, groups, rarity):
+    """Weighted counts (tf-idf) of groups of two to four letters inside words, of length one."""
+    weights = np.zeros((x.size, len(rarity)))
+    for row, text in enumerate(x.ravel()):
+        plain = "".join("\ufffd" if c == "\0" or ord(c) > 0xFFFF else c for c in text)
+        padded = " " + re.sub(r"[\s\x1c-\x1f\x85]+", " ", plain) + " "
+        padded = re.sub(" +", " ", padded)
+        for length in (2, 3, 4):
+            for begin in range(len(padded) - length + 1):
+                group = padded[begin : begin + length]
+                if group in groups and " " not in group[1:-1]:
+                    weights[row, groups[group]] += 1
+    weights = np.where(weights > 0, (1 + np.log(np.maximum(weights, 1))) * rarity, 0.0)
+    size = np.sqrt((weights**2).sum(axis=1, keepdims=True))
+    return weights / np.where(size > 0, size, 1.0)
 
 
 def TextWords(x, vocabulary, idf):
