@@ -207,7 +207,7 @@ class Kind:
         return None
 
     # Exported graphs, in which columns are tensors with one column and ``words`` has the operations on text
-    # (`empirisk.export.words`)
+    # (`empirisk.exports.words`)
 
     def graph_numbers(self, x: Any, column: "Column", words: Any) -> Any:
         """The numbers of `parts` from the values as they are in a table, NaN where missing."""

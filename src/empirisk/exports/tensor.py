@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from empirisk.errors import EmpiriskError
-from empirisk.export import operations
+from empirisk.exports import operations
+
+#: What formulas are written on: a `Tensor`, of which NumPy's own types do not know that its functions take it.
+Symbolic = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,7 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
 
     Examples
     --------
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> x = entry("x", np.array([[1.0, 2.0]]))
     >>> (np.exp(x) @ np.ones((2, 1))).node.operation
     'MatMul'
@@ -159,7 +163,7 @@ def entry(name: str, value: NDArray[Any]) -> Tensor:
     return Tensor(Node("Input", (), {"name": name}), value)
 
 
-def constant(value: Any) -> Tensor:
+def constant(value: Any) -> Symbolic:
     """An array that is part of the graph.
 
     >>> constant([1, 2]).node.operation
@@ -233,7 +237,7 @@ FOLDED: dict[str, Callable[..., Any]] = {
 }
 
 
-def numeric(value: Any) -> Any:
+def numeric(value: Any) -> Symbolic:
     """Numbers as doubles, of truth values and whole numbers too."""
     if isinstance(value, Tensor):
         return value.astype(np.float64)
@@ -243,15 +247,15 @@ def numeric(value: Any) -> Any:
 # --- how NumPy's functions are written in operations ------------------------------------------------------------------
 
 
-def _on_numbers(operation: str) -> Callable[..., Tensor]:
+def _on_numbers(operation: str) -> Callable[..., Symbolic]:
     return lambda *inputs: apply(operation, *map(numeric, inputs))
 
 
-def _on_truths(operation: str) -> Callable[..., Tensor]:
+def _on_truths(operation: str) -> Callable[..., Symbolic]:
     return lambda *inputs: apply(operation, *inputs)
 
 
-def _reduced(operation: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def _reduced(operation: str, x: Symbolic, axis: Any, keepdims: bool) -> Symbolic:
     axes = [axis] if np.ndim(axis) == 0 else list(axis)
     if None in axes:
         raise EmpiriskError("A sum over all rows has no form in an exported graph.")
@@ -259,12 +263,12 @@ def _reduced(operation: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     return apply(operation, numeric(x), axes=axes, keepdims=int(keepdims))
 
 
-def _equal(a: Any, b: Any) -> Tensor:
+def _equal(a: Any, b: Any) -> Symbolic:
     words = any(kind_of(np.asarray(getattr(each, "value", each))) == "string" for each in (a, b))
     return apply("Equal", a, b) if words else apply("Equal", numeric(a), numeric(b))
 
 
-def _log1p(x: Any) -> Tensor:
+def _log1p(x: Any) -> Symbolic:
     """ln(1 + x) = ln(u) x / (u - 1) with u = 1 + x, whose errors cancel; x where u is 1."""
     x, u = numeric(x), 1.0 + numeric(x)
     near = u == 1.0
@@ -272,7 +276,7 @@ def _log1p(x: Any) -> Tensor:
     return np.where(near, x, np.where(np.isinf(u), u, np.log(safe) * x / (safe - 1.0)))
 
 
-def _expm1(x: Any) -> Tensor:
+def _expm1(x: Any) -> Symbolic:
     """exp(x) - 1 = (u - 1) x / ln(u) with u = exp(x), whose errors cancel."""
     x, u = numeric(x), np.exp(numeric(x))
     plain = (u == 1.0) | (np.abs(x) > 1.0)
@@ -280,79 +284,79 @@ def _expm1(x: Any) -> Tensor:
     return np.where(np.abs(x) > 1.0, u - 1.0, np.where(u == 1.0, x, (safe - 1.0) * x / np.log(safe)))
 
 
-def _expit(x: Any) -> Tensor:
+def _expit(x: Any) -> Symbolic:
     """1 / (1 + exp(-x)), with all digits where it is small too: the operation of ONNX Runtime gives 0 there."""
     x = numeric(x)
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
-def _nextafter(x: Any, y: Any) -> Tensor:
+def _nextafter(x: Any, y: Any) -> Symbolic:
     """One or two units in the last place from x towards y."""
     x, y = numeric(x), numeric(y)
     return x + np.sign(y - x) * np.abs(x) * np.finfo(float).eps
 
 
-def _logaddexp(a: Any, b: Any) -> Tensor:
+def _logaddexp(a: Any, b: Any) -> Symbolic:
     a, b = numeric(a), numeric(b)
     return np.maximum(a, b) + np.log1p(np.exp(-np.abs(a - b)))
 
 
-def _where(condition: Any, a: Any, b: Any) -> Tensor:
+def _where(condition: Any, a: Any, b: Any) -> Symbolic:
     words = any(kind_of(np.asarray(getattr(each, "value", each))) == "string" for each in (a, b))
     return apply("Where", condition, *((a, b) if words else (numeric(a), numeric(b))))
 
 
-def _concatenate(parts: Sequence[Any], axis: int = 0) -> Tensor:
+def _concatenate(parts: Sequence[Any], axis: int = 0) -> Symbolic:
     found = [part if isinstance(part, Tensor) else constant(part) for part in parts]
     if len({kind_of(part.value) for part in found}) > 1:
         found = [numeric(part) for part in found]
     return found[0] if len(found) == 1 else apply("Concat", *found, axis=axis)
 
 
-def _column_stack(parts: Sequence[Any]) -> Tensor:
+def _column_stack(parts: Sequence[Any]) -> Symbolic:
     return _concatenate([part[:, None] if part.ndim == 1 else part for part in parts], axis=1)
 
 
-def _stack(parts: Sequence[Any], axis: int = 0) -> Tensor:
+def _stack(parts: Sequence[Any], axis: int = 0) -> Symbolic:
     place = axis % (parts[0].ndim + 1)
     new = (*[slice(None)] * place, None)
     return _concatenate([part[new] for part in parts], axis=place)
 
 
-def _sort(x: Tensor, axis: int = -1) -> Tensor:
+def _sort(x: Symbolic, axis: int = -1) -> Symbolic:
     return apply("TopK", x, k=x.shape[axis], axis=axis % x.ndim, largest=0)[0]
 
 
-def _take_along_axis(x: Tensor, places: Tensor, axis: int) -> Tensor:
+def _take_along_axis(x: Symbolic, places: Symbolic, axis: int) -> Symbolic:
     return apply("GatherElements", x, places, axis=axis)
 
 
-def _split(x: Tensor, ends: Sequence[int], axis: int) -> list[Tensor]:
+def _split(x: Symbolic, ends: Sequence[int], axis: int) -> list[Symbolic]:
     bounds = [0, *map(int, ends), x.shape[axis]]
     before = [slice(None)] * axis
-    return [x[(*before, slice(low, high))] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [x[(*before, slice(low, high))] for low, high in pairwise(bounds)]
 
 
-def _clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
+def _clip(x: Any, low: Any = None, high: Any = None) -> Symbolic:
     x = x if low is None else np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
 
 
-def softmax(x: Tensor, axis: int) -> Tensor:
+def softmax(x: Symbolic, axis: int) -> Symbolic:
     """exp(x) over its sum along an axis, without overflow."""
     shares = np.exp(x - x.max(axis=axis, keepdims=True))
     return shares / shares.sum(axis=axis, keepdims=True)
 
 
-def log_sum_exp(x: Tensor, axis: int, keepdims: bool = False) -> Tensor:
+def log_sum_exp(x: Symbolic, axis: int, keepdims: bool = False) -> Symbolic:
     """ln of the sum of exp(x) along an axis, without overflow."""
     top = x.max(axis=axis, keepdims=True)
     total = np.log(np.exp(x - top).sum(axis=axis, keepdims=True)) + top
     return total if keepdims else total.sum(axis=axis)
 
 
-def error_function(x: Any) -> Tensor:
+def error_function(x: Any) -> Symbolic:
     """erf(x), which ONNX has for single precision alone: Cody's rational functions on the halves of three intervals."""
     x = numeric(x)
     size = np.minimum(np.abs(x), 6.0)  # where it is 1 to the last digit
@@ -367,7 +371,13 @@ def error_function(x: Any) -> Tensor:
 #: Numerators and denominators of W. J. Cody, Rational Chebyshev approximations for the error function (1969), highest
 #: power first: up to 0.46875 in x^2, up to 4 in x, beyond in 1 / x^2.
 ERF_NEAR = (
-    (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3),
+    (
+        1.85777706184603153e-1,
+        3.16112374387056560e0,
+        1.13864154151050156e2,
+        3.77485237685302021e2,
+        3.20937758913846947e3,
+    ),
     (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
 )
 ERF_MIDDLE = (
@@ -393,7 +403,7 @@ ERF_FAR = (
 )  # fmt: skip
 
 
-def _ratio(x: Tensor, above: Sequence[float], below: Sequence[float]) -> Tensor:
+def _ratio(x: Symbolic, above: Sequence[float], below: Sequence[float]) -> Symbolic:
     """A quotient of two polynomials."""
     found = []
     for coefficients in (above, below):
@@ -412,7 +422,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
             np.subtract: "Sub",
             np.multiply: "Mul",
             np.divide: "Div",
-                        np.negative: "Neg",
+            np.negative: "Neg",
             np.power: "Pow",
             np.absolute: "Abs",
             np.exp: "Exp",
@@ -485,7 +495,7 @@ class Special:
     softmax = staticmethod(softmax)
 
     @staticmethod
-    def log_softmax(x: Tensor, axis: int) -> Tensor:
+    def log_softmax(x: Symbolic, axis: int) -> Symbolic:
         """ln of the softmax."""
         return x - log_sum_exp(x, axis, keepdims=True)
 
@@ -496,7 +506,7 @@ class Namespace:
     special = Special
 
     @staticmethod
-    def put_along_axis(x: Tensor, places: Any, values: Any, axis: int, inplace: bool = False) -> Tensor:
+    def put_along_axis(x: Symbolic, places: Any, values: Any, axis: int, inplace: bool = False) -> Symbolic:
         """A tensor with other values at one place of each row."""
         return np.where(np.arange(x.shape[axis]) == places, values, x)
 

@@ -16,73 +16,75 @@ __all__ = ["IMPORTS", "find"]
 IMPORTS = ("import re", "import unicodedata", "import numpy as np")
 
 
-def Abs(x):  # noqa: D103
+def Abs(x):
     return np.abs(x)
 
 
-def Add(a, b):  # noqa: D103
+def Add(a, b):
     return a + b
 
 
-def And(a, b):  # noqa: D103
+def And(a, b):
     return a & b
 
 
-def ArgMax(x, axis):  # noqa: D103
+def ArgMax(x, axis):
     return np.argmax(x, axis=axis)
 
 
 def Cast(x, to):
     """Numbers of another type; text becomes a number as `float` reads it."""
     types = {"double": np.float64, "int64": np.int64, "bool": np.bool_}
-    return np.array([float(text) for text in x.ravel()]).reshape(x.shape) if x.dtype.kind in "OU" else x.astype(types[to])
+    return (
+        np.array([float(text) for text in x.ravel()]).reshape(x.shape) if x.dtype.kind in "OU" else x.astype(types[to])
+    )
 
 
-def Concat(*parts, axis):  # noqa: D103
+def Concat(*parts, axis):
     return np.concatenate(parts, axis=axis)
 
 
-def Cos(x):  # noqa: D103
+def Cos(x):
     return np.cos(x)
 
 
-def Div(a, b):  # noqa: D103
+def Div(a, b):
     return a / b
 
 
-def Equal(a, b):  # noqa: D103
+def Equal(a, b):
     return np.equal(a, b).astype(bool)
 
 
-def Exp(x):  # noqa: D103
+def Exp(x):
     return np.exp(x)
 
 
-def Floor(x):  # noqa: D103
+def Floor(x):
     return np.floor(x)
 
 
-def Gather(x, places, axis):  # noqa: D103
+def Gather(x, places, axis):
     return np.take(x, places, axis=axis)
 
 
-def GatherElements(x, places, axis):  # noqa: D103
+def GatherElements(x, places, axis):
     return np.take_along_axis(x, places, axis=axis)
 
 
-def Greater(a, b):  # noqa: D103
+def Greater(a, b):
     return a > b
 
 
-def GreaterOrEqual(a, b):  # noqa: D103
+def GreaterOrEqual(a, b):
     return a >= b
 
 
-def IsInf(x):  # noqa: D103
+def IsInf(x):
     return np.isinf(x)
 
 
-def IsNaN(x):  # noqa: D103
+def IsNaN(x):
     return np.isnan(x)
 
 
@@ -94,63 +96,63 @@ def LabelEncoder(x, keys, values, default):
     return np.where(keys[places] == words, values[places], default)
 
 
-def Less(a, b):  # noqa: D103
+def Less(a, b):
     return a < b
 
 
-def LessOrEqual(a, b):  # noqa: D103
+def LessOrEqual(a, b):
     return a <= b
 
 
-def Log(x):  # noqa: D103
+def Log(x):
     return np.log(x)
 
 
-def MatMul(a, b):  # noqa: D103
+def MatMul(a, b):
     return a @ b
 
 
-def Max(a, b):  # noqa: D103
+def Max(a, b):
     return np.maximum(a, b)
 
 
-def Min(a, b):  # noqa: D103
+def Min(a, b):
     return np.minimum(a, b)
 
 
-def Mul(a, b):  # noqa: D103
+def Mul(a, b):
     return a * b
 
 
-def Neg(x):  # noqa: D103
+def Neg(x):
     return -x
 
 
-def Not(x):  # noqa: D103
+def Not(x):
     return ~x
 
 
-def Or(a, b):  # noqa: D103
+def Or(a, b):
     return a | b
 
 
-def Pow(a, b):  # noqa: D103
+def Pow(a, b):
     return np.power(a, b)
 
 
-def ReduceMax(x, axes, keepdims):  # noqa: D103
+def ReduceMax(x, axes, keepdims):
     return x.max(axis=tuple(axes), keepdims=bool(keepdims))
 
 
-def ReduceMean(x, axes, keepdims):  # noqa: D103
+def ReduceMean(x, axes, keepdims):
     return x.mean(axis=tuple(axes), keepdims=bool(keepdims))
 
 
-def ReduceMin(x, axes, keepdims):  # noqa: D103
+def ReduceMin(x, axes, keepdims):
     return x.min(axis=tuple(axes), keepdims=bool(keepdims))
 
 
-def ReduceSum(x, axes, keepdims):  # noqa: D103
+def ReduceSum(x, axes, keepdims):
     return x.sum(axis=tuple(axes), keepdims=bool(keepdims))
 
 
@@ -165,15 +167,15 @@ def Reshape(x, shape):
     return x.reshape([x.shape[k] if length == 0 else length for k, length in enumerate(shape)])
 
 
-def Sign(x):  # noqa: D103
+def Sign(x):
     return np.sign(x)
 
 
-def Sin(x):  # noqa: D103
+def Sin(x):
     return np.sin(x)
 
 
-def Sqrt(x):  # noqa: D103
+def Sqrt(x):
     return np.sqrt(x)
 
 
@@ -194,11 +196,11 @@ def StringSplit(x, delimiter, maxsplit):
     return padded.reshape(*x.shape, most), np.array([len(each) for each in parts]).reshape(x.shape)
 
 
-def Sub(a, b):  # noqa: D103
+def Sub(a, b):
     return a - b
 
 
-def Tanh(x):  # noqa: D103
+def Tanh(x):
     return np.tanh(x)
 
 
@@ -208,7 +210,7 @@ def TopK(x, k, axis, largest):
     return np.take_along_axis(x, places, axis=axis), places
 
 
-def Transpose(x, perm):  # noqa: D103
+def Transpose(x, perm):
     return x.transpose(perm)
 
 
@@ -241,7 +243,7 @@ def TreeEnsemble(x, n_targets, roots, feature, split, true, false, missing_true,
     return total
 
 
-def Where(condition, a, b):  # noqa: D103
+def Where(condition, a, b):
     return np.where(condition, a, b)
 
 

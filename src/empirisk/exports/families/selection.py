@@ -1,12 +1,13 @@
 """Machines around others as graphs: searches, thresholds, balanced classes, chosen columns."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from empirisk.contract.meta import Delegating
-from empirisk.export.registry import Answers, answers, told_by, write_answers
-from empirisk.export.tensor import constant
+from empirisk.exports.registry import Answers, answers, told_by, write_answers
+from empirisk.exports.tensor import constant
 from empirisk.selection.balance import Balanced
 from empirisk.selection.column_choice import ColumnSelector, GreedySelection
 from empirisk.selection.threshold import Threshold
@@ -24,8 +25,8 @@ class Said:
 @write_answers.register(Balanced)
 @write_answers.register(Threshold)
 def _(machine: Any, x: Any) -> Answers:
-    stand_in = type(machine).__new__(type(machine))
-    stand_in.__dict__.update(machine.__dict__, estimator_=Said(machine, answers(machine.estimator_, x)))
+    stand_in = copy(machine)
+    stand_in.estimator_ = Said(machine, answers(machine.estimator_, x))
     return told_by(stand_in, "predict predict_proba decision_function")
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk import __version__
-from empirisk.export import operations
-from empirisk.export.graph import Graph
-from empirisk.export.tensor import Node, Tensor, kind_of
+from empirisk.exports import operations
+from empirisk.exports.graph import Graph
+from empirisk.exports.tensor import Node, Tensor, kind_of
 
 #: Entries up to which an array is written out as a list.
 FEW = 8
@@ -104,7 +104,7 @@ if __name__ == "__main__":
 def python_source(graph: Graph, module: str = "model") -> str:
     """The text of the file.
 
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> x = entry("X", np.ones((1, 2)))
     >>> "v0 = Exp(x0)" in python_source(Graph((x,), {"y": np.exp(x)}))
     True

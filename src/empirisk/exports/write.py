@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.export.graph import Graph
-from empirisk.export.onnx_file import onnx_model
-from empirisk.export.python_file import python_source, run_source
-from empirisk.export.registry import Answers, answers
-from empirisk.export.rows import Rows, rows_for
-from empirisk.export.sql_file import run_sql, sql_text
+from empirisk.exports.graph import Graph
+from empirisk.exports.onnx_file import onnx_model
+from empirisk.exports.python_file import python_source, run_source
+from empirisk.exports.registry import Answers, answers
+from empirisk.exports.rows import Rows, rows_for
+from empirisk.exports.sql_file import run_sql, sql_text
 from empirisk.files.atomic import whole_file
 from empirisk.tables.model import TableModel
 
@@ -193,7 +193,7 @@ def _write_python(model: Any, rows: Rows, path: Path) -> tuple[bytes, dict[str, 
 
 
 def _write_sql(model: Any, rows: Rows, path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
-    text = sql_text(model, rows)
+    text = sql_text(model, graph_of(model, rows))
     return text.encode(), run_sql(text, rows)
 
 

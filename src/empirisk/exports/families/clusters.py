@@ -5,14 +5,14 @@ import numpy as np
 from empirisk.clusters.density import FORMS, LOG_TWO_PI, GaussianDensity, inverse_roots
 from empirisk.clusters.kmeans import ROUNDING, KMeans
 from empirisk.clusters.mixture import GaussianMixture
-from empirisk.export.families.kernels import diagonal, differences
-from empirisk.export.families.maps import mapped, products
-from empirisk.export.registry import Answers, told_by, write_answers
-from empirisk.export.tensor import Tensor, log_sum_exp
+from empirisk.exports.families.kernels import diagonal, differences
+from empirisk.exports.families.maps import mapped, products
+from empirisk.exports.registry import Answers, told_by, write_answers
+from empirisk.exports.tensor import Symbolic, log_sum_exp
 
 
 @write_answers.register
-def _(machine: KMeans, x: Tensor) -> Answers:
+def _(machine: KMeans, x: Symbolic) -> Answers:
     if machine.squares_of_means_ is None:
         squares = differences(mapped(machine, x), machine.cluster_centers_, 2)
         return {"predict": squares.argmin(axis=1), "transform": np.sqrt(squares)}
@@ -23,7 +23,7 @@ def _(machine: KMeans, x: Tensor) -> Answers:
     return {"predict": gaps.argmin(axis=1), "transform": np.sqrt(np.where(near, 0.0, squares))}
 
 
-def _log_densities(x: Tensor, means: np.ndarray, covariances: np.ndarray) -> Tensor:
+def _log_densities(x: Symbolic, means: np.ndarray, covariances: np.ndarray) -> Symbolic:
     """log p_k(x) of every row under every Gaussian."""
     found = []
     for mean, inverse, half in zip(means, *inverse_roots(covariances), strict=True):
@@ -33,7 +33,7 @@ def _log_densities(x: Tensor, means: np.ndarray, covariances: np.ndarray) -> Ten
 
 
 @write_answers.register
-def _(machine: GaussianMixture, x: Tensor) -> Answers:
+def _(machine: GaussianMixture, x: Symbolic) -> Answers:
     shares = _log_densities(x, machine.means_, machine.whole_covariances()) + np.log(machine.weights_)
     total = log_sum_exp(shares, 1, keepdims=True)
     p = np.exp(shares - total)
@@ -41,7 +41,7 @@ def _(machine: GaussianMixture, x: Tensor) -> Answers:
 
 
 @write_answers.register
-def _(machine: GaussianDensity, x: Tensor) -> Answers:
+def _(machine: GaussianDensity, x: Symbolic) -> Answers:
     covariance = FORMS[machine.covariance_type].whole(machine.covariance_, x.shape[1])
     density = _log_densities(x, machine.mean_[None], covariance[None])[:, 0]
     return told_by(machine, "predict decision_function score_samples", score_samples=density)

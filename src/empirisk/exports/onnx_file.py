@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from empirisk import __version__
 from empirisk.errors import EmpiriskError, Unsuitable
-from empirisk.export.graph import Graph
-from empirisk.export.tensor import Node, Tensor, kind_of
-from empirisk.export.words import trimmed_by_parts
+from empirisk.exports.graph import Graph
+from empirisk.exports.tensor import Node, Tensor, kind_of
+from empirisk.exports.words import trimmed_by_parts
 
 #: Versions of the operations: the first that have what graphs use, so that older runtimes read them too.
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
@@ -38,7 +39,7 @@ def library() -> Any:
 def onnx_model(graph: Graph) -> Any:
     """The model as ``onnx.ModelProto``.
 
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> x = entry("x", np.ones((1, 2)))
     >>> [node.op_type for node in onnx_model(Graph((x,), {"y": np.exp(x)})).graph.node]
     ['Exp', 'Identity']
@@ -162,7 +163,7 @@ UNKNOWN = {
     "TextLetters": "A column of text cannot be exported to ONNX, which has no operation that finds letters in a text",
 }
 #: Operations that are several in ONNX.
-LOWERED = {"Trim": trimmed_by_parts}
+LOWERED: dict[str, Callable[..., Tensor]] = {"Trim": trimmed_by_parts}
 OUTPUTS = {"TopK": 2, "StringSplit": 2}
 SPECIAL = {
     "Cast": _Writer.cast,

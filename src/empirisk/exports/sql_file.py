@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from empirisk import __version__
 from empirisk.errors import Unsuitable
-from empirisk.export import operations
-from empirisk.export.graph import Graph
-from empirisk.export.registry import answers, refused
-from empirisk.export.rows import Rows
-from empirisk.export.tensor import Node, Tensor
+from empirisk.exports import operations
+from empirisk.exports.graph import Graph
+from empirisk.exports.registry import refused
+from empirisk.exports.rows import Rows
+from empirisk.exports.tensor import Node, Tensor, kind_of
 
 #: Entries of a matrix beyond which a statement would be no help to anybody: kernels, neighbours, forests.
 MOST_ENTRIES = 20_000
@@ -77,7 +77,7 @@ class Expression:
 def _inner(value: Expression) -> str:
     """An expression inside another."""
     alone = value.text.replace('"', "").replace("_", "").replace(".", "").isalnum()
-    return value.text if alone or value.text.endswith(" END") and value.text.startswith("CASE") else f"({value.text})"
+    return value.text if alone or (value.text.endswith(" END") and value.text.startswith("CASE")) else f"({value.text})"
 
 
 def expression(value: Any) -> Expression:
@@ -102,12 +102,8 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def sql_text(model: Any, rows: Rows) -> str:
+def sql_text(model: Any, graph: Graph) -> str:
     """The statement: a row of answers for each row of the table ``rows``."""
-    entries = rows.entries()
-    from empirisk.export.export import _about, _outputs
-
-    graph = Graph(entries, _outputs(answers(model, Rows.joined(entries)), model), _about(model))
     return _Writer(model).statement(graph)
 
 
@@ -135,13 +131,17 @@ class _Writer:
             found = self.value(tensor).reshape(-1)
             single = tensor.ndim == 1
             columns += [
-                f"{each} AS {quoted(name if single else f'{name}_{k}')}" for k, each in enumerate(map(expression, found))
+                f"{each} AS {quoted(name if single else f'{name}_{k}')}"
+                for k, each in enumerate(map(expression, found))
             ]
+        sources = ["rows", *(f"step_{k}" for k in range(len(self.stages)))]
         steps = [
-            f"step_{k} AS (\n  SELECT {'*, ' if k else ''}{', '.join(stage)}\n  FROM {f'step_{k - 1}' if k else 'rows'}\n)"
+            f"step_{k} AS (\n  SELECT {'*, ' if k else ''}{', '.join(stage)}\n  FROM {sources[k]}\n)"
             for k, stage in enumerate(self.stages)
         ]
-        about = f"-- {graph.about} Written by Empirisk {__version__}: a row of answers for each row of the table rows.\n"
+        about = (
+            f"-- {graph.about} Written by Empirisk {__version__}: a row of answers for each row of the table rows.\n"
+        )
         return f"{about}WITH {', '.join(steps)}\nSELECT {', '.join(columns)}\nFROM step_{len(steps) - 1};\n"
 
     def fresh(self) -> str:
@@ -155,13 +155,14 @@ class _Writer:
         inputs = [self.value(each) for each in node.inputs]
         if max(each.size for each in inputs) > MOST_ENTRIES:
             raise refused(self.model, "as SQL it would have too many terms; use ONNX or Python")
+        told = {"kind": kind_of(node.inputs[0].value)} if node.operation == "Cast" else {}
         known = SQL.get(node.operation, UNCHANGED.get(node.operation))
         if known is None:
             raise Unsuitable(
                 f"{type(self.model).__name__} cannot be exported as SQL, which has no form for {node.operation} "
                 "that all databases share; use ONNX or Python."
             )
-        found = known(*inputs, **node.attributes)
+        found = known(*inputs, **node.attributes, **told)
         self.values[id(node), 0] = self.shortened(np.asarray(found, dtype=object))
 
     def shortened(self, found: NDArray[Any]) -> NDArray[Any]:
@@ -179,6 +180,12 @@ class _Writer:
         return out
 
 
+def _entrywise(one: Callable[..., Any], *arrays: NDArray[Any]) -> NDArray[Any]:
+    """A function of single expressions on arrays of them."""
+    run: Any = np.frompyfunc(one, len(arrays), 1)
+    return np.asarray(run(*(np.asarray(each, dtype=object) for each in arrays)), dtype=object)
+
+
 def _by_entry(form: Callable[..., str]) -> Callable[..., NDArray[Any]]:
     """An operation on each entry, from the SQL of one."""
 
@@ -186,14 +193,18 @@ def _by_entry(form: Callable[..., str]) -> Callable[..., NDArray[Any]]:
         return Expression(form(*(_inner(expression(each)) for each in values)))
 
     def run(*arrays: NDArray[Any]) -> NDArray[Any]:
-        return np.frompyfunc(one, len(arrays), 1)(*(np.asarray(each, dtype=object) for each in arrays))
+        return _entrywise(one, *arrays)
 
     return run
 
 
+def _sure(condition: str) -> str:
+    """A condition that is false where it would be NULL, as those of a graph with NaN are."""
+    return f"CASE WHEN {condition} THEN 1 ELSE 0 END = 1"
+
+
 def _compare(sign: str) -> Callable[..., NDArray[Any]]:
-    # A comparison with NULL is NULL; in a graph it is false.
-    return _by_entry(lambda a, b: f"COALESCE({a} {sign} {b}, 0) = 1")
+    return _by_entry(lambda a, b: _sure(f"{a} {sign} {b}"))
 
 
 def _where(condition: NDArray, a: NDArray, b: NDArray) -> NDArray[Any]:
@@ -202,14 +213,15 @@ def _where(condition: NDArray, a: NDArray, b: NDArray) -> NDArray[Any]:
             return yes if truth else no
         return Expression(f"CASE WHEN {truth} THEN {expression(yes)} ELSE {expression(no)} END")
 
-    return np.frompyfunc(one, 3, 1)(*(np.asarray(each, dtype=object) for each in (condition, a, b)))
+    return _entrywise(one, condition, a, b)
 
 
-def _cast(x: NDArray, to: str) -> NDArray[Any]:
-    if to == "bool" or x.dtype.kind in "OU" and not isinstance(x.ravel()[0], Expression):
+def _cast(x: NDArray, to: str, kind: str) -> NDArray[Any]:
+    """Truth values as numbers; numbers of one type as those of another are the same in SQL."""
+    if kind == "string" or to == "bool":
         raise Unsuitable("A number inside a text cannot be exported as SQL; use ONNX or Python.")
-    truth = " = 1" in str(x.ravel()[0]) or " IS NULL" in str(x.ravel()[0]) or "NOT " in str(x.ravel()[0])
-    return _where(x, np.array(1.0), np.array(0.0)) if truth else x
+    one, zero = (np.array(1), np.array(0)) if to == "int64" else (np.array(1.0), np.array(0.0))
+    return _where(x, one, zero) if kind == "bool" else x
 
 
 def _cases(x: Any, pairs: list[tuple[Any, Any]], default: Any) -> Expression:
@@ -219,7 +231,7 @@ def _cases(x: Any, pairs: list[tuple[Any, Any]], default: Any) -> Expression:
 
 def _encoder(x: NDArray, keys: NDArray, values: NDArray, default: float) -> NDArray[Any]:
     pairs = list(zip(keys.tolist(), values.tolist(), strict=True))
-    return np.frompyfunc(lambda each: _cases(each, pairs, default), 1, 1)(x)
+    return _entrywise(lambda each: _cases(each, pairs, default), x)
 
 
 def _gather(x: NDArray, places: NDArray, axis: int) -> NDArray[Any]:
@@ -227,8 +239,7 @@ def _gather(x: NDArray, places: NDArray, axis: int) -> NDArray[Any]:
         return operations.find("Gather")(x, places, axis)
     table = x.reshape(len(x), -1)
     one = [
-        [_cases(each, list(enumerate(column)), np.nan) for column in table.T.tolist()]
-        for each in places.reshape(-1)
+        [_cases(each, list(enumerate(column)), np.nan) for column in table.T.tolist()] for each in places.reshape(-1)
     ]
     return np.array(one, dtype=object).reshape(*places.shape, *x.shape[1:])
 
@@ -237,8 +248,9 @@ def _fold(sign: str) -> Callable[..., NDArray[Any]]:
     """The largest or the smallest along axes."""
 
     def run(x: NDArray, axes: list[int], keepdims: int) -> NDArray[Any]:
-        out = np.frompyfunc(lambda a, b: Expression(f"CASE WHEN {a} {sign} {b} THEN {a} ELSE {b} END"), 2, 1)
-        return out.reduce(np.asarray(x, dtype=object), axis=tuple(axes), keepdims=bool(keepdims))
+        one: Any = np.frompyfunc(lambda a, b: Expression(f"CASE WHEN {a} {sign} {b} THEN {a} ELSE {b} END"), 2, 1)
+        (axis,) = axes
+        return one.reduce(np.asarray(x, dtype=object), axis=axis, keepdims=bool(keepdims))
 
     return run
 
@@ -272,7 +284,7 @@ def _tree(x: NDArray, n_targets: int, roots: NDArray, target: NDArray, weight: N
             test = f"{value} IN ({inside})"
         else:
             test = f"{value} <= {expression(float(told['split'][node]))}"
-        test = f"{value} IS NULL OR {test}" if told["missing_true"][node] else f"COALESCE({test}, 0) = 1"
+        test = f"{value} IS NULL OR {test}" if told["missing_true"][node] else test
         return f"CASE WHEN {test} THEN {below(true)} ELSE {below(false)} END"
 
     return np.array([[Expression(below(int(roots[0])))]], dtype=object)
@@ -303,7 +315,7 @@ SQL: dict[str, Callable[..., NDArray[Any]]] = {
     "Or": _by_entry(lambda a, b: f"{a} OR {b}"),
     "Not": _by_entry(lambda x: f"NOT {x}"),
     "IsNaN": _by_entry(lambda x: f"{x} IS NULL"),
-    "IsInf": _by_entry(lambda x: f"COALESCE(ABS({x}) > 1.7976931348623157e308, 0) = 1"),
+    "IsInf": _by_entry(lambda x: _sure(f"ABS({x}) > 1.7976931348623157e308")),
     "Trim": lambda x, blanks: _by_entry(lambda each: f"TRIM({each})")(x),
     "Where": _where,
     "Cast": _cast,

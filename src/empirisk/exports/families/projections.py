@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from empirisk.export.families.maps import mapped, products
-from empirisk.export.registry import Answers, refused, write_answers
-from empirisk.export.tensor import Tensor
+from empirisk.exports.families.maps import mapped, products
+from empirisk.exports.registry import Answers, refused, write_answers
+from empirisk.exports.tensor import Symbolic
 from empirisk.projections.dictionary import Dictionary
 from empirisk.projections.metric import LearnedMetric
 from empirisk.projections.pca import PCA
 
 
 @write_answers.register
-def _(machine: PCA, x: Tensor) -> Answers:
+def _(machine: PCA, x: Symbolic) -> Answers:
     if machine._implicit:
         scores = products(machine, x) - machine.mean_products_
     else:
@@ -21,10 +21,10 @@ def _(machine: PCA, x: Tensor) -> Answers:
 
 
 @write_answers.register
-def _(machine: LearnedMetric, x: Tensor) -> Answers:
+def _(machine: LearnedMetric, x: Symbolic) -> Answers:
     return {"transform": x @ np.asarray(machine.components_, dtype=np.float64).T}
 
 
 @write_answers.register
-def _(machine: Dictionary, x: Tensor) -> Answers:
+def _(machine: Dictionary, x: Symbolic) -> Answers:
     raise refused(machine, "its codes are the end of an iteration for each row")

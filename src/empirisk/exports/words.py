@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.export.tensor import Tensor, apply, constant
+from empirisk.exports.tensor import Symbolic, apply, constant
 
 #: A number as a table writes it without signs of money and the like.
 NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
@@ -40,45 +40,45 @@ TOKEN = re.compile("|".join(sorted(map(re.escape, FIELDS), key=len, reverse=True
 CENTURY = 69
 
 
-def lookup(x: Tensor, values: Mapping[Any, float], default: float = np.nan) -> Tensor:
+def lookup(x: Symbolic, values: Mapping[Any, float], default: float = np.nan) -> Symbolic:
     """The value of each word or number, and the default for others.
 
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> lookup(entry("x", np.array([["a"], ["b"]], dtype=object)), {"a": 1.0}, 0.0).value.ravel()
     array([1., 0.])
     """
     if not values:
-        return np.where(x == x, default, default)  # noqa: PLR0124  one number for each row
+        return np.where(x == x, default, default)
     found = np.array(list(values.values()), dtype=np.float64)
     return apply("LabelEncoder", x, keys=np.array(list(values)), values=found, default=float(default))
 
 
-def matches(x: Tensor, pattern: str) -> Tensor:
+def matches(x: Symbolic, pattern: str) -> Symbolic:
     """Whether the whole text fits a pattern."""
     return apply("RegexFullMatch", x, pattern=pattern)
 
 
-def without(x: Tensor, markers: Sequence[str]) -> Tensor:
+def without(x: Symbolic, markers: Sequence[str]) -> Symbolic:
     """The text, "" where it stands for a missing value."""
     return np.where(np.isnan(lookup(x, dict.fromkeys(markers, 0.0))), x, constant([""]))
 
 
-def trimmed(x: Tensor, blanks: int = 0) -> Tensor:
+def trimmed(x: Symbolic, blanks: int = 0) -> Symbolic:
     """Text without blanks around it; ``blanks`` is how many there are inside of any text that matters."""
     return apply("Trim", x, blanks=blanks)
 
 
-def trimmed_by_parts(x: Tensor, blanks: int) -> Tensor:
+def trimmed_by_parts(x: Symbolic, blanks: int) -> Symbolic:
     """`trimmed` in operations of ONNX, which has one that splits texts at blanks, and one that joins two.
 
     More blanks inside, or two of them in a row, leave a text as it is: there is no known one that it could be.
     """
     parts, _ = apply("StringSplit", x, delimiter=None, maxsplit=-1)
-    none = np.where(x == x, constant([""]), constant([""]))[:, :, None]  # noqa: PLR0124
+    none = np.where(x == x, constant([""]), constant([""]))[:, :, None]
     padded = np.concatenate([parts, *[none] * (blanks + 2)], axis=2)
     pieces = [padded[:, :, k] for k in range(blanks + 2)]
 
-    def joined(text: Tensor, piece: Tensor) -> Tensor:
+    def joined(text: Symbolic, piece: Symbolic) -> Symbolic:
         more = np.where(piece == constant([""]), constant([""]), apply("StringConcat", constant([" "]), piece))
         return apply("StringConcat", text, more)
 
@@ -86,17 +86,17 @@ def trimmed_by_parts(x: Tensor, blanks: int) -> Tensor:
     return np.where(plain, reduce(joined, pieces[:-1]), x)
 
 
-def where_number(x: Tensor, of_number: Callable[[Tensor], Tensor], other: Tensor) -> Tensor:
+def where_number(x: Symbolic, of_number: Callable[[Symbolic], Symbolic], other: Symbolic) -> Symbolic:
     """A function of the number that a text is, or the other value where it is none."""
     are = matches(x, NUMBER)
     return np.where(are, of_number(_number(np.where(are, x, constant(["0"])))), other)
 
 
-def _number(x: Tensor) -> Tensor:
+def _number(x: Symbolic) -> Symbolic:
     return apply("Cast", x, to="double")
 
 
-def holding(x: Tensor, levels: Sequence[str], separator: str) -> Tensor:
+def holding(x: Symbolic, levels: Sequence[str], separator: str) -> Symbolic:
     """An indicator of each of some words: whether it is one of those that the separator separates."""
     if not levels:
         return np.zeros((1, 0)) * lookup(x, {}, 0.0)
@@ -110,7 +110,7 @@ def _literal(word: str) -> str:
     return "".join(f"\\{c}" if c in string.punctuation else c for c in word)
 
 
-def weights_of_text(x: Tensor, block: Any) -> Tensor:
+def weights_of_text(x: Symbolic, block: Any) -> Symbolic:
     """The weights of the words and of the groups of letters in a text; see `empirisk.tables.encoding`."""
     found = []
     if block.vectorizer is not None:
@@ -126,10 +126,10 @@ def weights_of_text(x: Tensor, block: Any) -> Tensor:
 # --- dates ------------------------------------------------------------------------------------------------------------
 
 
-def days(x: Tensor, forms: Sequence[str]) -> Tensor:
+def days(x: Symbolic, forms: Sequence[str]) -> Symbolic:
     """Days since 1970 of dates in one of some formats, NaN where they are in none.
 
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> days(entry("x", np.array([["2.1.1970"], ["1970-01-03"]], dtype=object)), ["%d.%m.%Y", "%Y-%m-%d"]).value.ravel()
     array([1., 2.])
     """
@@ -141,7 +141,7 @@ def days(x: Tensor, forms: Sequence[str]) -> Tensor:
     return found
 
 
-def _days_in(x: Tensor, form: str) -> tuple[Tensor, Tensor]:
+def _days_in(x: Symbolic, form: str) -> tuple[Symbolic, Symbolic]:
     """Which texts are dates of a format, and their days. Others are read as an example, and do not count."""
     tokens, between = TOKEN.findall(form), TOKEN.split(form)
     patterns = [FIELDS[token][0] + _literal(mark) for token, mark in zip(tokens, between[1:], strict=True)]
@@ -151,7 +151,7 @@ def _days_in(x: Tensor, form: str) -> tuple[Tensor, Tensor]:
     year = fields.get("%Y")
     if year is None:
         year = fields["%y"] + np.where(fields["%y"] < CENTURY, 2000.0, 1900.0)
-    month = fields["%m"] if "%m" in fields else fields.get("%b", fields.get("%B"))
+    month = next(fields[name] for name in ("%m", "%b", "%B") if name in fields)
     valid = (month >= 1) & (month <= 12) & (fields["%d"] >= 1) & (fields["%d"] <= 31)
     hour = fields.get("%H", 0.0)
     if "%I" in fields:
@@ -161,7 +161,7 @@ def _days_in(x: Tensor, form: str) -> tuple[Tensor, Tensor]:
     return fits & valid, _days_of(year, month, fields["%d"]) + time * (1 / 86400)
 
 
-def _fields(rest: Tensor, form: str) -> dict[str, Any]:
+def _fields(rest: Symbolic, form: str) -> dict[str, Any]:
     """The numbers that stand in a text of a format."""
     found: dict[str, Any] = {}
     tokens, between = TOKEN.findall(form), TOKEN.split(form)
@@ -186,13 +186,13 @@ def _fields(rest: Tensor, form: str) -> dict[str, Any]:
 SIGNS = ((True, "+"), (False, "-"))
 
 
-def _cut(x: Tensor, mark: str) -> tuple[Tensor, Tensor]:
+def _cut(x: Symbolic, mark: str) -> tuple[Symbolic, Symbolic]:
     """What stands before a mark, and after it; every text has one."""
     parts, _ = apply("StringSplit", x, delimiter=mark, maxsplit=1)
     return parts[:, :, 0], parts[:, :, 1]
 
 
-def _minutes(x: Tensor) -> Tensor:
+def _minutes(x: Symbolic) -> Symbolic:
     """Minutes of hours and minutes, with a colon or without."""
     hours, minutes = _cut(np.where(matches(x, ".*:.*"), x, constant(["00:00"])), ":")
     plain = _number(np.where(matches(x, "[0-9]{4}"), x, constant(["0"])))
@@ -200,7 +200,7 @@ def _minutes(x: Tensor) -> Tensor:
     return 60.0 * (_number(hours) + whole) + _number(minutes) + plain - 100.0 * whole
 
 
-def _month(x: Tensor) -> Tensor:
+def _month(x: Symbolic) -> Symbolic:
     names = {way(name[:size]): k + 1.0 for k, name in enumerate(MONTHS) for size in (3, 99) for way in WAYS}
     return lookup(x, names)
 
@@ -208,14 +208,14 @@ def _month(x: Tensor) -> Tensor:
 #: Ways to write a name.
 WAYS = (str.title, str.lower, str.upper)
 #: How fields that are no numbers are read.
-READ: dict[str, Callable[[Tensor], Tensor]] = {
+READ: dict[str, Callable[[Symbolic], Symbolic]] = {
     "%b": _month,
     "%B": _month,
     "%p": lambda x: lookup(x, {"PM": 12.0, "pm": 12.0, "Pm": 12.0, "pM": 12.0}, 0.0),
 }
 
 
-def _days_of(year: Tensor, month: Tensor, day: Tensor) -> Tensor:
+def _days_of(year: Symbolic, month: Symbolic, day: Symbolic) -> Symbolic:
     """Days since 1970 of a day of the Gregorian calendar, from a year that begins in March."""
     early = (month <= 2).astype(np.float64)
     year = year - early

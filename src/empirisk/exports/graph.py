@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from empirisk.export.tensor import Node, Tensor
+from empirisk.exports.tensor import Node, Tensor
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Graph:
         """All operations that the outputs need, each after those that it is applied to; without inputs and constants.
 
         >>> import numpy as np
-        >>> from empirisk.export.tensor import entry
+        >>> from empirisk.exports.tensor import entry
         >>> x = entry("x", np.ones((1, 1)))
         >>> [node.operation for node in Graph((x,), {"y": np.exp(x) * x}).nodes()]
         ['Exp', 'Mul']

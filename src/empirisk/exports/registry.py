@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from empirisk.errors import Unsuitable
-from empirisk.export.tensor import Tensor, constant
+from empirisk.exports.tensor import Symbolic, constant
 
 #: The files of `families` that know the classes of a package; they are imported when a model has such a class.
 FAMILIES = {
@@ -37,7 +37,7 @@ def load_family(kind: type) -> None:
         known = [names for package, names in FAMILIES.items() if f"{each.__module__}.".startswith(f"{package}.")]
         if known:
             for name in known[0].split():
-                import_module(f"empirisk.export.families.{name}")
+                import_module(f"empirisk.exports.families.{name}")
             return
 
 
@@ -55,7 +55,7 @@ def write_answers(model: Any, x: Any) -> Answers:
 def answers(model: Any, x: Any) -> Answers:
     """The answers of a fitted model to the rows x, by the names of its methods.
 
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> machine = er.Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
     >>> list(answers(machine, entry("X", np.array([[3.0]]))))
     ['predict']
@@ -64,7 +64,7 @@ def answers(model: Any, x: Any) -> Answers:
     return write_answers(model, x)
 
 
-def transformed(step: Any, x: Any) -> Tensor:
+def transformed(step: Any, x: Any) -> Symbolic:
     """The rows behind a feature map or another transformer."""
     return answers(step, x)["transform"]
 
@@ -88,6 +88,6 @@ def told_by(model: Any, methods: str, **inner: Any) -> Answers:
     return found
 
 
-def number_of(labels: Tensor, classes: Any) -> Tensor:
+def number_of(labels: Symbolic, classes: Any) -> Symbolic:
     """One column of ones and zeros for each class: which of them the labels name."""
     return np.stack([(labels == constant([label])) for label in classes], axis=1).astype(np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
-from empirisk.export.tensor import Tensor, entry
+from empirisk.exports.tensor import Tensor, entry
 from empirisk.tables.model import TableModel
 from empirisk.tables.reading.frames import as_frame
 

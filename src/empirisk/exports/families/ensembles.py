@@ -8,22 +8,22 @@ import numpy as np
 from empirisk.ensembles.adaboost import AdaBoostClassifier
 from empirisk.ensembles.bagging import BaggingClassifier, BaggingRegressor
 from empirisk.ensembles.votes import VoteClassifier, VoteRegressor
-from empirisk.export.registry import Answers, answers, number_of, told_by, write_answers
-from empirisk.export.tensor import Tensor, constant
+from empirisk.exports.registry import Answers, answers, number_of, told_by, write_answers
+from empirisk.exports.tensor import Symbolic, constant
 
 
-def _shares(member: Any, x: Any, classes: Any) -> Tensor:
+def _shares(member: Any, x: Any, classes: Any) -> Symbolic:
     """The probabilities of a member in the order of all classes, of which it may know some."""
     places = np.searchsorted(classes, member.classes_)
     return answers(member, x)["predict_proba"] @ np.eye(len(classes))[places]
 
 
-def _said(member: Any, x: Any, classes: Any, soft: bool) -> Tensor:
+def _said(member: Any, x: Any, classes: Any, soft: bool) -> Symbolic:
     """The probabilities of a member, or one for the class that it says."""
     return _shares(member, x, classes) if soft else number_of(answers(member, x)["predict"], classes)
 
 
-def _numbers(member: Any, x: Any) -> Tensor:
+def _numbers(member: Any, x: Any) -> Symbolic:
     found = answers(member, x)["predict"]
     return found[:, None] if found.ndim == 1 else found
 
@@ -50,14 +50,17 @@ def _seen(machine: Any, x: Any) -> list[tuple[Any, Any]]:
     return [(member, x if len(places) == whole else x[:, places]) for member, places in pairs]
 
 
-def _about_labels(member: Any, x: Any, classes: Any, majority: bool) -> Tensor:
+def _about_labels(member: Any, x: Any, classes: Any, majority: bool) -> Symbolic:
     """What a member says of several labels, side by side."""
     told = answers(member, x)
     labels = enumerate(classes)
     if majority:
         return np.concatenate([number_of(told["predict"][:, k], names) for k, names in labels], axis=1)
     return np.concatenate(
-        [told["predict_proba"][k] @ np.eye(len(names))[np.searchsorted(names, member.classes_[k])] for k, names in labels],
+        [
+            told["predict_proba"][k] @ np.eye(len(names))[np.searchsorted(names, member.classes_[k])]
+            for k, names in labels
+        ],
         axis=1,
     )
 
@@ -85,11 +88,11 @@ def _(machine: AdaBoostClassifier, x: Any) -> Answers:
     return told_by(machine, "predict predict_proba decision_function", _scores=reduce(np.add, said))
 
 
-def _vote(machine: AdaBoostClassifier, member: Any, x: Any) -> Tensor:
+def _vote(machine: AdaBoostClassifier, member: Any, x: Any) -> Symbolic:
     """One for the class that a learner says; trees that were grown together know classes by their numbers."""
     if not machine._trees:
         return number_of(answers(member, x)["predict"], machine.classes_)
-    from empirisk.export.families.trees import coded, tree_sums
+    from empirisk.exports.families.trees import coded, tree_sums
 
     shares = tree_sums(member.nodes_, coded(machine.columns_, x))
     count = len(machine.classes_)

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.export import words
-from empirisk.export.registry import Answers, answers, write_answers
-from empirisk.export.tensor import Tensor, constant
+from empirisk.exports import words
+from empirisk.exports.registry import Answers, answers, write_answers
+from empirisk.exports.tensor import Symbolic, constant
 from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.encoding.numbers_and_texts import FAR
 from empirisk.tables.model import TableModel
@@ -27,7 +27,7 @@ def _(encoder: TableEncoder, x: Any) -> Answers:
         name: used[name].type.graph_codes(column[name], used[name], levels, words)
         for name, levels in zip(encoder._coded, encoder.words_.levels, strict=True)
     }
-    parts: list[Tensor] = []
+    parts: list[Symbolic] = []
     flags = None
     if numeric:
         scaled, flags = _numbers(encoder, np.concatenate(numeric, axis=1))
@@ -49,7 +49,7 @@ def _(encoder: TableEncoder, x: Any) -> Answers:
     return {"transform": np.concatenate([part for part in parts if part.shape[1]], axis=1)}
 
 
-def _numbers(encoder: TableEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
+def _numbers(encoder: TableEncoder, x: Symbolic) -> tuple[Symbolic, Symbolic]:
     """The scaled numbers, and the flags of missing ones."""
     known = encoder.numbers_
     missing = np.isnan(x) | np.isinf(x)
@@ -58,13 +58,13 @@ def _numbers(encoder: TableEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
     return scaled, missing[:, known.flagged.tolist()].astype(np.float64)
 
 
-def _code(encoder: TableEncoder, place: int, code: Tensor) -> Tensor:
+def _code(encoder: TableEncoder, place: int, code: Symbolic) -> Symbolic:
     """The codes of a column of words, NaN where they are missing or were not met."""
     count = len(encoder.words_.levels[place]) + int(encoder.words_.others[place])
     return np.where(code < float(count), code, np.nan)
 
 
-def _indicators(encoder: TableEncoder, place: int, code: Tensor) -> Tensor:
+def _indicators(encoder: TableEncoder, place: int, code: Symbolic) -> Symbolic:
     """The indicators of a column of words."""
     known, count = encoder.words_, len(encoder.words_.levels[place])
     kept = [*range(count), *[count] * bool(known.others[place]), *[count + 1] * bool(known.missing[place])]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
-from empirisk.export.registry import Answers, refused, write_answers
-from empirisk.export.tensor import Tensor, constant
+from empirisk.exports.registry import Answers, refused, write_answers
+from empirisk.exports.tensor import Symbolic, constant
 from empirisk.nets.composite import Branch, Residual
 from empirisk.nets.layers import (
     LEAK,
@@ -43,7 +43,7 @@ ACTIVATIONS = {
 
 
 @write_answers.register
-def _(network: Network, x: Tensor) -> Answers:
+def _(network: Network, x: Symbolic) -> Answers:
     plan, kept = network.plan(), network.weights_ | network.state_
     weights = {name: np.asarray(value, dtype=np.float64) for name, value in kept.items()}
     x = x if len(network.shape_) == 1 else x.reshape(len(x), *network.shape_)
@@ -53,43 +53,43 @@ def _(network: Network, x: Tensor) -> Answers:
 
 
 @singledispatch
-def forward(layer: Layer, weights: Weights, place: str, x: Tensor) -> Tensor:
+def forward(layer: Layer, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     """What comes out of a layer, outside training; its weights are those whose names begin with ``place``."""
     raise refused(layer, "the layer is not known as a graph")
 
 
-def _flat(x: Tensor) -> Tensor:
+def _flat(x: Symbolic) -> Symbolic:
     return x if x.ndim == 2 else x.reshape(len(x), int(np.prod(x.shape[1:])))
 
 
 @forward.register
-def _(layer: Activation, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Activation, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     return ACTIVATIONS[layer.function](x)
 
 
 @forward.register
-def _(layer: Dense, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Dense, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     return _flat(x) @ weights[place + "weight"] + weights[place + "bias"]
 
 
 @forward.register
-def _(layer: Flatten, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Flatten, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     return _flat(x)
 
 
 @forward.register
-def _(layer: Dropout, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Dropout, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     return x
 
 
 @forward.register
-def _(layer: BatchNorm, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: BatchNorm, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     scale = weights[place + "scale"] / np.sqrt(weights[place + "variance"] + layer.epsilon)
     return (x - weights[place + "mean"]) * scale + weights[place + "shift"]
 
 
 @forward.register
-def _(layer: LayerNorm, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: LayerNorm, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     axis = x.ndim - 1
     apart = x - x.mean(axis=axis, keepdims=True)
     size = np.sqrt((apart * apart).mean(axis=axis, keepdims=True) + layer.epsilon)
@@ -97,13 +97,13 @@ def _(layer: LayerNorm, weights: Weights, place: str, x: Tensor) -> Tensor:
 
 
 @forward.register
-def _(layer: Branch, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Branch, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     parts = [forward(one, weights, f"{place}{number}.", x) for number, one in enumerate(layer.layers)]
     return np.concatenate(parts, axis=parts[0].ndim - 1)
 
 
 @forward.register
-def _(layer: Residual, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Residual, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     inner = x
     for within, one in layer._steps():
         inner = forward(one, weights, place + within, inner)
@@ -113,8 +113,8 @@ def _(layer: Residual, weights: Weights, place: str, x: Tensor) -> Tensor:
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def windows(x: Tensor, size: Any, stride: Any, padding: Any, outside: float) -> Tensor:
-    """The windows of images: rows x places x (height x width of a window) x channels, ``outside`` where there is none."""
+def windows(x: Symbolic, size: Any, stride: Any, padding: Any, outside: float) -> Symbolic:
+    """The windows of images: rows x places x entries of a window x channels; ``outside`` beside the image."""
     high, wide, channels = x.shape[1:]
     (tall, broad), (down, across), (above, left) = size, stride, padding
     numbers = np.full((high + 2 * above, wide + 2 * left, channels), high * wide * channels, dtype=np.int64)
@@ -127,11 +127,11 @@ def windows(x: Tensor, size: Any, stride: Any, padding: Any, outside: float) -> 
     return padded[:, places]
 
 
-def _as_image(x: Tensor, layer: Any, shape: tuple[int, ...]) -> Tensor:
+def _as_image(x: Symbolic, layer: Any, shape: tuple[int, ...]) -> Symbolic:
     return x.reshape(len(x), *layer.output(shape))
 
 
-def _slide(layer: Any, x: Tensor, kernel: NDArray, stride: Any, padding: Any) -> Tensor:
+def _slide(layer: Any, x: Symbolic, kernel: NDArray, stride: Any, padding: Any) -> Symbolic:
     """Cross-correlation with a kernel of height x width x in x out."""
     shape, flat = x.shape[1:], kernel.reshape(-1, kernel.shape[3])
     seen = windows(x, kernel.shape[:2], stride, padding, 0.0)
@@ -140,7 +140,7 @@ def _slide(layer: Any, x: Tensor, kernel: NDArray, stride: Any, padding: Any) ->
 
 
 @forward.register
-def _(layer: Conv, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Conv, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     kernel = weights[place + "weight"]
     kernel = kernel[::-1, ::-1] if layer.flip else kernel
     stride, padding = pair("stride", layer.stride), pair("padding", layer.padding, least=0)
@@ -148,18 +148,18 @@ def _(layer: Conv, weights: Weights, place: str, x: Tensor) -> Tensor:
 
 
 @forward.register
-def _(layer: Filter, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: Filter, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     size, shape = int(layer.size), x.shape[1:]
     seen = windows(x, (size, size), (1, 1), (size // 2, size // 2), 0.0)
     return _as_image((seen * layer.kernel().reshape(-1, 1)).sum(axis=2), layer, shape)
 
 
 @forward.register
-def _(layer: MaxPool, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: MaxPool, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     return _as_image(windows(x, *layer._geometry(), -np.inf).max(axis=2), layer, x.shape[1:])
 
 
 @forward.register
-def _(layer: MeanPool, weights: Weights, place: str, x: Tensor) -> Tensor:
+def _(layer: MeanPool, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     inside = windows(constant(np.ones((1, *x.shape[1:]))), *layer._geometry(), 0.0).value.sum(axis=2)
     return _as_image(windows(x, *layer._geometry(), 0.0).sum(axis=2) / inside, layer, x.shape[1:])

@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from empirisk.export.families.kernels import block, diagonal, differences
-from empirisk.export.families.maps import mapped
-from empirisk.export.registry import Answers, told_by, write_answers
-from empirisk.export.tensor import Tensor, apply, constant
+from empirisk.exports.families.kernels import block, diagonal, differences
+from empirisk.exports.families.maps import mapped
+from empirisk.exports.registry import Answers, told_by, write_answers
+from empirisk.exports.tensor import Symbolic, apply, constant
 from empirisk.kernels.items import validated
 from empirisk.machines.neighbors.machines import KNNClassifier, KNNRegressor, Neighbors
 from empirisk.machines.neighbors.nearest import KERNEL_ROUNDING
 
 
-def _squares(machine: Neighbors, x: Tensor) -> Tensor:
+def _squares(machine: Neighbors, x: Symbolic) -> Symbolic:
     """Squared distances to the rows kept."""
     if machine.norms_ is None:
         return differences(mapped(machine, x), machine.rows_, 2)
@@ -28,7 +28,7 @@ def _squares(machine: Neighbors, x: Tensor) -> Tensor:
     return np.where(seen, squares + own, 0.0)
 
 
-def _found(machine: Neighbors, x: Tensor) -> tuple[Tensor, Tensor]:
+def _found(machine: Neighbors, x: Symbolic) -> tuple[Symbolic, Symbolic]:
     """The places of the nearest rows, and what each counts: weight until k is reached, over the distance if asked."""
     count = min(machine._length(machine.k_), len(machine.weights_))
     squares, places = apply("TopK", _squares(machine, x), k=count, axis=1, largest=0)
@@ -43,13 +43,13 @@ def _found(machine: Neighbors, x: Tensor) -> tuple[Tensor, Tensor]:
     return places, amounts * np.where(further, nearest / np.where(further, distances, 1.0), 1.0)
 
 
-def _counted(places: Tensor, amounts: Tensor, values: Any) -> Tensor:
+def _counted(places: Symbolic, amounts: Symbolic, values: Any) -> Symbolic:
     """The sum of the values of the neighbours, each times what it counts."""
     return (constant(values)[places] * amounts[:, :, None]).sum(axis=1)
 
 
 @write_answers.register
-def _(machine: KNNClassifier, x: Tensor) -> Answers:
+def _(machine: KNNClassifier, x: Symbolic) -> Answers:
     places, amounts = _found(machine, x)
     if isinstance(machine.classes_, list):
         labels = zip(machine.codes_.T, machine.classes_, strict=True)
@@ -60,7 +60,7 @@ def _(machine: KNNClassifier, x: Tensor) -> Answers:
 
 
 @write_answers.register
-def _(machine: KNNRegressor, x: Tensor) -> Answers:
+def _(machine: KNNRegressor, x: Symbolic) -> Answers:
     places, amounts = _found(machine, x)
     share = amounts / amounts.sum(axis=1, keepdims=True)
     means = _counted(places, share, machine.targets_.reshape(len(machine.targets_), -1))

@@ -23,9 +23,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from empirisk.export.families.maps import monomials
-from empirisk.export.registry import Answers, answers, refused, transformed, write_answers
-from empirisk.export.tensor import Tensor, constant
+from empirisk.exports.families.maps import monomials
+from empirisk.exports.registry import Answers, answers, refused, transformed, write_answers
+from empirisk.exports.tensor import Symbolic, constant
 from empirisk.maps.recipes import BoxCox, Logarithm
 
 #: Steps of a pipeline that stand for none.
@@ -63,37 +63,37 @@ def _(model: BaseSearchCV, x: Any) -> Answers:
 
 
 @write_answers.register
-def _(step: StandardScaler, x: Tensor) -> Answers:
+def _(step: StandardScaler, x: Symbolic) -> Answers:
     x = x - step.mean_ if step.with_mean else x
     return {"transform": x / step.scale_ if step.with_std else x}
 
 
 @write_answers.register
-def _(step: RobustScaler, x: Tensor) -> Answers:
+def _(step: RobustScaler, x: Symbolic) -> Answers:
     x = x - step.center_ if step.with_centering else x
     return {"transform": x / step.scale_ if step.with_scaling else x}
 
 
 @write_answers.register
-def _(step: MinMaxScaler, x: Tensor) -> Answers:
+def _(step: MinMaxScaler, x: Symbolic) -> Answers:
     scaled = x * step.scale_ + step.min_
     return {"transform": np.clip(scaled, *step.feature_range) if step.clip else scaled}
 
 
 @write_answers.register
-def _(step: MaxAbsScaler, x: Tensor) -> Answers:
+def _(step: MaxAbsScaler, x: Symbolic) -> Answers:
     return {"transform": x / step.scale_}
 
 
 @write_answers.register
-def _(step: Normalizer, x: Tensor) -> Answers:
+def _(step: Normalizer, x: Symbolic) -> Answers:
     size = {"l1": lambda: np.abs(x).sum(1, True), "l2": lambda: np.sqrt((x * x).sum(1, True))}
     length = size.get(step.norm, lambda: np.abs(x).max(1, True))()
     return {"transform": x / np.where(length == 0, 1.0, length)}
 
 
 @write_answers.register
-def _(step: SimpleImputer, x: Tensor) -> Answers:
+def _(step: SimpleImputer, x: Symbolic) -> Answers:
     if isinstance(step.missing_values, str) or not np.isnan(step.missing_values) or step.add_indicator:
         raise refused(step, "it fills other values than NaN, or adds indicators")
     kept = np.flatnonzero(~np.isnan(step.statistics_)).tolist()
@@ -102,17 +102,21 @@ def _(step: SimpleImputer, x: Tensor) -> Answers:
 
 
 @write_answers.register
-def _(step: PolynomialFeatures, x: Tensor) -> Answers:
+def _(step: PolynomialFeatures, x: Symbolic) -> Answers:
     return {"transform": monomials(x, step.powers_)}
 
 
 @write_answers.register
-def _(step: PowerTransformer, x: Tensor) -> Answers:
+def _(step: PowerTransformer, x: Symbolic) -> Answers:
     if step.method != "yeo-johnson":
         raise refused(step, "only its method 'yeo-johnson' is known as a graph; use er.maps.recipes.BoxCox")
     power = step.lambdas_
     above, below = np.maximum(x, 0.0), np.maximum(-x, 0.0)
-    up = np.where(power == 0, np.log1p(above), np.expm1(np.where(power == 0, 1.0, power) * np.log1p(above)) / np.where(power == 0, 1.0, power))
+    up = np.where(
+        power == 0,
+        np.log1p(above),
+        np.expm1(np.where(power == 0, 1.0, power) * np.log1p(above)) / np.where(power == 0, 1.0, power),
+    )
     rest = 2 - power
     safe = np.where(rest == 0, 1.0, rest)
     down = np.where(rest == 0, np.log1p(below), np.expm1(safe * np.log1p(below)) / safe)
@@ -121,7 +125,7 @@ def _(step: PowerTransformer, x: Tensor) -> Answers:
 
 
 @write_answers.register
-def _(step: FunctionTransformer, x: Tensor) -> Answers:
+def _(step: FunctionTransformer, x: Symbolic) -> Answers:
     return {"transform": x if step.func is None else step.func(x, **(step.kw_args or {}))}
 
 
@@ -136,7 +140,7 @@ def _(model: TransformedTargetRegressor, x: Any) -> Answers:
     return {"predict": back[:, 0] if model._training_dim == 1 else back}
 
 
-def _inverse(step: Any, x: Tensor) -> Tensor:
+def _inverse(step: Any, x: Symbolic) -> Symbolic:
     """The numbers that a transformer of targets has turned into these."""
     if isinstance(step, Logarithm):
         return np.expm1(x) if step.plus_one else np.exp(x)
@@ -155,13 +159,13 @@ def _inverse(step: Any, x: Tensor) -> Tensor:
 
 
 @write_answers.register
-def _(model: DummyRegressor, x: Tensor) -> Answers:
+def _(model: DummyRegressor, x: Symbolic) -> Answers:
     found = x[:, [0]] * 0.0 + model.constant_.reshape(1, -1)
     return {"predict": found if model.n_outputs_ > 1 else found[:, 0]}
 
 
 @write_answers.register
-def _(model: DummyClassifier, x: Tensor) -> Answers:
+def _(model: DummyClassifier, x: Symbolic) -> Answers:
     if model._strategy not in ("prior", "most_frequent"):
         raise refused(model, f"strategy={model._strategy!r} draws at random, or is told the class")
     prior = np.asarray(model.class_prior_)
@@ -177,7 +181,7 @@ def _(model: CalibratedClassifierCV, x: Any) -> Answers:
     return {"predict": constant(model.classes_)[p.argmax(axis=1)], "predict_proba": p}
 
 
-def _calibrated(one: Any, x: Any) -> Tensor:
+def _calibrated(one: Any, x: Any) -> Symbolic:
     """The probabilities of a machine whose scores go through a curve for each class."""
     told = answers(one.estimator, x)
     scores = told["decision_function"] if "decision_function" in told else told["predict_proba"]
@@ -194,7 +198,7 @@ def _calibrated(one: Any, x: Any) -> Tensor:
     return np.where(total == 0, 1.0 / len(one.classes), p / np.where(total == 0, 1.0, total))
 
 
-def _curve(curve: Any, scores: Tensor) -> Tensor:
+def _curve(curve: Any, scores: Symbolic) -> Symbolic:
     if isinstance(curve, _SigmoidCalibration):
         from scipy.special import expit
 
@@ -204,10 +208,10 @@ def _curve(curve: Any, scores: Tensor) -> Tensor:
     raise refused(curve, "its curve is not known as a graph")
 
 
-def interpolated(x: Tensor, knots: Any, values: Any) -> Tensor:
+def interpolated(x: Symbolic, knots: Any, values: Any) -> Symbolic:
     """Straight lines between knots, and constant outside.
 
-    >>> from empirisk.export.tensor import entry
+    >>> from empirisk.exports.tensor import entry
     >>> interpolated(entry("x", np.array([0.5, 9.0])), np.array([0.0, 1.0]), np.array([0.0, 2.0])).value
     array([1., 2.])
     """

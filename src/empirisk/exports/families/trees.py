@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empirisk.export.registry import Answers, told_by, write_answers
-from empirisk.export.tensor import Tensor, apply, constant
+from empirisk.exports.registry import Answers, told_by, write_answers
+from empirisk.exports.tensor import Symbolic, apply, constant
 from empirisk.trees.boosting import BoostingClassifier, BoostingRegressor
 from empirisk.trees.forest import ForestClassifier, ForestRegressor
 from empirisk.trees.nodes import WORD, Nodes
@@ -14,30 +14,34 @@ from empirisk.trees.table_columns import Columns
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
 
-def coded(columns: Columns, x: Any) -> Tensor:
+def coded(columns: Columns, x: Any) -> Symbolic:
     """The table as trees see it: numbers, and codes of categories; NaN for those that were not met."""
     if all(found is None for found in columns.categories):
         return x[:, :]
-    parts = [x[:, [place]] if found is None else _codes(x[:, [place]], found) for place, found in enumerate(columns.categories)]
+    parts = [
+        x[:, [place]] if found is None else _codes(x[:, [place]], found)
+        for place, found in enumerate(columns.categories)
+    ]
     return np.concatenate(parts, axis=1)
 
 
-def _codes(column: Tensor, categories: NDArray) -> Tensor:
+def _codes(column: Symbolic, categories: NDArray) -> Symbolic:
     """The place of each value among the categories."""
     words = categories.dtype.kind in "OU"
     keys = categories.astype(str) if words else categories.astype(np.float64)
     return apply("LabelEncoder", column, keys=keys, values=np.arange(len(keys), dtype=np.float64), default=np.nan)
 
 
-def leaf_sums(nodes: Nodes, x: Tensor, target: NDArray, weight: NDArray, n_targets: int) -> Tensor:
+def leaf_sums(nodes: Nodes, x: Symbolic, target: NDArray, weight: NDArray, n_targets: int) -> Symbolic:
     """The sum over the trees of a number of the leaf that each row reaches, added to the target of the leaf.
 
     ``target`` and ``weight`` hold an entry for each node, of which those of leaves count.
     """
-    leaf = nodes.is_leaf
-    number = np.where(leaf, -np.cumsum(leaf), np.cumsum(~leaf) - 1)  # splits from 0, leaves from -1 downwards
+    leaf = np.asarray(nodes.is_leaf)
+    leaves, others = np.cumsum(leaf.astype(int)), np.cumsum((~leaf).astype(int))
+    number = np.where(leaf, -leaves, others - 1)  # splits from 0, leaves from -1 downwards
     splits = np.flatnonzero(~leaf)
-    sets = {number[node]: _members(nodes, node) for node in splits if nodes.category_start[node] >= 0}
+    sets = {number[node]: _members(nodes, int(node)) for node in splits if nodes.category_start[node] >= 0}
     return apply(
         "TreeEnsemble",
         x,
@@ -63,14 +67,14 @@ def _members(nodes: Nodes, node: int) -> list[float]:
     return codes[inside == 1].astype(np.float64).tolist()
 
 
-def tree_sums(nodes: Nodes, x: Tensor) -> Tensor:
+def tree_sums(nodes: Nodes, x: Symbolic) -> Symbolic:
     """The sum of the values of all outputs over the trees, rows x outputs."""
     outputs = nodes.value.shape[1]
     if outputs == 1:
         return leaf_sums(nodes, x, np.zeros(len(nodes)), nodes.value[:, 0], 1)
     # A leaf adds to one target: each tree tells the number of its leaf, whose values stand in a table.
     tree = np.searchsorted(nodes.roots, np.arange(len(nodes)), side="right") - 1
-    rows = np.cumsum(nodes.is_leaf) - 1
+    rows = np.cumsum(nodes.is_leaf.astype(int)) - 1
     places = leaf_sums(nodes, x, tree, rows, nodes.n_trees).astype(np.int64)
     return constant(nodes.value[nodes.is_leaf])[places].sum(axis=1)
 
