@@ -120,6 +120,15 @@ class Wrapper(Composed):
         """What is done to every value of the child, in place."""
         raise NotImplementedError
 
+    def derivative(self, values: NDArray) -> NDArray | None:
+        """The derivative of `apply` by the values of the child; None where these are not all that it depends on."""
+        return None
+
+    def radial_slopes(self, A, B):
+        child = self.child("kernel")
+        steepness = self.derivative(child.between(A, B))
+        return super().radial_slopes(A, B) if steepness is None else steepness * child.radial_slopes(A, B)
+
 
 class Binary(Composed):
     """Two kernels and an operation on their blocks."""
@@ -179,6 +188,10 @@ class Sum(Binary):
     operation = np.add
     sign = "+"
 
+    def radial_slopes(self, A, B):
+        left, right = (part.radial_slopes(a, b) for part, a, b in zip(self.parts, A, B, strict=True))
+        return left + right
+
     def linear_part(self, A, beta):
         found = [part.linear_part(group, beta) for part, group in zip(self.parts, A, strict=True)]
         found = [w for w in found if w is not None]
@@ -200,6 +213,13 @@ class Product(Binary):
     binding = PRODUCT
     operation = np.multiply
     sign = "*"
+
+    def radial_slopes(self, A, B):
+        members = list(zip(self.parts, A, B, strict=True))
+        (left, right), (by_left, by_right) = (
+            [getattr(part, name)(a, b) for part, a, b in members] for name in ("between", "radial_slopes")
+        )
+        return left * by_right + by_left * right
 
     @property
     def constant_diagonal(self) -> bool:
@@ -231,6 +251,9 @@ class Scaled(Wrapper):
 
     def apply(self, values):
         values *= values.dtype.type(self.factor)
+
+    def derivative(self, values):
+        return np.full_like(values, self.factor)
 
     def linear_part(self, A, beta):
         w = self.child("kernel").linear_part(A, beta)
@@ -276,6 +299,12 @@ class Power(Wrapper):
     def apply(self, values):
         integer_power(values, int(self.exponent))
 
+    def derivative(self, values):
+        if self.exponent == 0:
+            return np.zeros_like(values)
+        integer_power(values, int(self.exponent) - 1)
+        return values * values.dtype.type(self.exponent)
+
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)} ** {text(self.exponent)}"
 
@@ -294,6 +323,10 @@ class Exp(Wrapper):
             np.exp(values, out=values)
         if not np.isfinite(values).all():
             raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+
+    def derivative(self, values):
+        self.apply(values)
+        return values
 
     def term_diagonals(self, A):
         # What cancels in the exponent is a relative error of the value; the exponential of its terms may overflow.
@@ -334,6 +367,10 @@ class PolynomialOf(Wrapper):
             total *= values
             total += values.dtype.type(coefficient)
         values[...] = total
+
+    def derivative(self, values):
+        slope = np.polynomial.Polynomial(as_floats(self.coefficients, "coefficients")).deriv()
+        return slope(values).astype(values.dtype)
 
     def __repr__(self) -> str:
         return f"polynomial({self.kernel!r}, {text(self.coefficients)})"
