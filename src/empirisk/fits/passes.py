@@ -109,8 +109,8 @@ MANY = 1000  # fewer rows are solved before equal ones could be found
 SHARE = 0.5
 
 
-def merged(problems: list[Problem], fewest: int = MANY, share: float = SHARE) -> list[Problem]:
-    """The problems with equal rows of equal targets made one, of at least ``fewest`` rows of which that share differ.
+def merged(problems: list[Problem], always: bool = False) -> list[Problem]:
+    """The problems with equal rows of equal targets made one, where they are many, or ``always``.
 
     A row of weight 2 is the row twice, so the objective is the same. A solver that works on the most violating rows
     would work on copies of a few.
@@ -119,7 +119,7 @@ def merged(problems: list[Problem], fewest: int = MANY, share: float = SHARE) ->
     for number, problem in enumerate(problems):
         key = id(problem.design)
         if key not in found:
-            groups = _groups(problem, [other.y for other in problems if other.design is problem.design], fewest, share)
+            groups = _groups(problem, [other.y for other in problems if other.design is problem.design], always)
             found[key] = groups and (*groups, problem.design.rows(groups[0]), np.bincount(groups[1], problem.weights))
         if found[key] is not None:
             first, _, design, weights = found[key]
@@ -129,9 +129,9 @@ def merged(problems: list[Problem], fewest: int = MANY, share: float = SHARE) ->
     return out
 
 
-def _groups(problem: Problem, targets: list[NDArray], fewest: int, share: float) -> tuple[NDArray, NDArray] | None:
+def _groups(problem: Problem, targets: list[NDArray], always: bool) -> tuple[NDArray, NDArray] | None:
     """The first of each set of equal rows, and the set of every row; None where there is little to gain."""
-    design = problem.design
+    design, fewest, share = problem.design, *((0, 1.0) if always else (MANY, SHARE))
     if not isinstance(design, GramDesign) or len(problem.y) < fewest or problem.penalty.l2 == 0:
         return None
     source = design.root.source

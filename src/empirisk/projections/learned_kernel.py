@@ -255,7 +255,7 @@ class MetricRounds:
 
     def __post_init__(self):
         # Equal rows as one, in an order by content: a row of weight 2 is the row twice, and is left out whole.
-        self.problems = merged(self.given, fewest=0, share=1.0)
+        self.problems = merged(self.given, always=True)
         self.losses: list[float] = []
         self.chosen, self.stopped = 0, ""
 
