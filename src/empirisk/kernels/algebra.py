@@ -13,6 +13,7 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, require_whole, text, within
+from empirisk.kernels.expression import composed
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 from empirisk.parts import is_finite, is_number
@@ -143,6 +144,8 @@ class Binary(Composed):
     children = ("left", "right")
     operation: Any
     sign: str
+    #: The operation in an `Expression`.
+    word: str
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
@@ -159,6 +162,9 @@ class Binary(Composed):
         others = (None, None) if B is None else B.groups
         block = left.between(A.groups[0], others[0], out)
         return type(self).operation(block, right.between(A.groups[1], others[1]), out=block)
+
+    def expression(self, A):
+        return composed(self.word, self.parts, A)
 
     def diagonals(self, A):
         left, right = (part.diagonals(group) for part, group in zip(self.parts, A, strict=True))
@@ -186,7 +192,7 @@ class Sum(Binary):
 
     binding = SUM
     operation = np.add
-    sign = "+"
+    sign, word = "+", "sum"
 
     def radial_slopes(self, A, B):
         left, right = (part.radial_slopes(a, b) for part, a, b in zip(self.parts, A, B, strict=True))
@@ -212,7 +218,7 @@ class Product(Binary):
 
     binding = PRODUCT
     operation = np.multiply
-    sign = "*"
+    sign, word = "*", "multiply"
 
     def radial_slopes(self, A, B):
         members = list(zip(self.parts, A, B, strict=True))
@@ -254,6 +260,9 @@ class Scaled(Wrapper):
 
     def derivative(self, values):
         return np.full_like(values, self.factor)
+
+    def expression(self, A):
+        return composed("scaled", self.parts, [A], numbers=(float(self.factor),))
 
     def linear_part(self, A, beta):
         w = self.child("kernel").linear_part(A, beta)
@@ -305,6 +314,9 @@ class Power(Wrapper):
         integer_power(values, int(self.exponent) - 1)
         return values * values.dtype.type(self.exponent)
 
+    def expression(self, A):
+        return composed("power", self.parts, [A], whole=int(self.exponent))
+
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)} ** {text(self.exponent)}"
 
@@ -327,6 +339,9 @@ class Exp(Wrapper):
     def derivative(self, values):
         self.apply(values)
         return values
+
+    def expression(self, A):
+        return composed("exp", self.parts, [A])
 
     def term_diagonals(self, A):
         # What cancels in the exponent is a relative error of the value; the exponential of its terms may overflow.
@@ -371,6 +386,9 @@ class PolynomialOf(Wrapper):
     def derivative(self, values):
         slope = np.polynomial.Polynomial(as_floats(self.coefficients, "coefficients")).deriv()
         return slope(values).astype(values.dtype)
+
+    def expression(self, A):
+        return composed("polynomial", self.parts, [A], numbers=tuple(map(float, self.coefficients)))
 
     def __repr__(self) -> str:
         return f"polynomial({self.kernel!r}, {text(self.coefficients)})"

@@ -169,6 +169,9 @@ class LearnedKernel(Kernel):
     def formula(self, A, B):
         return self._base().formula(A, B)
 
+    def expression(self, A):
+        return self._base().expression(A)
+
     def diagonals(self, A):
         return self._base().diagonals(A)
 
