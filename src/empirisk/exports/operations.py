@@ -219,7 +219,7 @@ def Trim(x, blanks):
     return np.array([text.strip() for text in x.ravel()], dtype=object).reshape(x.shape)
 
 
-def TreeEnsemble(x, n_targets, roots, feature, split, true, false, missing_true, members, target, weight):
+def TreeEnsemble(x, *, n_targets, roots, feature, split, true, false, missing_true, members, target, weight):
     """The sum over the trees of the weights of the leaves that each row reaches, added to the targets of the leaves.
 
     A row goes to ``true`` where its feature is at most the split, or one of the members of the node; where it is NaN,

@@ -61,6 +61,7 @@ def answers(model: Any, x: Any) -> Answers:
     ['predict']
     """
     load_family(type(model))
+    load_family(type(getattr(model, "features_", None)))
     return write_answers(model, x)
 
 

@@ -347,7 +347,10 @@ def run_sql(text: str, rows: Rows) -> dict[str, NDArray[Any]]:
 
 
 def _exp(x: float) -> float:
-    return math.exp(x) if x < 709.78 else math.inf
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
 
 
 def _as_arrays(found: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:

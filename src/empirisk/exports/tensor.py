@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from empirisk.errors import EmpiriskError
 from empirisk.exports import operations
@@ -140,7 +139,7 @@ class Tensor(np.lib.mixins.NDArrayOperatorsMixin):
     # --- NumPy's protocols ------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        known = UFUNCS.get(ufunc)
+        known = UFUNCS.get(ufunc.__name__)
         if known is None or method != "__call__" or set(options) - {"dtype"}:
             raise EmpiriskError(f"np.{ufunc.__name__} has no form in an exported graph.")
         return known(*inputs)
@@ -284,7 +283,7 @@ def _expm1(x: Any) -> Symbolic:
     return np.where(np.abs(x) > 1.0, u - 1.0, np.where(u == 1.0, x, (safe - 1.0) * x / np.log(safe)))
 
 
-def _expit(x: Any) -> Symbolic:
+def expit(x: Any) -> Symbolic:
     """1 / (1 + exp(-x)), with all digits where it is small too: the operation of ONNX Runtime gives 0 there."""
     x = numeric(x)
     small = np.exp(-np.abs(x))
@@ -414,56 +413,57 @@ def _ratio(x: Symbolic, above: Sequence[float], below: Sequence[float]) -> Symbo
     return found[0] / found[1]
 
 
-UFUNCS: dict[Any, Callable[..., Any]] = {
+#: By their names: SciPy has two objects of each of its own, one of which is behind the other.
+UFUNCS: dict[str, Callable[..., Any]] = {
     **{
         ufunc: _on_numbers(operation)
         for ufunc, operation in {
-            np.add: "Add",
-            np.subtract: "Sub",
-            np.multiply: "Mul",
-            np.divide: "Div",
-            np.negative: "Neg",
-            np.power: "Pow",
-            np.absolute: "Abs",
-            np.exp: "Exp",
-            np.log: "Log",
-            np.sqrt: "Sqrt",
-            np.sin: "Sin",
-            np.cos: "Cos",
-            np.tanh: "Tanh",
-            np.floor: "Floor",
-            np.sign: "Sign",
-            np.maximum: "Max",
-            np.minimum: "Min",
-            np.greater: "Greater",
-            np.greater_equal: "GreaterOrEqual",
-            np.less: "Less",
-            np.less_equal: "LessOrEqual",
-            np.isnan: "IsNaN",
-            np.isinf: "IsInf",
+            "add": "Add",
+            "subtract": "Sub",
+            "multiply": "Mul",
+            "divide": "Div",
+            "negative": "Neg",
+            "power": "Pow",
+            "absolute": "Abs",
+            "exp": "Exp",
+            "log": "Log",
+            "sqrt": "Sqrt",
+            "sin": "Sin",
+            "cos": "Cos",
+            "tanh": "Tanh",
+            "floor": "Floor",
+            "sign": "Sign",
+            "maximum": "Max",
+            "minimum": "Min",
+            "greater": "Greater",
+            "greater_equal": "GreaterOrEqual",
+            "less": "Less",
+            "less_equal": "LessOrEqual",
+            "isnan": "IsNaN",
+            "isinf": "IsInf",
         }.items()
     },
     **{
         ufunc: _on_truths(operation)
         for ufunc, operation in {
-            np.bitwise_and: "And",
-            np.logical_and: "And",
-            np.bitwise_or: "Or",
-            np.logical_or: "Or",
-            np.invert: "Not",
-            np.logical_not: "Not",
+            "bitwise_and": "And",
+            "logical_and": "And",
+            "bitwise_or": "Or",
+            "logical_or": "Or",
+            "invert": "Not",
+            "logical_not": "Not",
         }.items()
     },
-    np.matmul: lambda a, b: apply("MatMul", a, b),
-    np.equal: _equal,
-    np.not_equal: lambda a, b: apply("Not", _equal(a, b)),
-    np.square: lambda x: x * x,
-    np.log1p: _log1p,
-    np.expm1: _expm1,
-    np.nextafter: _nextafter,
-    np.logaddexp: _logaddexp,
-    special.erf: error_function,
-    special.expit: _expit,
+    "matmul": lambda a, b: apply("MatMul", a, b),
+    "equal": _equal,
+    "not_equal": lambda a, b: apply("Not", _equal(a, b)),
+    "square": lambda x: x * x,
+    "log1p": _log1p,
+    "expm1": _expm1,
+    "nextafter": _nextafter,
+    "logaddexp": _logaddexp,
+    "erf": error_function,
+    "expit": expit,
 }
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: _where,
@@ -491,7 +491,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 class Special:
     """The special functions of tensors."""
 
-    expit = staticmethod(special.expit)
+    expit = staticmethod(expit)
     softmax = staticmethod(softmax)
 
     @staticmethod

@@ -10,6 +10,7 @@ from empirisk.ensembles.bagging import BaggingClassifier, BaggingRegressor
 from empirisk.ensembles.votes import VoteClassifier, VoteRegressor
 from empirisk.exports.registry import Answers, answers, number_of, told_by, write_answers
 from empirisk.exports.tensor import Symbolic, constant
+from empirisk.names import spelled
 
 
 def _shares(member: Any, x: Any, classes: Any) -> Symbolic:
@@ -30,7 +31,7 @@ def _numbers(member: Any, x: Any) -> Symbolic:
 
 @write_answers.register
 def _(machine: VoteClassifier, x: Any) -> Answers:
-    soft = machine.vote == "soft"
+    soft = machine.voting == "soft"
     members = zip(machine.estimators_, machine.weights_, strict=True)
     said = [float(weight) * _said(member, x, machine.classes_, soft) for member, weight in members]
     return told_by(machine, "predict predict_proba", _scores=reduce(np.add, said))
@@ -67,7 +68,7 @@ def _about_labels(member: Any, x: Any, classes: Any, majority: bool) -> Symbolic
 
 @write_answers.register
 def _(machine: BaggingClassifier, x: Any) -> Answers:
-    majority = machine.vote == "majority"
+    majority = spelled("voting", machine.voting) == "hard"
     if isinstance(machine.classes_, list):
         said = [_about_labels(member, rows, machine.classes_, majority) for member, rows in _seen(machine, x)]
     else:

@@ -30,11 +30,11 @@ def _squares(machine: Neighbors, x: Symbolic) -> Symbolic:
 
 def _found(machine: Neighbors, x: Symbolic) -> tuple[Symbolic, Symbolic]:
     """The places of the nearest rows, and what each counts: weight until k is reached, over the distance if asked."""
-    count = min(machine._length(machine.k_), len(machine.weights_))
+    count = min(machine._length(machine.n_neighbors_), len(machine.weights_))
     squares, places = apply("TopK", _squares(machine, x), k=count, axis=1, largest=0)
     weights = constant(machine.weights_)[places]
     before = weights @ np.triu(np.ones((count, count)), 1)
-    amounts = np.minimum(np.maximum(machine.k_ - before, 0.0), weights)
+    amounts = np.minimum(np.maximum(machine.n_neighbors_ - before, 0.0), weights)
     if machine.weights != "distance":
         return places, amounts
     distances = np.sqrt(squares)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, expit
 
 from empirisk.exports.registry import Answers, refused, write_answers
-from empirisk.exports.tensor import Symbolic, constant
+from empirisk.exports.tensor import Symbolic, constant, error_function, expit
 from empirisk.nets.composite import Branch, Residual
+from empirisk.nets.enlarging import Reshape, Upsample
 from empirisk.nets.layers import (
     LEAK,
     Activation,
@@ -36,7 +36,7 @@ ACTIVATIONS = {
     "sigmoid": expit,
     "tanh": np.tanh,
     "leaky_relu": lambda x: np.where(x >= 0, x, LEAK * x),
-    "gelu": lambda x: 0.5 * x * (1.0 + erf(x * (1 / np.sqrt(2)))),
+    "gelu": lambda x: 0.5 * x * (1.0 + error_function(x * (1 / np.sqrt(2)))),
     "softplus": lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))),
     "sign": lambda x: np.where(x >= 0, 1.0, -1.0),
 }
@@ -75,6 +75,18 @@ def _(layer: Dense, weights: Weights, place: str, x: Symbolic) -> Symbolic:
 @forward.register
 def _(layer: Flatten, weights: Weights, place: str, x: Symbolic) -> Symbolic:
     return _flat(x)
+
+
+@forward.register
+def _(layer: Reshape, weights: Weights, place: str, x: Symbolic) -> Symbolic:
+    return x.reshape(len(x), *layer.shape)
+
+
+@forward.register
+def _(layer: Upsample, weights: Weights, place: str, x: Symbolic) -> Symbolic:
+    sizes = zip((layer.height, layer.width), x.shape[1:3], strict=True)
+    rows, columns = (np.arange(new) * old // new for new, old in sizes)
+    return x[:, rows][:, :, columns]
 
 
 @forward.register

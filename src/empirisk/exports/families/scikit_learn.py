@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 
 from empirisk.exports.families.maps import monomials
 from empirisk.exports.registry import Answers, answers, refused, transformed, write_answers
-from empirisk.exports.tensor import Symbolic, constant
+from empirisk.exports.tensor import Symbolic, constant, expit
 from empirisk.maps.recipes import BoxCox, Logarithm
 
 #: Steps of a pipeline that stand for none.
@@ -200,8 +200,6 @@ def _calibrated(one: Any, x: Any) -> Symbolic:
 
 def _curve(curve: Any, scores: Symbolic) -> Symbolic:
     if isinstance(curve, _SigmoidCalibration):
-        from scipy.special import expit
-
         return expit(-(scores * float(curve.a_) + float(curve.b_)))
     if isinstance(curve, IsotonicRegression):
         return interpolated(scores, curve.X_thresholds_, curve.y_thresholds_)
