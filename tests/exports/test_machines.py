@@ -12,8 +12,9 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.exports import write
 from empirisk.exports.onnx_file import onnx_model
 from empirisk.exports.python_file import python_source, run_source
+from empirisk.exports.registry import asked
 from empirisk.exports.rows import rows_for
-from empirisk.exports.write import _outputs, graph_of, model_answers, run_onnx
+from empirisk.exports.write import _outputs, graph_of, run_onnx
 from tests.exports.cases import CASES, NEW, OTHERS, X, Y, name_of
 
 #: What the exported numbers may differ by, relative to those above one.
@@ -29,7 +30,7 @@ def fitted(machine, target):
 def compare(model, rows):
     """Both forms on some rows, which are others than those that the graph is traced on."""
     graph = graph_of(model, rows_for(model, X[:3]))
-    told = _outputs(model_answers(model, rows), model)
+    told = _outputs(asked(model, rows), model)
     found = run_onnx(onnx_model(graph).SerializeToString(), {"X": rows})
     assert sorted(found) == sorted(told)
     for answers in (found, run_source(python_source(graph), rows)):
@@ -134,7 +135,7 @@ def test_endings(tmp_path):
 
 def test_a_graph_that_says_something_else_is_not_written(tmp_path, monkeypatch):
     model = fitted(er.Ridge(), "number")
-    monkeypatch.setattr(write, "model_answers", lambda model, table: {"predict": np.zeros(len(table))})
+    monkeypatch.setattr(write, "asked", lambda model, table: {"predict": np.zeros(len(table))})
     with pytest.raises(EmpiriskError, match="was not written: the file would differ"):
         er.export(model, tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []

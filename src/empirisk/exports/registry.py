@@ -27,6 +27,8 @@ FAMILIES = {
     "sklearn": "scikit_learn",
 }
 
+#: The methods whose answers are written.
+METHODS = ("predict", "predict_proba", "transform", "decision_function")
 #: Tensors by the name of the method whose answers they are: "predict", "predict_proba", "transform" ...
 Answers = dict[str, Any]
 
@@ -68,6 +70,19 @@ def answers(model: Any, x: Any) -> Answers:
 def transformed(step: Any, x: Any) -> Symbolic:
     """The rows behind a feature map or another transformer."""
     return answers(step, x)["transform"]
+
+
+@singledispatch
+def described(model: Any) -> tuple[str, bool]:
+    """What a model is, for people; and whether it says classes."""
+    classes = any(hasattr(model, name) for name in ("classes_", "predict_proba", "decision_function"))
+    return f"{type(model).__name__}.", classes
+
+
+@singledispatch
+def asked(model: Any, table: Any) -> Answers:
+    """What the methods of a model itself say."""
+    return {name: getattr(model, name)(table) for name in METHODS if hasattr(model, name)}
 
 
 def told_by(model: Any, methods: str, **inner: Any) -> Answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empirisk.errors import EmpiriskError
+from empirisk.exports.registry import load_family
 from empirisk.exports.tensor import Tensor, entry
-from empirisk.tables.model import TableModel
-from empirisk.tables.reading.frames import as_frame
 
 #: Rows that are made up for a check where none are given.
 CHECKED = 64
@@ -66,8 +66,13 @@ class Rows:
 
 def rows_for(model: Any, given: Any = None) -> Rows:
     """Rows as they are given, or made up from what the model knows of its columns."""
-    if isinstance(model, TableModel):
-        return _of_table(model, _trials(model) if given is None else given)
+    load_family(type(model))
+    return make_rows(model, given)
+
+
+@singledispatch
+def make_rows(model: Any, given: Any) -> Rows:
+    """`rows_for` of a class; a family may have its own way."""
     if given is None:
         given = _made_up(model)
     if not nw.dependencies.is_into_dataframe(given):
@@ -90,30 +95,6 @@ def _column(series: Any) -> NDArray[Any]:
         return np.array([np.nan if value is None else value for value in series.to_list()], dtype=float)[:, None]
     words = ["" if value is None or value != value else str(value) for value in series.to_list()]
     return np.array(words, dtype=object)[:, None]
-
-
-def _of_table(model: TableModel, given: Any) -> Rows:
-    frame, arrays = as_frame(given), {}
-    for column in model.schema.used:
-        series = frame[column.name]
-        if column.type.graph_type == "double":
-            values = column.convert(series).cast(float).fill_null(np.nan).to_numpy()
-        else:
-            text = column.parse(series) if series.dtype.is_numeric() else series
-            values = np.array(text.cast(str).fill_null("").to_list(), dtype=object)
-        arrays[column.name] = values[:, None]
-    return Rows(frame, arrays)
-
-
-def _trials(model: TableModel) -> dict[str, list[Any]]:
-    """Values that the columns may have, and others, mixed at random: missing ones, and words that were not met."""
-    random, encoder = np.random.default_rng(0), model.pipeline[0]
-    table = {}
-    for column in model.schema.used:
-        values = [*column.type.graph_trials(column, encoder.levels(column.name)), None]
-        table[column.name] = [values[place] for place in random.integers(len(values), size=CHECKED)]
-        table[column.name][0] = values[0]  # a column of missing values alone has no type
-    return table
 
 
 def _made_up(model: Any) -> Any:

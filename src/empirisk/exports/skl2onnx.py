@@ -30,7 +30,7 @@ def register() -> list[str]:
         raise EmpiriskError("empirisk.exports.skl2onnx needs the package skl2onnx: pip install skl2onnx.") from error
     for name in MACHINES.split():
         update_registered_converter(getattr(er, name), f"Empirisk{name}", _shapes, _convert, overwrite=True)
-    return MACHINES.split()
+    return [*MACHINES.split()]
 
 
 def _shapes(operator: Any) -> None:

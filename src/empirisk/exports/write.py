@@ -14,11 +14,10 @@ from empirisk.errors import EmpiriskError
 from empirisk.exports.graph import Graph
 from empirisk.exports.onnx_file import onnx_model
 from empirisk.exports.python_file import python_source, run_source
-from empirisk.exports.registry import Answers, answers
+from empirisk.exports.registry import Answers, answers, asked, described
 from empirisk.exports.rows import Rows, rows_for
 from empirisk.exports.sql_file import run_sql, sql_text
 from empirisk.files.atomic import whole_file
-from empirisk.tables.model import TableModel
 
 #: Relative difference beyond which a file does not say what the model says, and is not written.
 LARGEST = 1e-6
@@ -89,7 +88,7 @@ def export(model: Any, path: str | Path, X: Any = None) -> Exported:
         raise EmpiriskError(f"path={str(path)!r} has an ending that is not known; use one of {sorted(WRITERS)}.")
     rows = rows_for(model, X)
     content, found = WRITERS[path.suffix](model, rows, path)
-    report = _compared(_outputs(model_answers(model, rows.table), model), found, path)
+    report = _compared(_outputs(asked(model, rows.table), model), found, path)
     if not report.difference <= LARGEST:
         raise EmpiriskError(
             f"{type(model).__name__} was not written: the file would differ from the model by "
@@ -104,19 +103,13 @@ def graph_of(model: Any, rows: Rows) -> Graph:
     """The graph of a fitted model."""
     entries = rows.entries()
     outputs = _outputs(answers(model, Rows.joined(entries)), model)
-    return Graph(entries, outputs, _about(model))
-
-
-def _about(model: Any) -> str:
-    if isinstance(model, TableModel):
-        return f"{type(model.machine).__name__} that predicts {model.target.name!r}."
-    return f"{type(model).__name__}."
+    return Graph(entries, outputs, described(model)[0])
 
 
 def _outputs(found: Answers, model: Any) -> dict[str, Any]:
     """Answers by the names of outputs; of several labels the probabilities of each have a number."""
     names = dict(OUTPUTS)
-    if not _has_classes(model):
+    if not described(model)[1]:
         names["predict"] = NUMBER if "transform" not in found else "label"
     if "predict_proba" not in found:
         names["decision_function"] = "scores"
@@ -128,24 +121,6 @@ def _outputs(found: Answers, model: Any) -> dict[str, Any]:
         elif answer is not None:
             named[name] = answer
     return named
-
-
-def _has_classes(model: Any) -> bool:
-    if isinstance(model, TableModel):
-        return model.target.task == "classification"
-    return any(hasattr(model, name) for name in ("classes_", "predict_proba", "decision_function"))
-
-
-def model_answers(model: Any, table: Any) -> Answers:
-    """What the methods of the model say."""
-    found = {}
-    for method in (*OUTPUTS, "decision_function"):
-        asked = getattr(model, method, None)
-        if asked is not None and (method != "predict_proba" or getattr(model, "has_probabilities", True)):
-            found[method] = asked(table)
-    if isinstance(model, TableModel) and hasattr(model.pipeline[-1], "decision_function"):
-        found["decision_function"] = model.pipeline[-1].decision_function(model.encode(table))
-    return found
 
 
 def _compared(told: dict[str, Any], found: dict[str, NDArray[Any]], path: Path) -> Exported:

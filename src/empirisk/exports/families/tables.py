@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from empirisk.exports import words
-from empirisk.exports.registry import Answers, answers, write_answers
+from empirisk.exports.registry import Answers, answers, asked, described, write_answers
+from empirisk.exports.rows import CHECKED, Rows, make_rows
 from empirisk.exports.tensor import Symbolic, constant
 from empirisk.tables.encoding.encoder import TableEncoder
 from empirisk.tables.encoding.numbers_and_texts import FAR
 from empirisk.tables.model import TableModel
+from empirisk.tables.reading.frames import as_frame
 
 
 @write_answers.register
@@ -69,3 +71,44 @@ def _indicators(encoder: TableEncoder, place: int, code: Symbolic) -> Symbolic:
     known, count = encoder.words_, len(encoder.words_.levels[place])
     kept = [*range(count), *[count] * bool(known.others[place]), *[count + 1] * bool(known.missing[place])]
     return (code == np.array(kept, dtype=np.float64)).astype(np.float64)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+@make_rows.register
+def _(model: TableModel, given: Any) -> Rows:
+    frame, arrays = as_frame(_trials(model) if given is None else given), {}
+    for column in model.schema.used:
+        series = frame[column.name]
+        if column.type.graph_type == "double":
+            values = column.convert(series).cast(float).fill_null(np.nan).to_numpy()
+        else:
+            text = column.parse(series) if series.dtype.is_numeric() else series
+            values = np.array(text.cast(str).fill_null("").to_list(), dtype=object)
+        arrays[column.name] = values[:, None]
+    return Rows(frame, arrays)
+
+
+def _trials(model: TableModel) -> dict[str, list[Any]]:
+    """Values that the columns may have, and others, mixed at random: missing ones, and words that were not met."""
+    random, encoder = np.random.default_rng(0), model.pipeline[0]
+    table = {}
+    for column in model.schema.used:
+        values = [*column.type.graph_trials(column, encoder.levels(column.name)), None]
+        table[column.name] = [values[place] for place in random.integers(len(values), size=CHECKED)]
+        table[column.name][0] = values[0]  # a column of missing values alone has no type
+    return table
+
+
+@described.register
+def _(model: TableModel) -> tuple[str, bool]:
+    text = f"{type(model.machine).__name__} that predicts {model.target.name!r}."
+    return text, model.target.task == "classification"
+
+
+@asked.register
+def _(model: TableModel, table: Any) -> Answers:
+    encoded, machine = model.encode(table), model.pipeline[-1]
+    methods = ["predict", "decision_function", *["predict_proba"] * model.has_probabilities]
+    return {name: getattr(machine, name)(encoded) for name in methods if hasattr(machine, name)}
