@@ -52,6 +52,8 @@ class Design:
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.
     shared_by: int = 0
+    #: Whether products are cheap beside single numbers of A: solvers then use products, and factor nothing large.
+    streams: ClassVar[bool] = False
     #: What the certificate says of where the rows are, if they are not simply in memory.
     remark: str = ""
 

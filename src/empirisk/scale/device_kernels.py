@@ -62,6 +62,8 @@ class DeviceItems:
 
     def block(self, others: DeviceItems) -> NDArray:
         """k(a_i, b_j), in the precision of the items."""
+        if not self.count:
+            return np.empty((0, others.count), self.expression.dtype)
         height = min(self.device.height, _room(self.count))
         found = []
         with self.device.computing():
@@ -88,6 +90,19 @@ class DeviceItems:
                     found[-1 - WAITING].block_until_ready()
             return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
 
+    def mapped(self, others: DeviceItems, matrix: Array) -> jax.Array:
+        """K(a, b) matrix, which stays on the device."""
+        padded = np.zeros((_room(others.count), matrix.shape[1]))
+        padded[: others.count] = matrix
+        height = min(self.device.height, _room(self.count))
+        with self.device.computing():
+            weights = self.device.put(padded, others.expression.dtype)
+            found = []
+            for rows in slices(self.count, height):
+                check_stop()
+                found.append(_mapped(self.expression, rows.start, others.expression, weights, height))
+            return jnp.concatenate(found)[: self.count]
+
 
 def _room(count: int) -> int:
     """The next power of two: few shapes are compiled, and a block of rows divides it."""
@@ -106,6 +121,11 @@ def _part(expression: Expression, start: Any, count: int) -> Expression:
 @partial(jax.jit, static_argnames="height")
 def _block(left: Expression, start: Any, right: Expression, height: int) -> jax.Array:
     return evaluate(_part(left, start, height), right)
+
+
+@partial(jax.jit, static_argnames="height")
+def _mapped(left: Expression, start: Any, right: Expression, weights: jax.Array, height: int) -> jax.Array:
+    return evaluate(_part(left, start, height), right) @ weights
 
 
 @partial(jax.jit, static_argnames=("height", "width"))
