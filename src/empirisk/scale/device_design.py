@@ -14,7 +14,7 @@ from empirisk.linalg import tiled
 from empirisk.linalg.design import Array
 from empirisk.linalg.lapack import invert_triangle
 from empirisk.maps.implicit import REMEMBERED, GramDesign, some_rows
-from empirisk.scale.device_dense import DeviceMatrix
+from empirisk.scale.device_dense import DeviceDense, DeviceMatrix
 from empirisk.scale.device_kernels import DeviceItems
 from empirisk.scale.devices import Device
 from empirisk.settings import require
@@ -107,7 +107,10 @@ class DeviceGram(GramDesign):
         tiled.factor(core)
         invert_triangle(core)
         # In float64: a preconditioner cancels where it removes the large eigenvalues, by more than float32 has digits.
-        return DeviceMatrix(self.device, self.held.mapped(self.held.take(chosen), np.tril(core).T))
+        landmarks = self.held.take(chosen)
+        factor = self.held.mapped(landmarks, landmarks.padded(np.tril(core).T))
+        with self.device.computing():
+            return DeviceMatrix(self.device, factor[:rows])
 
     def partial_product(self, rows: NDArray | slice, columns: NDArray | slice, coefficients: Array) -> Array:
         """K[rows, columns] coefficients."""
@@ -125,6 +128,11 @@ def _some(items: DeviceItems, chosen: Any) -> DeviceItems:
     return (
         items if len(places) == items.count and np.array_equal(places, np.arange(items.count)) else items.take(places)
     )
+
+
+def dense_design(device: Device, X: NDArray) -> DeviceDense | None:
+    """Dense rows on a device; None where they, and a copy of them, would take more than half of it."""
+    return None if 32 * X.size > device.memory else DeviceDense(device, X)
 
 
 def gram_design(device: Device, kernel: Kernel, items: Any, source: Any) -> DeviceGram | None:

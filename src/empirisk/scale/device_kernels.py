@@ -20,6 +20,9 @@ from empirisk.stop import check_stop
 #: Panels that wait on the device at a time: the next one is ready when one ends, and Ctrl-C waits for few.
 WAITING = 2
 
+#: Rows that items are padded to at least: as many as a processor multiplies at a time.
+LEAST_ROOM = 256
+
 jax.tree_util.register_dataclass(Expression, ["parts", "numbers", "rows"], ["operation", "whole"])
 
 
@@ -90,23 +93,26 @@ class DeviceItems:
                     found[-1 - WAITING].block_until_ready()
             return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
 
-    def mapped(self, others: DeviceItems, matrix: Array) -> jax.Array:
-        """K(a, b) matrix, which stays on the device."""
-        padded = np.zeros((_room(others.count), matrix.shape[1]))
-        padded[: others.count] = matrix
+    def padded(self, matrix: Array) -> jax.Array:
+        """A matrix with a row for every item on the device, with zeros after them as the items have."""
+        padded = np.zeros((_room(self.count), matrix.shape[1]), self.expression.dtype)
+        padded[: self.count] = matrix
+        return self.device.put(padded, self.expression.dtype)
+
+    def mapped(self, others: DeviceItems, matrix: jax.Array | None) -> jax.Array:
+        """K(a, b) times a padded matrix, or K(a, b) without one; it stays on the device, with rows after the items'."""
         height = min(self.device.height, _room(self.count))
+        found = []
         with self.device.computing():
-            weights = self.device.put(padded, others.expression.dtype)
-            found = []
             for rows in slices(self.count, height):
                 check_stop()
-                found.append(_mapped(self.expression, rows.start, others.expression, weights, height))
-            return jnp.concatenate(found)[: self.count]
+                found.append(_mapped(self.expression, rows.start, others.expression, matrix, height))
+            return jnp.concatenate(found) if len(found) > 1 else found[0]
 
 
 def _room(count: int) -> int:
     """The next power of two: few shapes are compiled, and a block of rows divides it."""
-    return max(8, 1 << max(count - 1, 0).bit_length())
+    return max(LEAST_ROOM, 1 << max(count - 1, 0).bit_length())
 
 
 @jax.jit
@@ -124,8 +130,9 @@ def _block(left: Expression, start: Any, right: Expression, height: int) -> jax.
 
 
 @partial(jax.jit, static_argnames="height")
-def _mapped(left: Expression, start: Any, right: Expression, weights: jax.Array, height: int) -> jax.Array:
-    return evaluate(_part(left, start, height), right) @ weights
+def _mapped(left: Expression, start: Any, right: Expression, matrix: jax.Array | None, height: int) -> jax.Array:
+    block = evaluate(_part(left, start, height), right)
+    return block if matrix is None else block @ matrix
 
 
 @partial(jax.jit, static_argnames=("height", "width"))
