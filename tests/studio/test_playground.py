@@ -110,6 +110,7 @@ def test_the_copied_script_draws_the_same(family, task, tmp_path, monkeypatch, c
     assert (tmp_path / "playground.png").stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_a_redraw_takes_a_tenth_of_a_second():
     points = dataset("classes", "moons", 300, 0.2, 0)
     times = []

@@ -11,8 +11,8 @@ from empirisk.errors import LETTERS, EmpiriskError, listed
 Array = NDArray[np.float64]
 #: The plane runs from -REACH to REACH in both directions.
 REACH = 3.0
-MOST_POINTS = 300
-MOST_CLASSES = 4
+MOST_POINTS = 300  # more hide each other, and take longer than a thought
+MOST_CLASSES = 4  # markers that are told apart at a glance
 NOISY = 1.0  # the largest noise that can be asked for, in units of the plane
 DIGITS = 3  # of a coordinate: finer than a pixel
 #: Turns of a spiral, in radians.

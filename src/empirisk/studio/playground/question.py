@@ -16,7 +16,7 @@ MOST_HELD = 0.8  # share of the points that may be held out: some must teach
 #: Steps of the golden section spread held-out points evenly, whatever the order of the points.
 GOLDEN = 0.6180339887498949
 LEAST_POINTS = 4  # below, nothing can be learned and tested
-LEAST_TAUGHT = 2
+LEAST_TAUGHT = 2  # points to learn from: one of each of two classes
 
 
 @dataclass(frozen=True)
