@@ -95,7 +95,9 @@ class StreamedMap(FloatMap):
     def _measure(self, items: Any, random: np.random.Generator) -> float:
         """The relative error of the Gram matrix of some of the items."""
         rows = size(items)
-        count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)), max(int(MEASURED / self.width**2), 16))
+        count = min(rows, SAMPLE, int(np.sqrt(settings().memory / 64)))
+        if self.projection_ is not None:
+            count = min(count, max(int(MEASURED / self.width**2), 16))
         chosen = items[np.sort(random.choice(rows, count, replace=False))]
         exact = np.asarray(self.kernel_.between(chosen), dtype=np.float64)
         phi = np.asarray(self.projected(self.raw(chosen, self.basis())), dtype=np.float64)
