@@ -73,7 +73,7 @@ def test_mutations_reach_every_array_and_attribute():
     file = File(subjects()["KNNClassifier"]()[0])
     labels = [label for label, _ in mutations(file)]
     assert len(labels) == len(set(labels)) > 300
-    for name in ("rows_", "codes_", "weights_", "class_factors_", "positions_", "k_"):
+    for name in ("rows_", "codes_", "weights_", "class_factors_", "positions_", "n_neighbors_"):
         assert any(name in label for label in labels)
     assert {what.split()[0] for what, _ in changed_arrays(file.array([0, *_first(file)]))} >= {"type", "longer", "all"}
 

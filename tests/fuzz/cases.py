@@ -319,7 +319,7 @@ def _centroid(random: Random) -> tuple[Any, str]:
 
 def _knn(random: Random) -> tuple[Any, str]:
     k = "loo" if random.random() < 0.2 else int(random.choice([1, 2, 3, 5]))
-    options = {"k": k, "weights": str(random.choice(["uniform", "distance"])), "features": _features(random)}
+    options = {"n_neighbors": k, "weights": str(random.choice(["uniform", "distance"])), "features": _features(random)}
     if random.random() < 0.5:
         return er.KNNClassifier(**options), "classification"
     return er.KNNRegressor(**options), "regression"

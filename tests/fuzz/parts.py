@@ -136,8 +136,8 @@ def solver(random: Random) -> Any:
     varied = (
         solvers.ClosedForm(str(random.choice(["cholesky", "svd"]))),
         solvers.Decomposition(4),
-        solvers.DoublyStochastic(batch=8, columns=16),
-        solvers.EarlyStopping(solvers.Newton(), patience=2),
+        solvers.DoublyStochastic(batch_size=8, columns=16),
+        solvers.EarlyStopping(solvers.Newton(), n_iter_no_change=2),
         solvers.GradientDescent(str(random.choice(["backtracking", "exact", "bold_driver"]))),
         solvers.Perceptron(average=True),
         solvers.Proximal(accelerated=False),

@@ -350,7 +350,7 @@ def _certify(problem: Problem, point: Point, watch: Watch, tol: float, solver: S
         converged=converged,
         status=status,
         solver=watch.ran_by or solver.name(),
-        reason="; ".join(filter(None, (reason, *watch.notes, problem.remark))),
+        reason="; ".join(filter(None, (reason, *watch.notes, problem.remark, problem.design.remark))),
         iterations=max(watch.iterations, 1),
         seconds=time.perf_counter() - watch.start,
     )

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, require_whole, text, within
+from empirisk.kernels.expression import composed
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 from empirisk.parts import is_finite, is_number
@@ -134,6 +135,8 @@ class Binary(Composed):
     children = ("left", "right")
     operation: Any
     sign: str
+    #: The operation in an `Expression`.
+    word: str
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
@@ -150,6 +153,9 @@ class Binary(Composed):
         others = (None, None) if B is None else B.groups
         block = left.between(A.groups[0], others[0], out)
         return type(self).operation(block, right.between(A.groups[1], others[1]), out=block)
+
+    def expression(self, A):
+        return composed(self.word, self.parts, A)
 
     def diagonals(self, A):
         left, right = (part.diagonals(group) for part, group in zip(self.parts, A, strict=True))
@@ -177,7 +183,7 @@ class Sum(Binary):
 
     binding = SUM
     operation = np.add
-    sign = "+"
+    sign, word = "+", "sum"
 
     def linear_part(self, A, beta):
         found = [part.linear_part(group, beta) for part, group in zip(self.parts, A, strict=True)]
@@ -199,7 +205,7 @@ class Product(Binary):
 
     binding = PRODUCT
     operation = np.multiply
-    sign = "*"
+    sign, word = "*", "multiply"
 
     @property
     def constant_diagonal(self) -> bool:
@@ -231,6 +237,9 @@ class Scaled(Wrapper):
 
     def apply(self, values):
         values *= values.dtype.type(self.factor)
+
+    def expression(self, A):
+        return composed("scaled", self.parts, [A], numbers=(float(self.factor),))
 
     def linear_part(self, A, beta):
         w = self.child("kernel").linear_part(A, beta)
@@ -276,6 +285,9 @@ class Power(Wrapper):
     def apply(self, values):
         integer_power(values, int(self.exponent))
 
+    def expression(self, A):
+        return composed("power", self.parts, [A], whole=int(self.exponent))
+
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)} ** {text(self.exponent)}"
 
@@ -294,6 +306,9 @@ class Exp(Wrapper):
             np.exp(values, out=values)
         if not np.isfinite(values).all():
             raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+
+    def expression(self, A):
+        return composed("exp", self.parts, [A])
 
     def term_diagonals(self, A):
         # What cancels in the exponent is a relative error of the value; the exponential of its terms may overflow.
@@ -334,6 +349,9 @@ class PolynomialOf(Wrapper):
             total *= values
             total += values.dtype.type(coefficient)
         values[...] = total
+
+    def expression(self, A):
+        return composed("polynomial", self.parts, [A], numbers=tuple(map(float, self.coefficients)))
 
     def __repr__(self) -> str:
         return f"polynomial({self.kernel!r}, {text(self.coefficients)})"

@@ -17,6 +17,7 @@ from empirisk.parts import Part, is_finite, is_number
 
 if TYPE_CHECKING:
     from empirisk.kernels.compiled import Formula
+    from empirisk.kernels.expression import Expression
 
 MOST_POWERS = 10_000  # of a polynomial: more take their time, and nearly all numbers to zero or beyond all numbers
 WRITTEN = 1000  # larger arrays are abbreviated in expressions
@@ -81,6 +82,8 @@ class Kernel(Part):
         super().__init_subclass__(**options)
         if "between" in vars(cls) and "formula" not in vars(cls):
             cls.formula = Kernel.formula  # what is inherited is the formula of another block
+        if "between" in vars(cls) and "expression" not in vars(cls):
+            cls.expression = Kernel.expression
 
     # --- what a kernel states ---------------------------------------------------------------------------------------
 
@@ -101,6 +104,10 @@ class Kernel(Part):
 
     def formula(self, A: Any, B: Any) -> Formula | None:
         """The kernel between prepared items as a formula of their products, which compiled loops evaluate; or None."""
+        return None
+
+    def expression(self, A: Any) -> Expression | None:
+        """One side of the kernel as an expression of prepared items, which devices evaluate; or None."""
         return None
 
     def diagonals(self, A: Any) -> NDArray:

@@ -181,8 +181,8 @@ def _finish(
     same = objective.plan.steady and not network.augment
     if asked is True and (not same or held_out is not None):
         raise Unsuitable(
-            "finish=True minimises over all rows as they are; leave out dropout, batch_norm, augment and validation, "
-            "or use finish='auto'."
+            "finish=True minimises over all rows as they are; leave out dropout, batch_norm, augment and "
+            "validation_fraction, or use finish='auto'."
         )
     wanted = same and held_out is None and network.epochs is None if asked == "auto" else asked
     whole = Finish(objective, data, network.state_, network.frozen_names() | FIXED, network.masks or {}, deadline)
@@ -278,20 +278,20 @@ def canonical(x: NDArray, targets: NDArray, scale: NDArray) -> TrainingData:
 
 
 def _schedule(network: Any, rows: int) -> TrainingSchedule:
-    batch = check_count("batch", network.batch)
+    batch = check_count("batch_size", network.batch_size)
     assert batch is not None
     per_epoch = max(rows // batch, 1)
     epochs = check_count("epochs", network.epochs, optional=True)
     steps = per_epoch * epochs if epochs else max(EPOCHS * per_epoch, LEAST_STEPS)
-    rate = network.rate
+    rate = network.learning_rate_init
     if isinstance(rate, str):
         if rate != "auto":
-            raise EmpiriskError(f"rate={rate!r} must be a positive number or 'auto'.")
+            raise EmpiriskError(f"learning_rate_init={rate!r} must be a positive number or 'auto'.")
         rate = 1e-2 if rows <= batch else 1e-3
     look = check_count("look_every", network.look_every, optional=True) or max(per_epoch, LEAST_LOOK)
-    patience = check_count("patience", network.patience)
+    patience = check_count("n_iter_no_change", network.n_iter_no_change)
     assert patience is not None
-    by_step = rates(check_number("rate", rate, 0, above=True), network.schedule, steps)
+    by_step = rates(check_number("learning_rate_init", rate, 0, above=True), network.schedule, steps)
     return TrainingSchedule(batch, steps, by_step, look, patience, network.seed_)
 
 
@@ -376,7 +376,7 @@ def _without_head(trained: Trained) -> dict[str, NDArray]:
 
 
 def _split(network: Any, data: TrainingData) -> tuple[TrainingData, TrainingData | None]:
-    share = check_number("validation", network.validation, 0, 0.9)
+    share = check_number("validation_fraction", network.validation_fraction, 0, 0.9)
     count = round(share * len(data.x))
     if count == 0 or count == len(data.x):
         return data, None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +20,7 @@ from empirisk.errors import EmpiriskError, Unsuitable
 from empirisk.linalg.design import DenseDesign, Design, design_of
 from empirisk.linalg.hashes import distinct_rows
 from empirisk.linalg.threads import single_threaded_blas
+from empirisk.names import Estimator
 from empirisk.projections.coding import Coding, Products, coding
 from empirisk.projections.descent import DescentLog
 from empirisk.stop import Ending, Stopped, check_stop, interruptible, stopping
@@ -41,7 +42,7 @@ COLUMNS_PER_ENTRY = 10
 
 
 @dataclass(eq=False, repr=False)
-class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class Dictionary(ClassNamePrefixFeaturesOutMixin, CallbackSupportMixin, TransformerMixin, Estimator):
     """Dictionary learning: atoms a_1..a_p and sparse codes z_i with  x_i = z_i1 a_1 + ... + z_ip a_p, nearly:
 
         minimise  sum_i c_i |x_i - z_i A|^2   over atoms of unit length and codes with few entries,

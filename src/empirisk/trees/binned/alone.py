@@ -243,16 +243,21 @@ class LoneGrower:
         The table in bins.
     monotone : (n_features,) int8
         Constraints on the columns.
-    max_leaves : int
+    max_leaf_nodes : int
         The largest number of leaves.
     stop : callable
         Asked now and then; true ends the growth without a tree.
     """
 
     def __init__(
-        self, binning: Binning, columns: Codes, monotone: NDArray[np.int8], max_leaves: int, stop: Callable[[], bool]
+        self,
+        binning: Binning,
+        columns: Codes,
+        monotone: NDArray[np.int8],
+        max_leaf_nodes: int,
+        stop: Callable[[], bool],
     ):
-        self.stop, self._nodes = stop, 2 * max_leaves + 1
+        self.stop, self._nodes = stop, 2 * max_leaf_nodes + 1
         self._growth = room_for(columns, describe_columns(binning, monotone), columns.shape[1], self._nodes)
 
     def grow(

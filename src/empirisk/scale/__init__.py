@@ -1,0 +1,1 @@
+"""More rows than a processor's memory or patience: devices, tables on disk, clusters, each as designs of its own."""
