@@ -186,6 +186,8 @@ def subjects() -> dict[str, Subject]:
         "kernel SVM": machine(er.SVM(features=kernel)),
         "kernel of columns": machine(er.Ridge(features=er.kernels.Anova(order=2))),
         "several kernels": machine(er.Ridge(features=er.maps.SeveralKernels(["linear", "gaussian"]))),
+        "learned kernel": machine(er.Ridge(features=er.LearnedKernel("gaussian", rounds=1))),
+        "learned weights of columns": machine(er.SVM(features=er.LearnedKernel(metric="diagonal", rounds=1))),
         "centred": machine(er.Ridge(features=er.kernels.Centred(er.kernels.Laplacian(2.0)))),
         "kernel neighbours": machine(er.KNNClassifier(features=er.kernels.Gaussian(2.0), weights="distance")),
         "sparse neighbours": machine(er.KNNRegressor(n_neighbors="loo"), lambda X: X[:, 0], sparse.csr_array(rows(24))),
