@@ -247,8 +247,8 @@ def boolean_network(table: ArrayLike, inputs: tuple[float, float] = (0, 1)) -> N
     Parameters
     ----------
     table : array of 2^k truth values
-        The function: entry number x_1 2^(k-1) + ... + x_k is its value at (x_1, ..., x_k), each x_j 0 or 1. Truth values
-        are False and True, 0 and 1, or -1 and +1.
+        The function: entry number x_1 2^(k-1) + ... + x_k is its value at (x_1, ..., x_k), with x_j 0 or 1. Truth
+        values are False and True, 0 and 1, or -1 and +1.
     inputs : pair of float, default (0, 1)
         What false and true are written as in the rows of X: (-1, 1) for functions on {-1, +1}^k.
 
