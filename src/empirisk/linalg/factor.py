@@ -89,9 +89,7 @@ def solved(factor: Array, right: Array) -> Array:
     )
 
 
-def normal_equations(
-    design: Design, curvatures: Array, stiffness: Array, intercept: bool
-) -> "ColumnForm | RowForm | ConjugateGradients":
+def normal_equations(design: Design, curvatures: Array, stiffness: Array, intercept: bool) -> "NormalEquations":
     """The normal equations, by columns (d x d) or, when n < d, by rows (n x n), to be solved for many right-hand sides.
 
     Those of a design that streams its products, with more columns than are worth a matrix, are solved by products.
@@ -281,3 +279,7 @@ class ConjugateGradients(ByColumns):
         operators = [LinearOperator((size, size), each, dtype=float) for each in (self._multiply, self._conditioned)]
         solution = cg(operators[0], packed, rtol=self._accuracy, maxiter=PRODUCTS, M=operators[1])[0]
         return (solution[:-1], float(solution[-1])) if self._intercept else (solution, 0.0)
+
+
+#: The equations in any form.
+NormalEquations = ColumnForm | RowForm | ConjugateGradients

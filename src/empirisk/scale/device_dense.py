@@ -18,8 +18,8 @@ class DeviceMatrix(Design):
     """A matrix that is an array on a device; vectors come from memory and go back there."""
 
     def __init__(self, device: Device, held: jax.Array):
-        self.device, self.held, self.shape = device, held, held.shape
-        self.remark = device.remark
+        self.device, self.held, self.remark = device, held, device.remark
+        self.shape = (held.shape[0], held.shape[1])
 
     def _put(self, vector: Array) -> jax.Array:
         return self.device.put(vector, self.held.dtype)

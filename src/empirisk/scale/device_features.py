@@ -175,7 +175,7 @@ def inverse_root(device: Device, kernel: Kernel, landmarks: Any) -> Array | None
         return None
     items = DeviceItems.of(device, expression, np.float64)
     with device.computing():
-        core = device.put(items.block(items))
+        core = items.mapped(items, None)[: items.count, : items.count]
         root = solve_triangular(jnp.linalg.cholesky(core), jnp.eye(len(core)), lower=True).T
         found = as_numpy(root)
     return found if np.isfinite(found).all() else None

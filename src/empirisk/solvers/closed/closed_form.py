@@ -7,7 +7,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from empirisk.errors import Unsuitable
-from empirisk.linalg.factor import ColumnForm, RowForm, normal_equations
+from empirisk.linalg.factor import NormalEquations, normal_equations
 from empirisk.linalg.gram_factor import FactoredGram
 from empirisk.linalg.single_precision import SingleGram, single_suffices
 from empirisk.maps.implicit import GramDesign
@@ -108,7 +108,7 @@ def _factored(problem: Problem, watch: Watch) -> tuple[Point, bool]:
     curvature, l2 = 2.0 * problem.scale, problem.penalty.l2
     stiffness = np.full(problem.design.shape[1], l2)
 
-    def make() -> ColumnForm | RowForm:
+    def make() -> NormalEquations:
         return normal_equations(problem.design, curvature, stiffness, problem.intercept)
 
     system = shared(problem, watch, "factor", make, problem.C, l2)
