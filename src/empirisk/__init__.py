@@ -71,6 +71,7 @@ _HOMES = homes_of(
         "projections.dictionary": "Dictionary",
         "projections.metric": "LargeMarginMetric",
         "projections.pca": "PCA",
+        "scale.scan": "scan",
         "settings": "config",
         "theory.luck": "luck",
         "trees.boosting": "BoostingClassifier BoostingRegressor",

@@ -1,7 +1,7 @@
 """Rows in blocks that lie somewhere else than in memory, and what is computed of them where they lie.
 
-A `Place` holds the blocks and computes there: `run` applies a function to each block of some row vectors, keeps what has
-a row for every row, and adds up the rest in a fixed order. Files and clusters differ in their place alone.
+A `Place` holds the blocks and computes there: `run` applies a function to each block of some row vectors, keeps what
+has a row for every row, and adds up the rest in a fixed order. Files and clusters differ in their place alone.
 """
 
 from __future__ import annotations
@@ -75,15 +75,16 @@ class Place:
     ) -> Any:
         """function(*blocks) for all blocks of the inputs.
 
-        It gives ``outputs`` arrays with a row for every row, which become `Blocked`, and then, with ``combine``, a value
-        for the block; those of all blocks are combined in a fixed order. The result is a tuple of the former and the
-        latter, or the only one of them.
+        It gives ``outputs`` arrays with a row for every row, which become `Blocked`, and then, with ``combine``, a
+        value for the block; those of all blocks are combined in a fixed order. The result is a tuple of the former and
+        the latter, or the only one of them.
         """
         if any(isinstance(each, Rows) for each in inputs):
             self.passes += 1
-        if inputs and outputs == 1 and combine is None and all(isinstance(each, Constant) for each in inputs):
+        constants = [each.value[None] for each in inputs if isinstance(each, Constant)]
+        if outputs == 1 and combine is None and len(constants) == len(inputs):
             # A function of numbers that are the same everywhere is the same everywhere.
-            return Constant(self, np.asarray(function(*(each.value[None] for each in inputs)))[0])
+            return Constant(self, np.asarray(function(*constants))[0])
         call = BlockCall(function, tuple(each.read for each in inputs), outputs, combine is not None)
         handles = [[None] * len(self.lengths) if each.base is None else each.base for each in inputs]
         kept, combined = self._run(call, list(zip(*handles, strict=True)), combine)
@@ -94,7 +95,7 @@ class Place:
     def _run(
         self, call: BlockCall, handles: list[tuple], combine: Callable[[Any, Any], Any] | None
     ) -> tuple[list[tuple[list, tuple[int, ...]]], Any]:
-        """`run` on the handles of the inputs of each block: handles and width of the outputs, and the combined value."""
+        """`run` on the handles of the inputs of each block: handles and width of outputs, and the combined value."""
         raise NotImplementedError
 
     def like(self, lengths: Sequence[int]) -> Place:
@@ -149,8 +150,9 @@ class BlockCall:
             found = (found,)
         *arrays, rest = found if self.combined else (*found, None)
         # What is shorter, a number for all rows, is spread over them.
-        spread = [each if self.resized or np.ndim(each) and len(each) == length else np.full(length, each) for each in arrays]
-        return (*spread, rest) if self.combined else tuple(spread)
+        if not self.resized:
+            arrays = [each if np.ndim(each) and len(each) == length else np.full(length, each) for each in arrays]
+        return (*arrays, rest) if self.combined else tuple(arrays)
 
 
 def as_it_is(part: Any, length: int) -> Any:
@@ -183,8 +185,14 @@ class Blocked(NDArrayOperatorsMixin):
             return NotImplemented
         if ufunc is np.matmul:
             return dot(*inputs)
-        spread = [each if isinstance(each, Blocked) else Constant(self.place, each) for each in inputs]
-        return self.place.run(ufunc, *spread, outputs=1)
+        vectors = [each for each in inputs if isinstance(each, Blocked)]
+        others = [None if isinstance(each, Blocked) else each for each in inputs]
+
+        def apply(*parts: Any) -> Any:
+            coming = iter(parts)
+            return ufunc(*(next(coming) if each is None else each for each in others))
+
+        return self.place.run(apply, *vectors, outputs=1)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is np.vdot:
@@ -211,7 +219,9 @@ class Blocked(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Blocked:
         if key == (slice(None), None):
             return self.place.run(lambda part: part[:, None], self, outputs=1)
-        raise EmpiriskError("Rows that lie elsewhere have no rows to be taken one by one; use a solver that works in passes.")
+        raise EmpiriskError(
+            "Rows that lie elsewhere have no rows to be taken one by one; use a solver that works in passes."
+        )
 
 
 class LeftBehind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class BlockedDesign(Design):
         blocks = len(self.place.lengths)
         return f"{self.place.passes} passes over {self.shape[0]} rows in {blocks} block{'s' if blocks > 1 else ''}"
 
-    def _run(self, function: Callable[..., Any], *vectors: Blocked, outputs: int = 0, combine: Any = None) -> Any:
+    def _run(self, function: Callable[..., Any], *vectors: Any, outputs: int = 0, combine: Any = None) -> Any:
         """function(design of a block, *blocks) for all blocks, as `Place.run`."""
         shift = self.shift
         return self.place.run(
@@ -92,9 +92,11 @@ class BlockedDesign(Design):
 
     def rows(self, chosen):
         if isinstance(chosen, Blocked):
-            return BlockedDesign(self.place.filtered(chosen)(self.rows_there), self.shift)
+            return BlockedDesign(cast(Rows, self.place.filtered(chosen)(self.rows_there)), self.shift)
         # Some rows of every block, in memory.
-        return DenseDesign(np.concatenate(self.place.run(lambda X: [X[chosen]], self.rows_there, combine=chained)), self.shift)
+        return DenseDesign(
+            np.concatenate(self.place.run(lambda X: [X[chosen]], self.rows_there, combine=chained)), self.shift
+        )
 
     def centred(self):
         def ends(X: Array) -> tuple[Array, Array]:

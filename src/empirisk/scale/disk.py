@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -73,16 +74,20 @@ class BlockFile:
         block = np.ascontiguousarray(block)
         with self._lock:
             start, self._end = self._end, self._end + block.nbytes
-        data, done = memoryview(block).cast("B") if block.size else b"", 0
+        data, done = _bytes(block), 0
         while done < block.nbytes:
             done += os.pwrite(self._number, data[done:], start + done)
         return FileBlock(self, start, block.shape, block.dtype)
 
     def load(self, start: int, out: NDArray) -> None:
         """Fill an array with what was written there."""
-        data, done = memoryview(out).cast("B") if out.size else b"", 0
+        data, done = _bytes(out), 0
         while done < out.nbytes:
             done += os.preadv(self._number, [data[done:]], start + done)
+
+
+def _bytes(array: Any) -> memoryview:
+    return memoryview(array).cast("B") if array.size else memoryview(b"")
 
 
 def _discard(number: int, path: Path) -> None:
@@ -130,7 +135,8 @@ class Disk(Place):
             check_stop()
             parts = [each.load() if isinstance(each, FileBlock) else each for each in handles[number]]
             found = call(self.lengths[number], *parts)
-            kept = [(each if file is None else file.append(each), each.shape[1:]) for file, each in zip(files, found)]
+            pairs = zip(files, found[: call.outputs], strict=True)
+            kept = [(each if file is None else file.append(each), each.shape[1:]) for file, each in pairs]
             return kept, found[-1] if call.combined else None
 
         kept, combined = [], None
@@ -146,7 +152,7 @@ class Disk(Place):
 
     def scattered(self, array):
         ends = np.cumsum((0, *self.lengths))
-        parts = [array[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+        parts = [array[start:stop] for start, stop in pairwise(ends)]
         return Blocked(self, parts, array.shape[1:])
 
 

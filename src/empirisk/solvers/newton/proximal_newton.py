@@ -8,7 +8,6 @@ Moreau envelopes, which come nearer to them each round (see `Envelope`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,9 +114,7 @@ class Direction:
     promised: float
 
 
-FEW_WEIGHTS = Need(
-    f"at most {MOST_WEIGHTS} weights", lambda p: math.prod(p.width) + max(p.classes, 1) <= MOST_WEIGHTS
-)
+FEW_WEIGHTS = Need(f"at most {MOST_WEIGHTS} weights", lambda p: math.prod(p.width) + max(p.classes, 1) <= MOST_WEIGHTS)
 
 
 class ProximalNewton(Solver):
@@ -232,7 +229,9 @@ class ProximalNewtonCourse:
         design, penalty = self.problem.design, self.problem.penalty_sum(Point(w, b))
         kept, sums = design.local_sums(w, b, self.model, *self.vectors, outputs=self.model.outputs)
         (value, primal, off), gradient, constant, hessian = sums
-        return Place(w, b, kept, penalty + value, penalty + primal, off, gradient, constant + self.problem.tilt, hessian)
+        return Place(
+            w, b, kept, penalty + value, penalty + primal, off, gradient, constant + self.problem.tilt, hessian
+        )
 
     def point(self, place: Place) -> Point:
         """The point of a place; its dual point, where it is not that of the slopes of the loss."""
