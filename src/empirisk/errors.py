@@ -1,5 +1,6 @@
 """Errors a user can act on: each message says what was wrong, in which argument, and what to do."""
 
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,24 @@ LETTERS, WORDS = 80, 8
 BETWEEN = ("empirisk", "sklearn", "numpy", "joblib", "contextlib", "threading")
 #: The thread for which this one works.
 working_for: ContextVar[int | None] = ContextVar("working_for", default=None)
+#: The command, as it was typed into a shell; empty in Python.
+typed: ContextVar[str] = ContextVar("typed", default="")
+
+
+def option(name: str, value: Any = True) -> str:
+    """An option as the user writes it where they are: ``--drop age`` in a shell, ``drop=['age']`` in Python.
+
+    >>> option("types", {"zip": "category"}), option("balance")
+    ("types={'zip': 'category'}", 'balance=True')
+    """
+    if not typed.get():
+        return f"{name}={value!r}"
+    flag = f"--{name.replace('_', '-')}"
+    if value is True:
+        return flag
+    entries = [f"{key}={item}" for key, item in value.items()] if isinstance(value, dict) else value
+    text = ",".join(map(str, entries)) if isinstance(entries, list) else str(entries)
+    return f"{flag} {shlex.quote(text)}"
 
 
 def listed(words: Any) -> str:
@@ -108,6 +127,10 @@ class NotWritten(EmpiriskError):
 
 class Unsuitable(EmpiriskError):
     """Parts that have no meaning together: a loss, penalty, solver or feature map that do not fit."""
+
+
+class UnknownParameter(EmpiriskError, TypeError):
+    """A constructor, or ``set_params``, was given a parameter that the estimator does not have."""
 
 
 class MissingExtra(EmpiriskError, ImportError):

@@ -22,7 +22,7 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 
 @dataclass(frozen=True)
 class Settings:
-    """The budget: bytes for any one large array, number of threads, device of networks; and how fits are stopped."""
+    """The budget: bytes for any one large array, number of threads, device; and how fits are stopped."""
 
     memory: int
     threads: int
@@ -102,7 +102,9 @@ def config(
     threads : int, optional
         The number of threads.
     device : str, optional
-        Where networks compute: "cpu", "gpu", "gpu:1", or "auto", which is JAX's own choice.
+        Where kernels, dense data and networks compute: "cpu"; "gpu" or "gpu:1", an accelerator that JAX sees; or
+        "auto", an accelerator where JAX sees one and the work is large. "jax:cpu" runs the code of accelerators on the
+        processor, to try it where there is none.
     interrupt : {"raise", "keep"}, optional
         What an interrupted fit does when the estimator holds the best point so far: "raise" KeyboardInterrupt, so that
         searches, loops and scripts end; or "keep", return the estimator with a warning.
@@ -124,7 +126,7 @@ def config(
     if threads is not None and not (whole and threads >= 1):
         raise EmpiriskError(f"threads={threads!r} must be a whole number of at least 1.")
     if device is not None and not isinstance(device, str):
-        raise EmpiriskError(f"device={device!r} must be a name such as 'cpu', 'gpu', 'gpu:1' or 'auto'.")
+        raise EmpiriskError(f"device={device!r} must be a name such as 'cpu', 'gpu', 'gpu:1', 'jax:cpu' or 'auto'.")
     if interrupt not in (None, "raise", "keep"):
         raise EmpiriskError(f"interrupt={interrupt!r} must be 'raise' or 'keep'.")
     if stop is not None and not callable(stop):

@@ -81,8 +81,11 @@ def test_the_tree_is_drawn_with_words():
 def test_numbers_with_some_words_are_said_to_be_some(numbers, word, words):
     values = [word if row in range(5, 5 + words) else value for row, value in enumerate(numbers)]
     found = plan(Request({"x": values, "y": ["a", "b"] * 40, "z": [0.5, 1.5, 2.0, 3.0] * 20}, "y"))
-    count = "1 row" if words == 1 else f"{words} rows"
-    assert any(f"'x' holds numbers, but for {count} such as {word!r} (row 6)" in told for told in found.warnings)
+    if words == 1:
+        said = f"Column 'x': 1 cell such as {word!r}, no number, taken as missing."
+    else:
+        said = f"'x' holds numbers, but for {words} rows such as {word!r} (row 6)"
+    assert any(said in told for told in found.warnings)
 
 
 def test_words_with_some_numbers_are_words():

@@ -15,10 +15,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, typed
 from empirisk.formats import metric_name, number, printable
 from empirisk.league import Job, Learned, Listener, Request
-from empirisk.league.origin import typed
 from empirisk.league.records import CandidateResult
 from empirisk.league.unsupervised import Described, describe
 from empirisk.settings import holding
@@ -51,6 +50,7 @@ def command(
     balance: Annotated[bool, typer.Option("--balance", help="Let all classes count alike.")] = False,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
     types: Annotated[list[str] | None, typer.Option(help="What a column holds, such as zip=category.")] = None,
+    missing: Annotated[list[str] | None, typer.Option(help="Values that mean missing, such as ERR,---,-999.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Threads.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Files are <out>.model and <out>.report.html.")] = None,
@@ -71,6 +71,7 @@ def command(
     given["machines"] = None if machines is None else [name.strip() for name in machines.split(",")]
     given["drop"] = [name for entry in drop or [] for name in entry.split(",")]
     given["types"] = kinds(types or [])
+    given["missing"] = [value for entry in missing or [] for value in entry.split(",")]
     given["time"] = None if limit is None else left(limit, begin)
     given |= {"data": table, "out": out, "header": not no_header}
     if no_target and target is not None:
@@ -232,7 +233,8 @@ class Screen(Listener):
             return [result.title, "", "", "", "", f"{result.state}: {result.remark}"]
         folds = f"{len(result.scores)} fold{'s' * (len(result.scores) > 1)} of {result.rows:,} rows"
         remark = result.remark or ("" if result.state == "done" else folds)
-        shown = number(result.sign * result.mean, 4), number(result.error, 2), f"{result.seconds:.2g}"
+        error = number(result.error, 2) if len(result.scores) > 1 else ""  # one fold tells nothing of it
+        shown = number(result.sign * result.mean, 4), error, f"{result.seconds:.2g}"
         return [result.title, *shown, result.certificate, remark]
 
 

@@ -23,7 +23,7 @@ from empirisk.kernels.checks import require_semidefinite
 from empirisk.kernels.items import size, validated
 from empirisk.linalg.design import Design, brings_design, design_of
 from empirisk.linalg.threads import single_threaded_blas
-from empirisk.maps.implicit import GramDesign, in_double, kernel_sums
+from empirisk.maps.implicit import GramDesign, gram_design, in_double, kernel_sums
 from empirisk.maps.seeds import seeded_clone
 from empirisk.problem import Array, Point, Problem
 from empirisk.protocols import FeatureMap, is_blockwise, is_learning_map, is_map, learns_with_machine
@@ -191,7 +191,7 @@ class MapsFeatures:
         require_semidefinite(kernel, items)
         # Of a Gram matrix only the numbers of the support vectors need be kept.
         source = np.arange(size(items)) if kernel.takes == "gram" else array
-        design = GramDesign(kernel, items, source)
+        design = gram_design(kernel, items, source)
         single = getattr(array, "dtype", None) == np.float32  # predictions for such rows are made in their precision
         _check_kernel_size(design, SINGLE if single else LARGEST**2)
         return design, y

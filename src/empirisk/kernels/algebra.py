@@ -13,6 +13,7 @@ from sklearn.base import clone
 from empirisk import state
 from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.base import ATOM, MOST_POWERS, POWER, PRODUCT, SUM, Kernel, require_whole, text, within
+from empirisk.kernels.expression import composed
 from empirisk.kernels.items import Parts, as_floats, is_table
 from empirisk.kernels.tiles import integer_power
 from empirisk.parts import is_finite, is_number
@@ -120,6 +121,15 @@ class Wrapper(Composed):
         """What is done to every value of the child, in place."""
         raise NotImplementedError
 
+    def derivative(self, values: NDArray) -> NDArray | None:
+        """The derivative of `apply` by the values of the child; None where these are not all that it depends on."""
+        return None
+
+    def radial_slopes(self, A, B):
+        child = self.child("kernel")
+        steepness = self.derivative(child.between(A, B))
+        return super().radial_slopes(A, B) if steepness is None else steepness * child.radial_slopes(A, B)
+
 
 class Binary(Composed):
     """Two kernels and an operation on their blocks."""
@@ -134,6 +144,8 @@ class Binary(Composed):
     children = ("left", "right")
     operation: Any
     sign: str
+    #: The operation in an `Expression`.
+    word: str
 
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
@@ -150,6 +162,9 @@ class Binary(Composed):
         others = (None, None) if B is None else B.groups
         block = left.between(A.groups[0], others[0], out)
         return type(self).operation(block, right.between(A.groups[1], others[1]), out=block)
+
+    def expression(self, A):
+        return composed(self.word, self.parts, A)
 
     def diagonals(self, A):
         left, right = (part.diagonals(group) for part, group in zip(self.parts, A, strict=True))
@@ -177,7 +192,11 @@ class Sum(Binary):
 
     binding = SUM
     operation = np.add
-    sign = "+"
+    sign, word = "+", "sum"
+
+    def radial_slopes(self, A, B):
+        left, right = (part.radial_slopes(a, b) for part, a, b in zip(self.parts, A, B, strict=True))
+        return left + right
 
     def linear_part(self, A, beta):
         found = [part.linear_part(group, beta) for part, group in zip(self.parts, A, strict=True)]
@@ -199,7 +218,14 @@ class Product(Binary):
 
     binding = PRODUCT
     operation = np.multiply
-    sign = "*"
+    sign, word = "*", "multiply"
+
+    def radial_slopes(self, A, B):
+        members = list(zip(self.parts, A, B, strict=True))
+        (left, right), (by_left, by_right) = (
+            [getattr(part, name)(a, b) for part, a, b in members] for name in ("between", "radial_slopes")
+        )
+        return left * by_right + by_left * right
 
     @property
     def constant_diagonal(self) -> bool:
@@ -231,6 +257,12 @@ class Scaled(Wrapper):
 
     def apply(self, values):
         values *= values.dtype.type(self.factor)
+
+    def derivative(self, values):
+        return np.full_like(values, self.factor)
+
+    def expression(self, A):
+        return composed("scaled", self.parts, [A], numbers=(float(self.factor),))
 
     def linear_part(self, A, beta):
         w = self.child("kernel").linear_part(A, beta)
@@ -276,6 +308,15 @@ class Power(Wrapper):
     def apply(self, values):
         integer_power(values, int(self.exponent))
 
+    def derivative(self, values):
+        if self.exponent == 0:
+            return np.zeros_like(values)
+        integer_power(values, int(self.exponent) - 1)
+        return values * values.dtype.type(self.exponent)
+
+    def expression(self, A):
+        return composed("power", self.parts, [A], whole=int(self.exponent))
+
     def __repr__(self) -> str:
         return f"{within(self.kernel, ATOM)} ** {text(self.exponent)}"
 
@@ -294,6 +335,13 @@ class Exp(Wrapper):
             np.exp(values, out=values)
         if not np.isfinite(values).all():
             raise EmpiriskError(f"{self!r} overflows on these items; scale the kernel down or normalise it.")
+
+    def derivative(self, values):
+        self.apply(values)
+        return values
+
+    def expression(self, A):
+        return composed("exp", self.parts, [A])
 
     def term_diagonals(self, A):
         # What cancels in the exponent is a relative error of the value; the exponential of its terms may overflow.
@@ -334,6 +382,13 @@ class PolynomialOf(Wrapper):
             total *= values
             total += values.dtype.type(coefficient)
         values[...] = total
+
+    def derivative(self, values):
+        slope = np.polynomial.Polynomial(as_floats(self.coefficients, "coefficients")).deriv()
+        return slope(values).astype(values.dtype)
+
+    def expression(self, A):
+        return composed("polynomial", self.parts, [A], numbers=tuple(map(float, self.coefficients)))
 
     def __repr__(self) -> str:
         return f"polynomial({self.kernel!r}, {text(self.coefficients)})"

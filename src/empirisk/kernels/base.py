@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from empirisk import state
-from empirisk.errors import EmpiriskError, NotAKernel
+from empirisk.errors import EmpiriskError, NotAKernel, Unsuitable
 from empirisk.kernels.items import as_matrix
 from empirisk.linalg.threads import single_threaded_blas
 from empirisk.parts import Part, is_finite, is_number
 
 if TYPE_CHECKING:
     from empirisk.kernels.compiled import Formula
+    from empirisk.kernels.expression import Expression
 
 MOST_POWERS = 10_000  # of a polynomial: more take their time, and nearly all numbers to zero or beyond all numbers
 WRITTEN = 1000  # larger arrays are abbreviated in expressions
@@ -81,6 +82,8 @@ class Kernel(Part):
         super().__init_subclass__(**options)
         if "between" in vars(cls) and "formula" not in vars(cls):
             cls.formula = Kernel.formula  # what is inherited is the formula of another block
+        if "between" in vars(cls) and "expression" not in vars(cls):
+            cls.expression = Kernel.expression
 
     # --- what a kernel states ---------------------------------------------------------------------------------------
 
@@ -101,6 +104,10 @@ class Kernel(Part):
 
     def formula(self, A: Any, B: Any) -> Formula | None:
         """The kernel between prepared items as a formula of their products, which compiled loops evaluate; or None."""
+        return None
+
+    def expression(self, A: Any) -> Expression | None:
+        """One side of the kernel as an expression of prepared items, which devices evaluate; or None."""
         return None
 
     def diagonals(self, A: Any) -> NDArray:
@@ -132,6 +139,16 @@ class Kernel(Part):
     def terms(self, A: Any) -> list[Term]:
         """The kernels that are summed in this one, each with its part of the items; itself, if it is no sum."""
         return [Term(self, A)]
+
+    def radial_slopes(self, A: Any, B: Any) -> NDArray:
+        """The block t(a_i, b_j) with  gradient in a of k(a, b) = t(a, b) (a - b), of kernels of the distance |a - b|.
+
+        Where a kernel has no gradient, as the Laplacian at a = b, it is zero.
+        """
+        raise Unsuitable(
+            f"{self!r} is no function of the Euclidean distance alone, so it has no metric to learn; use Gaussian, "
+            "Laplacian(norm=2), or sums, products and powers of them."
+        )
 
     # --- what follows from it -----------------------------------------------------------------------------------------
 

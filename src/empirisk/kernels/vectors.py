@@ -18,6 +18,7 @@ from empirisk.kernels import tiles
 from empirisk.kernels.base import MOST_POWERS, Kernel, Term, require_positive, require_whole, text
 from empirisk.kernels.compiled import DISTANCE, EXPONENTIAL, POLYNOMIAL, Formula
 from empirisk.kernels.distances import Exponents, packed, robust_centre
+from empirisk.kernels.expression import Expression, composed
 from empirisk.kernels.items import Parts, as_matrix, size
 from empirisk.linalg.blocks import slices
 from empirisk.linalg.threads import parallel_map
@@ -54,6 +55,14 @@ class InnerProduct(Kernel):
             return None
         tiles.require_same_columns(A, B)
         return Formula(POLYNOMIAL, A, B, tiles.dtype_of(A), degree=int(self.degree), constant=float(self.constant))
+
+    def expression(self, A):
+        if issparse(A):
+            return None
+        value = Expression("product", rows=A)
+        if self.constant:
+            value = Expression("polynomial", (value,), (float(self.constant), 1.0))
+        return value if self.degree == 1 else Expression("power", (value,), whole=int(self.degree))
 
     def diagonals(self, A):
         return ((tiles.squared_norms(A) + self.constant) ** int(self.degree)).astype(tiles.dtype_of(A))
@@ -213,11 +222,17 @@ class Gaussian(Stationary):
         share = 8 * float(np.finfo(exponents.dtype).eps)  # the few roundings of a norm, twice
         return exponents.formula(EXPONENTIAL, floor=floor, bound=float(np.log(floor / largest)), share=share)
 
+    def expression(self, A):
+        return None if issparse(A) else Expression("squared_distance", rows=A).scaled(-self._exponent()).exp()
+
     def pack(self, A):
         return A if tiles.thin(A) else packed(A, self._exponent(), self._centre(A))
 
     def _exponent(self) -> float:
         return 0.5 / self._scale() ** 2
+
+    def radial_slopes(self, A, B):
+        return self.between(A, B) / -(self._scale() ** 2)
 
     def distances(self, A):
         exponents = Exponents(A, None, 1.0, self._centre(A))
@@ -267,6 +282,18 @@ class Laplacian(Stationary):
         if self.norm == 1:
             return None
         return _distances(Exponents(A, B, 1.0, self._centre(A)), -1 / self._scale(), True)
+
+    def radial_slopes(self, A, B):
+        if self.norm == 1:
+            return super().radial_slopes(A, B)
+        # t = -k / (width |a - b|), and the distance is -width log k.
+        block, scale = self.between(A, B), self._scale()
+        inside = (block > 0) & (block < 1)
+        logarithms = np.log(block, out=np.full_like(block, np.inf), where=inside)
+        return block / (logarithms * block.dtype.type(scale**2))
+
+    def expression(self, A):
+        return Expression("distance", whole=int(self.norm), rows=A).scaled(-1 / self._scale()).exp()
 
     def distances(self, A):
         if self.norm == 1:
@@ -374,6 +401,10 @@ class Anova(Kernel):
         parts = (kernel.between(a, b) for kernel, a, b in zip(kernels, A, others, strict=True))
         return _elementary(parts, min(int(self.order), len(kernels)), out)
 
+    def expression(self, A):
+        kernels = self._columns(len(A.groups))
+        return composed("elementary", kernels, A, whole=min(int(self.order), len(kernels)))
+
     def diagonals(self, A):
         parts = (kernel.diagonals(a) for kernel, a in zip(self._columns(len(A.groups)), A, strict=True))
         return _elementary(parts, min(int(self.order), len(A.groups)), None)
@@ -405,6 +436,9 @@ class ColumnProduct(Kernel):
             return total
         out[...] = total
         return out
+
+    def expression(self, A):
+        return composed("multiply", self.kernels, A)
 
     def diagonals(self, A):
         return reduce(np.multiply, (kernel.diagonals(a) for kernel, a in zip(self.kernels, A, strict=True)))

@@ -16,6 +16,7 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.kernels.algebra import Wrapper
 from empirisk.kernels.base import ATOM, Kernel, text, within
+from empirisk.kernels.expression import composed
 from empirisk.kernels.items import Parts, as_finite, as_floats, as_matrix, is_frame, position, select, size, table_of
 from empirisk.kernels.tiles import ROWS
 from empirisk.linalg.blocks import slices
@@ -78,6 +79,9 @@ class Times(Changed):
 
     def change(self, block, rows, columns):
         _multiply(block, rows, columns)
+
+    def expression(self, A):
+        return composed("times_rows", self.parts, A.groups[:1], rows=A.groups[1])
 
     def diagonals(self, A):
         items, factors = A
@@ -156,6 +160,9 @@ class On(Wrapper):
 
     def apply(self, values):
         """The block of the chosen columns is the result."""
+
+    def expression(self, A):
+        return self.child("kernel").expression(A)
 
     def linear_part(self, A, beta):
         w = self.child("kernel").linear_part(A, beta)
@@ -255,6 +262,9 @@ class Normalised(Cosine, Changed):
     def plain_diagonals(self, A):
         return self.child("kernel").diagonals(A)
 
+    def expression(self, A):
+        return composed("times_rows", self.parts, A.groups[:1], rows=inverse_roots(A.groups[1]))
+
     def term_diagonals(self, A):
         items, squares = A
         return self.child("kernel").term_diagonals(items) * inverse_roots(squares) ** 2
@@ -345,6 +355,9 @@ class Centred(Changed):
     def change(self, block, rows, columns):
         for some in slices(len(block), ROWS):
             block[some] -= np.add.outer(rows[some], columns).astype(block.dtype)
+
+    def expression(self, A):
+        return composed("less_rows", self.parts, A.groups[:1], rows=A.groups[1])
 
     def diagonals(self, A):
         items, means = A

@@ -41,6 +41,11 @@ SCORING_SECONDS = 3e-7, 2.5e-6
 PERMUTATIONS, PERMUTED_ROWS = 99, 2000
 
 
+#: What may be said of two machines; a difference matters from this share of what the winner gained over guessing.
+SAME, NOT_PROVEN, ONE_FOLD = "no real difference", "not proven with these rows", "compared on one fold only"
+MATTERS = 0.05
+
+
 #: What people call scores.
 ALIASES = {
     "acc": "accuracy",
@@ -163,16 +168,22 @@ def interval(result: CandidateResult, metric: Metric, share: float) -> tuple[flo
 def differences(results: Sequence[CandidateResult], winner: CandidateResult, share: float) -> dict[str, str]:
     """How each candidate compares with the winner, in words; a difference is real beyond chance of the folds.
 
-    The test is Nadeau and Bengio's, with Holm's correction for the number of rivals, on the folds that the winner had
-    the time for.
+    The test is Nadeau and Bengio's, with Holm's correction for the number of rivals, on the folds that both had the
+    time for. No difference is real only where its whole interval is so narrow that it would not matter.
     """
-    rivals = [s for s in results if s.state == "done" and s.name != winner.name]
-    folds, words = len(winner.scores), {winner.name: "chosen"}
-    if folds == 1:
-        return words | {rival.name: "compared on one fold only" for rival in rivals}
-    gaps = [rival.scores[:folds] - winner.scores for rival in rivals]
+    rivals = [one for one in results if one.name != winner.name and len(one.scores) and one.rows == winner.rows]
+    words = {winner.name: "chosen"}
+    common = {rival.name: min(len(rival.scores), len(winner.scores)) for rival in rivals}
+    words |= {name: ONE_FOLD for name, folds in common.items() if folds == 1}
+    rivals = [rival for rival in rivals if common[rival.name] > 1]
+    gaps = [rival.scores[: common[rival.name]] - winner.scores[: common[rival.name]] for rival in rivals]
+    matters = MATTERS * max(
+        (winner.mean - one.mean for one in results if one.place == 0 and len(one.scores)), default=0
+    )
     for rival, gap, (_, _, real) in zip(rivals, gaps, judge_gaps(gaps, share, CONFIDENCE), strict=True):
-        words[rival.name] = "no real difference" if not real else "really worse" if gap.mean() < 0 else "really better"
+        narrow = np.abs(corrected_t(gap, share, CONFIDENCE)).max() <= matters
+        same = SAME if narrow else NOT_PROVEN
+        words[rival.name] = same if not real else "really worse" if gap.mean() < 0 else "really better"
     return words
 
 

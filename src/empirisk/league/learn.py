@@ -62,6 +62,9 @@ def learn(request: Request) -> Learned:
         Columns to leave out.
     types : dict, optional
         What columns hold, where the guess is wrong: {"zip": "category"}, or number, boolean, date, text, several.
+        Cells that are no such thing are missing.
+    missing : list, optional
+        Values that stand for a missing one in every column, such as ["ERR", -999].
     jobs : int, optional
         Threads.
     seed : int

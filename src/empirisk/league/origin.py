@@ -1,7 +1,6 @@
 """Where a result comes from: the table, the command, the seed, the moment and the versions."""
 
 import platform
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import empirisk as er
+from empirisk.errors import typed
 from empirisk.league.request import Request
 
 #: Packages whose version may change a result.
@@ -16,8 +16,6 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 FRAME = "a frame"
 #: Arguments that are named otherwise, or say nothing of the result.
 SILENT = frozenset({"data", "listener"})
-#: The command, as it was typed into a shell; empty in Python.
-typed: ContextVar[str] = ContextVar("typed", default="")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from empirisk import tables
-from empirisk.errors import EmpiriskError
+from empirisk.errors import EmpiriskError, option
 from empirisk.files.atomic import whole_file
 from empirisk.files.models import save
 
@@ -29,8 +29,8 @@ def file_paths(out: Path, force: bool) -> dict[str, Path]:
     paths = {kind: out.with_name(f"{out.name}.{kind}") for kind in ("model", "report.html")}
     if paths["model"].exists() and not force:
         raise EmpiriskError(
-            f"out={str(out)!r}: {str(paths['model'])!r} exists; choose another name, or replace it with --force "
-            "(force=True)."
+            f"out={str(out)!r}: {str(paths['model'])!r} exists; choose another name, or replace it with "
+            f"{option('force')}."
         )
     return paths
 

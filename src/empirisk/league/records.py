@@ -158,8 +158,8 @@ class CandidateResult:
 
     @property
     def error(self) -> float:
-        """The standard error of the mean."""
-        return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores))) if len(self.scores) > 1 else 0.0
+        """The standard error of the mean; one fold tells nothing of it."""
+        return float(self.scores.std(ddof=1) / np.sqrt(len(self.scores))) if len(self.scores) > 1 else np.nan
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON has it: scores as the metric gives them, errors positive, and the settings as text.
@@ -203,17 +203,30 @@ PLAIN += ("least_growth", "sign")
 
 
 def best_of(results: Sequence[CandidateResult]) -> CandidateResult:
-    """The best, by the folds that two of them have both played: folds are hard or easy for all machines."""
+    """The best: of those that have played the most folds, unless one with fewer is clearly better."""
 
     def better(one: CandidateResult, other: CandidateResult) -> CandidateResult:
-        common = min(len(one.scores), len(other.scores))
-        return other if other.scores[:common].mean() > one.scores[:common].mean() else one
+        return other if _beats(other, one) else one
 
     return reduce(better, sorted(results, key=lambda one: (-len(one.scores), -one.mean)))
 
 
+def _beats(other: CandidateResult, one: CandidateResult) -> bool:
+    """Whether a candidate that has played as many folds as another, or fewer, is better.
+
+    Folds are hard or easy for all machines, so that fewer folds are compared with the same ones of the other: it must
+    be ahead there by the standard error of the difference, or on a single fold by what folds differ in.
+    """
+    if len(other.scores) == len(one.scores):
+        return other.mean > one.mean
+    common = len(other.scores)
+    ahead = replace(other, scores=other.scores - one.scores[:common])
+    luck = ahead.error if common > 1 else float(one.scores.std(ddof=1))
+    return other.mean > one.mean and ahead.mean > luck
+
+
 def winner(results: Sequence[CandidateResult]) -> CandidateResult:
-    """The simplest candidate whose mean is below the best by no more than one standard error of the difference."""
+    """The candidate that `empirisk.report.words.RULE` chooses."""
     eligible = [one for one in results if one.eligible]
     if not eligible and results and all(one.state == "out" for one in results):
         raise EmpiriskError(f"no machine can learn this table; {results[0].title}: {results[0].remark}")
@@ -227,4 +240,5 @@ def _near(result: CandidateResult, best: CandidateResult) -> bool:
     """Folds are hard or easy for all machines: the difference is known better than either mean."""
     common = min(len(result.scores), len(best.scores))
     behind = replace(best, scores=best.scores[:common] - result.scores[:common])
-    return result is best or (result.rows == best.rows and behind.mean <= behind.error)
+    allowed = behind.error if common > 1 else 0.0
+    return result is best or (result.rows == best.rows and behind.mean <= allowed)

@@ -11,7 +11,7 @@ from empirisk.contract.arguments import check_count, check_number
 from empirisk.errors import EmpiriskError, listed
 
 #: Options that decide what is fitted on which rows: those of an earlier run with the same may be taken up again.
-DECIDING = ("target", "test", "folds", "groups", "time_order", "drop", "seed", "types", "balance")
+DECIDING = ("target", "test", "folds", "groups", "time_order", "drop", "seed", "types", "missing", "balance")
 #: Options that may be files, and tables in memory too.
 TABLES = ("data", "test_file")
 
@@ -42,6 +42,7 @@ class Request:
     balance: bool = False
     drop: Sequence[str] = ()
     types: Mapping[str, str] | None = None
+    missing: Sequence[str] = ()
     jobs: int | None = None
     seed: int = 0
     out: str | Path | None = None
@@ -60,9 +61,10 @@ class Request:
             raise EmpiriskError(f"test={self.test!r} must be a share between 0 and 1.")
         if self.test_file is not None and (self.groups is not None or self.time_order is not None):
             raise EmpiriskError("test_file decides which rows are tested: groups and time_order cannot do so too.")
-        for name in ("machines", "drop"):  # one name may stand for a list of one
+        for name in ("machines", "drop", "missing"):  # one name may stand for a list of one
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, [getattr(self, name)])
+        object.__setattr__(self, "missing", [str(value) for value in self.missing])
 
     @property
     def seconds(self) -> float:

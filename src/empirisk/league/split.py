@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from empirisk import tables
-from empirisk.errors import EmpiriskError, listed
+from empirisk.errors import EmpiriskError, listed, option
 from empirisk.evaluation.splits import make_splits
 from empirisk.lazy import lazy
 from empirisk.league.request import Request
@@ -20,7 +20,8 @@ from empirisk.tables.kinds import KINDS
 from empirisk.tables.kinds.number import forms_of, written_as
 from empirisk.tables.reading import datasets
 from empirisk.tables.understanding.guess import LEADING_ZERO, column_words
-from empirisk.tables.understanding.schema import find_column
+from empirisk.tables.understanding.schema import find_column, with_missing
+from empirisk.tables.understanding.stand_ins import stand_ins
 
 #: Rows a class must have: two to learn from in folds, one to be tested on.
 MIN_CLASS_ROWS = 3
@@ -130,7 +131,8 @@ def plan(request: Request) -> Plan:
         numbers = np.append(numbers, np.arange(table.height - len(numbers)))
     name = str(data) if isinstance(data, str) else getattr(data, "name", "table")
     types = {find_column(column, table.columns, "types"): kind for column, kind in (request.types or {}).items()}
-    target = tables.Target.of(table, *_target(data, request.target, table, types))
+    table = with_missing(table, request.missing)
+    target = tables.Target.of(table, *_target(data, request.target, table, types), request.missing)
     warnings: list[str] = []
     known = target.known(table)
     if not known.all():
@@ -146,7 +148,7 @@ def plan(request: Request) -> Plan:
     rules = {rule: table[name].rank("dense").fill_null(0).to_numpy() for rule, name in ruling.items()}
     dropped = [find_column(column, table.columns, "drop") for column in request.drop]
     unread = [target.name, *ruling.values(), *dropped, *[HELD_OUT] * (request.test_file is not None)]
-    schema = tables.understand(table, list(dict.fromkeys(unread)), types)
+    schema = tables.understand(table, list(dict.fromkeys(unread)), types, request.missing)
     worded = [column.name for column in schema.columns if column.type.names_rows or column.type.coded]
     warnings += filter(None, (_odd_values(table[name], numbers) for name in worded))
     y = _checked_target(target.values(table), target)
@@ -218,7 +220,8 @@ def _odd_values(column: pl.Series, numbers: NDArray) -> str:
     row = int(odd.arg_max() or 0)
     return (
         f"Column {column.name!r} holds numbers, but for {_rows(int(odd.sum()))} such as {words[row]!r} "
-        f"(row {numbers[row] + 1}), and was taken as words; correct those, or leave them empty."
+        f"(row {numbers[row] + 1}), and was taken as words; {option('types', {column.name: 'number'})} takes those as "
+        "missing."
     )
 
 
@@ -315,28 +318,30 @@ def _warn_about_columns(found: Plan) -> Iterator[str]:
     """Warnings of leaks, imbalance, rows on both sides of the split, and a test that says little."""
     training = found.frame[found.train].with_columns(pl.Series(found.target.name, found.y[found.train]))
     for name, reason in tables.look_for_leaks(training, found.schema, found.target).items():
-        yield f"Column {name!r} may give the target away: {reason}; leave it out with --drop if so."
+        yield f"Column {name!r} may give the target away: {reason}; leave it out with {option('drop', [name])} if so."
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
         yield f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({listed(unused)})."
     if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
         yield (
             f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
-            f"they are quantities, say so with --types {found.target.name}=number."
+            f"they are quantities, say so with {option('types', {found.target.name: 'number'})}."
         )
-    yield from filter(None, (column.type.remark(column) for column in found.schema.used))
+    for column in (found.target.column, *found.schema.used):
+        yield from column.remarks()
+    yield from stand_ins(found.frame, found.schema)
     perhaps = _perhaps_codes(found)
     if perhaps:
         yield (
             f"{listed(perhaps)}: whole numbers of few values, taken as numbers; where they are codes, say so with "
-            f"--types {perhaps[0]}=category."
+            f"{option('types', {perhaps[0]: 'category'})}."
         )
     rare = rare_class(found.y[found.train]) if found.target.classes else None
     if rare is not None:
         share = float(np.mean(found.y[found.train] == rare))
         yield (
             f"Class {str(rare)!r} has {share:.1%} of the rows: accuracy would hide it, and average precision decides "
-            "unless you say otherwise; --balance lets all classes count alike."
+            f"unless you say otherwise; {option('balance')} lets all classes count alike."
         )
     if found.twins:
         equal = "equals" if found.twins == 1 else "equal"

@@ -114,6 +114,7 @@ def describe(
     *,
     drop: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
     jobs: int | None = None,
     seed: int = 0,
     time: float | None = None,
@@ -131,6 +132,8 @@ def describe(
         Columns to leave out.
     types : dict, optional
         What columns hold, where the guess is wrong: {"zip": "category"}.
+    missing : list, optional
+        Values that stand for a missing one in every column, such as ["ERR", -999].
     jobs : int, optional
         Threads.
     seed : int
@@ -150,12 +153,20 @@ def describe(
     >>> len(found.clusters), found.directions[0].share > 0.7
     (2, True)
     """
-    options: Any = {"drop": drop, "types": types, "jobs": jobs, "seed": seed, "time": time, "out": out}
+    options: Any = {
+        "drop": drop,
+        "types": types,
+        "missing": missing,
+        "jobs": jobs,
+        "seed": seed,
+        "time": time,
+        "out": out,
+    }
     request = Request(data, force=force, header=header, **options)
     begin = perf_counter()
     files = None if out is None else file_paths(Path(out), force)
     frame = tables.read(data, header=header)
-    schema = tables.understand(frame, without=list(drop), types=types)
+    schema = tables.understand(frame, without=list(drop), types=types, missing=request.missing)
     if frame.height < MIN_ROWS:
         raise EmpiriskError(f"The table has {frame.height} rows; at least {MIN_ROWS} are needed.")
     with config(threads=jobs), InterruptCounter() as interrupts:

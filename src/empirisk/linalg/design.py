@@ -56,6 +56,8 @@ class Design:
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.
     shared_by: int = 0
+    #: What the certificate says of where the rows are, if they are not simply in memory.
+    remark: str = ""
 
     @lazy
     def rowspace(self) -> RowSpace:

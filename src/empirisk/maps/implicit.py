@@ -12,6 +12,7 @@ from empirisk.errors import Unsuitable
 from empirisk.kernels.base import Kernel
 from empirisk.kernels.items import Chosen, Parts, size
 from empirisk.lazy import lazy
+from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.blocks import rowwise, slices
 from empirisk.linalg.design import Array, DenseDesign, Design
 from empirisk.linalg.threads import parallel_map
@@ -50,6 +51,11 @@ def kernel_sums(kernel: Kernel, centres: Any, coefficients: Array, others: Any, 
     (array([3., 6.]), array([9.]))
     """
     count, rest = size(centres), size(others)
+    device = accelerator(count * (rest + count * among))
+    if device is not None and count and rest and not among:
+        found = device.kernel_sums(kernel, centres[:], coefficients, others[:])
+        if found is not None:
+            return np.zeros_like(coefficients), found
     first = centres[:1]
     asked = [first] * among + [others[:1]] * (rest > 0)
     if count and all(kernel.formula(item, first) is not None for item in asked):
@@ -193,12 +199,16 @@ class GramDesign(Design):
             return self.root.term_rows[self._places]
         return np.asarray(self.kernel.term_diagonals(self.items), dtype=np.float64)
 
+    def like(self, items: Any, centres: Any = None) -> "GramDesign":
+        """A design of other items behind the same kernel, in the same place."""
+        return GramDesign(self.kernel, items, self.source, centres)
+
     @lazy
     def single(self) -> "GramDesign":
         """The same samples in float32, for solvers that need many entries and few digits."""
         if self._places is not None:
             return self.root.single.rows(self._places)
-        return GramDesign(self.kernel, _single(self.items), self.source)
+        return self.like(_single(self.items))
 
     @property
     def keeps_matrix(self) -> bool:
@@ -294,16 +304,28 @@ class GramDesign(Design):
     def rows(self, chosen):
         places = np.arange(self.shape[0])[chosen]
         inside = places if self._places is None else self._places[places]
-        part = GramDesign(self.kernel, Chosen(self.root.items, inside), self.source)
+        part = self.like(Chosen(self.root.items, inside))
         part.root, part._places, part._within = self.root, inside, (self, chosen)
         return part
 
     def cross_design(self, chosen, trained):
         """The chosen samples against those a machine was trained on."""
-        part = GramDesign(self.kernel, self.items[chosen], self.source, self.items[trained])
+        part = self.like(self.items[chosen], self.items[trained])
         if self.keeps_matrix:
             part.matrix = self.matrix[np.ix_(chosen, trained)]
         return part
+
+
+def gram_design(kernel: Kernel, items: Any, source: Any) -> GramDesign:
+    """The design of samples behind a kernel: on the device in force, if there is one and the kernel can run there."""
+    device = accelerator(float(size(items)) ** 2)
+    if device is None:
+        return GramDesign(kernel, items, source)
+    found = device.gram_design(kernel, items, source)
+    if found is None:
+        found = GramDesign(kernel, items, source)
+        found.remark = f"the kernel on the processor, since it has no formula for {device.name}"
+    return found
 
 
 def _differ(w: Array, known: Array) -> NDArray[np.bool_]:

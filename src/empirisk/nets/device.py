@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import jax
 
-from empirisk.errors import EmpiriskError
+from empirisk.scale.devices import find
 from empirisk.settings import settings
 
 
@@ -16,11 +16,6 @@ def on_device() -> Iterator[str]:
     if wanted == "auto":
         yield jax.default_backend()
         return
-    platform, _, number = wanted.partition(":")
-    try:
-        device = jax.devices(platform)[int(number or 0)]
-    except (RuntimeError, IndexError, ValueError):
-        present = sorted({device.platform for device in jax.devices()})
-        raise EmpiriskError(f"device={wanted!r} is not there; JAX sees {present}: use 'auto' or one of them.") from None
+    device = find(wanted)
     with jax.default_device(device):
         yield device.platform

@@ -127,7 +127,8 @@ def columns_table(learned: Any) -> Table:
     rows = []
     for column in learned.model.schema.columns[:MOST_COLUMNS]:
         share = column.missing / max(frame.height, 1)
-        missing = Cell(f"{share:.1%}", share, bar=min(share, 1.0)) if column.missing else Cell("", 0)
+        dropped = f" ({column.dropped_cells})" if column.dropped else ""
+        missing = Cell(f"{share:.1%}{dropped}", share, bar=min(share, 1.0)) if column.missing else Cell("", 0)
         drawing = Cell("", drawing=_spark(frame[column.name], column.type)) if column.used else ""
         kind = column.kind if column.used else f"{column.kind}, not used"
         distinct = Cell(f"{column.distinct:,}", column.distinct)

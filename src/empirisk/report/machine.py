@@ -9,7 +9,7 @@ from empirisk.formats import metric_name, number
 from empirisk.report.figures import guarded, picture
 from empirisk.report.page_blocks import Cell, Code, Figures, Paragraph, Section, Table
 from empirisk.report.terms import Terms, in_words, terms_of
-from empirisk.report.words import named
+from empirisk.report.words import RULE, named
 from empirisk.tables.model import settings_of, uncalibrated
 from empirisk.trees.tree import TreeClassifier, TreeRegressor
 
@@ -166,11 +166,10 @@ def league(learned: Any) -> Section:
     played = sum(len(standing.scores) > 0 for standing in learned.standings)
     how = (
         f"{played} kinds of machines were compared by {metric_name(learned.metric)} on the same folds of the "
-        f"{learned.train_rows:,} training rows; the test part had no say. The winner is the simplest machine "
-        "that is not worse than the best by more than one standard error of their difference."
+        f"{learned.train_rows:,} training rows; the test part had no say. {RULE}"
     )
-    head = ["Machine", metric_name(learned.metric).capitalize(), "95 % interval", "Against the winner"]
-    head += ["Seconds a fit", "Certificate"]
+    head = ["Machine", metric_name(learned.metric).capitalize(), "95 % interval", "Against the one chosen"]
+    head += ["Folds", "Seconds a fit", "Certificate"]
     rows = []
     for one in learned.standings:
         interval = learned.intervals.get(one.name)
@@ -180,9 +179,16 @@ def league(learned: Any) -> Section:
                 Cell(number(learned.sign * one.mean, 4), learned.sign * one.mean) if len(one.scores) else "-",
                 "-" if interval is None else Cell(" to ".join(map(number, interval)), interval[0]),
                 learned.differences.get(one.name, one.remark or one.state),
+                Cell(_folds(one, learned.best), len(one.scores)),
                 Cell(f"{one.seconds:.2g}", one.seconds) if len(one.scores) else "-",
                 one.certificate,
             ]
         )
     marked = [place for place, one in enumerate(learned.standings) if one.name == learned.winner]
-    return Section("leaderboard", "The league", [Paragraph(how), Table("The league", head, rows, marked, extra=[4, 5])])
+    return Section("leaderboard", "The league", [Paragraph(how), Table("The league", head, rows, marked, extra=[5, 6])])
+
+
+def _folds(one: Any, best: Any) -> str:
+    """The folds that a candidate has played and, where it had fewer than the one chosen, its training rows."""
+    fewer = f" of {one.rows:,} rows" if len(one.scores) and one.rows != best.rows else ""
+    return f"{len(one.scores)}{fewer}"

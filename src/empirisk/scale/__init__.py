@@ -1,1 +1,1 @@
-"""Rows that are not arrays in memory: on an accelerator, in files, on a cluster."""
+"""More rows than a processor's memory or patience: devices, tables on disk, clusters, each as designs of its own."""

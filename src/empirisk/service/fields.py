@@ -51,11 +51,7 @@ class Fields:
         """The value of a field in the form that encoders take, None where it is missing."""
         if column.name not in row:
             raise ValueError(f"is required; send null if it is not known{self._hint(column.name, row)}")
-        value = row[column.name]
-        if isinstance(value, str):
-            value = value.strip()
-            value = None if value in column.type.markers else value
-        return None if value is None else column.type.read(value, column, known)
+        return column.read(row[column.name], known)
 
     def _hint(self, name: str, row: dict[str, Any]) -> str:
         """A suggestion for a missing field: an extra field of a similar name, which is probably misspelt."""

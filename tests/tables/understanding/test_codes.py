@@ -71,19 +71,21 @@ def test_codes_and_quantities_are_told_and_can_be_set():
     )
     found = plan(Request(frame, "visits"))
     told = " ".join(found.warnings)
-    assert "--types grade=category" in told
-    assert "--types visits=number" in told
+    assert "types={'grade': 'category'}" in told
+    assert "types={'visits': 'number'}" in told
     other = plan(Request(frame, "visits", types={"grade": "category", "visits": "number"}))
     assert other.target.task == "regression"
     assert other.schema["grade"].kind == "category"
-    assert not any("--types" in warning for warning in other.warnings)
+    assert not any("types" in warning for warning in other.warnings)
     with pytest.raises(EmpiriskError, match="choose number or category"):
         plan(Request(frame, "visits", types={"visits": "date"}))
 
 
 def test_numbers_with_a_stray_word_are_told():
-    frame = pl.DataFrame({"x": [str(k / 3) for k in range(99)] + ["oops"], "z": range(100, 200), "y": ["a", "b"] * 50})
-    assert any("'oops' (row 100)" in warning for warning in plan(Request(frame, "y")).warnings)
+    words = [str(k / 3) for k in range(74)] + ["oops"] * 26  # too many to be junk
+    frame = pl.DataFrame({"x": words, "z": range(100, 200), "y": ["a", "b"] * 50})
+    told = next(warning for warning in plan(Request(frame, "y")).warnings if "'oops' (row 75)" in warning)
+    assert "types={'x': 'number'} takes those as missing" in told
 
 
 def test_moments_of_several_zones():

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 MARKERS = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "Null", "?", "#N/A")
 #: Text that stands for "missing" among numbers, dates and truth values only; among words it may be a word.
 SOFT_MARKERS = ("-", "--", ".", "none", "None", "NONE", "missing", "unknown", "*")
+#: The share of the cells that may be junk in a column of numbers or dates, the cells that it takes to say so, and the
+#: different values that must be left: a few codes and words are categories.
+JUNK_SHARE, MIN_CELLS, MIN_DISTINCT = 0.2, 20, 3
+LOOKED_AT = 1000  # cells of a column that tell whether it may be of a kind at all
 FEW = 64  # values that are handled one by one: a query costs more than a loop
 
 #: What values of JSON stand for that are written in the way of a column.
@@ -70,6 +74,8 @@ class Kind:
         "numbers", "dates", "levels" (a few names) or, for what is not drawn, empty.
     names_rows : bool
         Whether the values tell one row from another, and nothing else.
+    any_text : bool
+        Whether any text at all may be such a value, so that junk in a column of numbers makes it one of these.
     parts : tuple of str
         Names of the numbers that the encoder makes of a value; an empty name for the value itself.
     indicators : tuple of str
@@ -91,6 +97,7 @@ class Kind:
     task: str | None = None
     drawn = ""
     names_rows = False
+    any_text = False
     parts: tuple[str, ...] = ()
     indicators: tuple[str, ...] = ()
     coded = False
@@ -110,6 +117,10 @@ class Kind:
 
     def recognise(self, sample: Sample) -> str | None:
         """How the values of a column of text are written if they are of this kind, else None."""
+        return None
+
+    def recognise_most(self, sample: Sample) -> str | None:
+        """How the values are written if nearly all of them are of this kind, the others junk; else None."""
         return None
 
     def forms(self, series: pl.Series) -> list[str]:
@@ -220,6 +231,26 @@ class Kind:
     def read(self, value: Any, column: "Column", known: Forms) -> Any:
         """A value of JSON in the form that machines learn from; a `ValueError` says what is wrong with it."""
         raise ValueError(f"{shown(value)} is not {self.expected}")
+
+
+def mostly(cells: pl.Series, fits: pl.Series) -> bool:
+    """Whether the cells that do not fit are so few, and so unlike codes, that they are junk such as "ERR".
+
+    >>> cells = pl.Series(["ERR", *map(str, range(30))])
+    >>> mostly(cells, cells.str.contains(r"^\\d+$"))
+    True
+    """
+    junk = cells.filter(~fits)
+    if len(cells) < MIN_CELLS or not 0 < len(junk) <= JUNK_SHARE * len(cells):
+        return False
+    distinct = cells.filter(fits).n_unique()
+    coded = junk.str.contains(r"\d") & junk.str.contains(r"[A-Za-z]")  # 85123A among numbers is an article
+    return distinct >= MIN_DISTINCT and junk.n_unique() < distinct and 2 * int(coded.sum()) <= len(junk)
+
+
+def spread_out(cells: pl.Series, most: int) -> pl.Series:
+    """At most about so many cells, from all over a column."""
+    return cells.gather_every(max(len(cells) // most, 1))
 
 
 def cleaned(series: pl.Series, markers: tuple[str, ...]) -> pl.Series:

@@ -1,6 +1,5 @@
 """Words that repeat: categories, and codes that are written as numbers."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +8,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.tables.kinds.base import Sample, counted
+from empirisk.tables.kinds.names import CODE_NAME
 from empirisk.tables.kinds.worded import NUMBERS, Worded, code_form
 
 if TYPE_CHECKING:
     from empirisk.tables.understanding.column import Column
 
-#: Whole numbers of such a name are codes, where they repeat.
-CODE_NAME = re.compile(
-    r"(?i:(^|[_\s.-])(ids?|key|zip|zipcode|post(al)?code|plz|code|cd|type|category|class|cluster|store|shop)$)"
-    r"|[a-z](I[dD]|Code|Type|Class)$"
-)
 REPEATED = 2  # rows for each of the codes, at the least
 MOST_WORDS = 200  # whose shares are kept with a model
 

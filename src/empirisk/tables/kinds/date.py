@@ -8,7 +8,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from empirisk.tables.kinds.base import Forms, Input, Sample, by_form, cleaned, shown
+from empirisk.tables.kinds.base import (
+    JUNK_SHARE,
+    LOOKED_AT,
+    Forms,
+    Input,
+    Sample,
+    by_form,
+    cleaned,
+    mostly,
+    shown,
+    spread_out,
+)
 from empirisk.tables.kinds.ordered import Ordered
 
 if TYPE_CHECKING:
@@ -24,6 +35,7 @@ DATE_FORMATS = (
 )
 #: Formats whose order of day and month a reader should look at, by how they begin.
 DAY_ORDERS = {"%m/%d": "month/day", "%d/%m": "day/month", "%m-%d": "month-day", "%d-%m": "day-month"}
+A_DATE_LOOKS = r"\d.*[-/. ].*\d"  # like this, at the least
 EARLIEST = 1000  # the first year of four digits
 DAY = 86_400_000_000  # microseconds
 YEAR = 365.2425  # days, with leap years
@@ -46,7 +58,7 @@ class Date(Ordered):
     def recognise(self, sample: Sample) -> str | None:
         few = sample.few
         # As in a date: most columns of words end here.
-        if not len(few) or not few.head(50).str.contains(r"\d.*[-/. ].*\d").all():
+        if not len(few) or not few.head(50).str.contains(A_DATE_LOOKS).all():
             return None
         fits = (
             form
@@ -54,6 +66,14 @@ class Date(Ordered):
             if not parse_dates(few, form).null_count() and not parse_dates(sample.strict, form).null_count()
         )
         return next(fits, None)
+
+    def recognise_most(self, sample: Sample) -> str | None:
+        cells = sample.present.filter(~sample.present.is_in(self.markers))
+        some = spread_out(cells, LOOKED_AT)
+        if not len(some) or some.str.contains(A_DATE_LOOKS).mean() < 1 - 2 * JUNK_SHARE:  # type: ignore[operator]
+            return None
+        form = min(DATE_FORMATS, key=lambda form: parse_dates(some, form).null_count())
+        return form if mostly(cells, parse_dates(cells, form).is_not_null()) else None
 
     def forms(self, series: pl.Series) -> list[str]:
         return list(DATE_FORMATS)

@@ -9,7 +9,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.formats import number, written
-from empirisk.tables.kinds.base import Forms, Sample, by_form, cleaned, shown
+from empirisk.tables.kinds.base import (
+    JUNK_SHARE,
+    LOOKED_AT,
+    Forms,
+    Sample,
+    by_form,
+    cleaned,
+    mostly,
+    shown,
+    spread_out,
+)
+from empirisk.tables.kinds.names import CODE_NAME, ID_NAME
 from empirisk.tables.kinds.ordered import Ordered
 
 if TYPE_CHECKING:
@@ -68,12 +79,24 @@ class Number(Ordered):
         )
         return next(fits, None)
 
+    def recognise_most(self, sample: Sample) -> str | None:
+        name = sample.present.name
+        if not len(sample.few) or ID_NAME.search(name) or CODE_NAME.search(name):
+            return None
+        cells = sample.present.filter(~sample.present.is_in(self.markers))
+        some = spread_out(cells, LOOKED_AT)
+        form = max(forms_of(some), key=lambda form: int(written_as(some, form).sum()))
+        if (~written_as(some, form)).sum() > 2 * JUNK_SHARE * len(some):  # most columns end here
+            return None
+        return form if mostly(cells, written_as(cells, form)) else None
+
     def forms(self, series: pl.Series) -> list[str]:
         if series.dtype != pl.String:
             return [""]
         few = series.drop_nulls().str.strip_chars().head(SAMPLE)
         few = few.filter(~few.is_in(self.markers))
-        return [form for form in forms_of(few) if written_as(few, form).all()] or [""]
+        fits = {form: int(written_as(few, form).sum()) for form in forms_of(few)}
+        return [form for form, most in fits.items() if most == max(fits.values()) > 0] or [""]
 
     def parse(self, series: pl.Series, form: str) -> pl.Series:
         if series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null):

@@ -29,6 +29,7 @@ class Several(Category):
     name = "several"
     task = None
     coded = False
+    any_text = False
     json = ("string", "array", "null")
 
     def claims(self, dtype: pl.DataType) -> bool:

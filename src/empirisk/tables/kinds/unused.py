@@ -1,11 +1,11 @@
 """Columns that machines do not learn from: those that name rows, have one value, or hold nested values."""
 
-import re
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from empirisk.tables.kinds.base import Kind, Sample
+from empirisk.tables.kinds.names import ID_NAME
 from empirisk.tables.kinds.worded import Worded
 
 if TYPE_CHECKING:
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 20  # rows below which nothing is called an identifier
 ALMOST_ALL = 0.9  # of the values of an identifier are different: a tenth may be there twice by mistake
-ID_NAME = re.compile(
-    r"(?i:(^|[_\s.-])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no|serial)$|^unnamed)|[a-z]I[dD]$"
-)
 
 
 class Identifier(Worded):

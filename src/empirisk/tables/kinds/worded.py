@@ -19,6 +19,7 @@ class Worded(Kind):
     """Values that are text, and may arrive as numbers."""
 
     markers = MARKERS
+    any_text = True
 
     def parse(self, series: pl.Series, form: str) -> pl.Series:
         if not series.dtype.is_numeric():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from empirisk.errors import EmpiriskError, closest, listed
 from empirisk.lazy import lazy
 from empirisk.tables.kinds import Kind
 from empirisk.tables.reading.frames import as_frame
-from empirisk.tables.understanding.column import Column
+from empirisk.tables.understanding.column import Column, as_missing
 from empirisk.tables.understanding.guess import guess_all, read_as
 
 __all__ = ["Column", "Schema", "find_column", "understand"]
@@ -89,10 +89,17 @@ class Schema:
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """The schema that `to_json` wrote."""
-        return cls(tuple(Column(**entry | {"examples": tuple(entry["examples"])}) for entry in json.loads(text)))
+        return cls(tuple(Column(**_tuples(entry)) for entry in json.loads(text)))
 
 
-def understand(table: Any, without: Iterable[str] = (), types: Mapping[str, str] | None = None) -> Schema:
+def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a column, lists as the tuples that they were."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+
+
+def understand(
+    table: Any, without: Iterable[str] = (), types: Mapping[str, str] | None = None, missing: Iterable[str] = ()
+) -> Schema:
     """Find out what the columns of a table hold.
 
     Parameters
@@ -102,20 +109,29 @@ def understand(table: Any, without: Iterable[str] = (), types: Mapping[str, str]
     without : names
         Columns to leave out, such as the target.
     types : dict, optional
-        What some columns hold, where the guess is wrong, such as ``{"zip": "category"}``.
+        What some columns hold, where the guess is wrong, such as ``{"zip": "category"}``. What is of another kind there
+        is taken as missing.
+    missing : texts
+        Values that stand for a missing one in all columns, such as "ERR" or "-999".
 
     Examples
     --------
     >>> str(er.tables.understand({"x": [1.5, None, 2.0]})["x"])
     'x: number from 1.5 to 2, 1 missing'
     """
+    values = tuple(map(str, missing))
     frame = as_frame(table)
     left_out = {find_column(name, frame.columns, "column") for name in without}
     asked = {find_column(name, frame.columns, "types"): kind for name, kind in (types or {}).items()}
     others = [column for column in frame.get_columns() if column.name not in left_out and column.name not in asked]
-    found = {column.name: column for column in guess_all(others)}
-    found |= {name: read_as(frame[name], kind) for name, kind in asked.items() if name not in left_out}
+    found = {column.name: column for column in guess_all(others, values)}
+    found |= {name: read_as(frame[name], kind, values) for name, kind in asked.items() if name not in left_out}
     return Schema(tuple(found[name] for name in frame.columns if name in found))
+
+
+def with_missing(frame: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
+    """A table in which some values stand for missing ones, which they become."""
+    return frame.with_columns(as_missing(column, values) for column in frame.get_columns()) if values else frame
 
 
 def find_column(name: str, names: list[str], argument: str = "target") -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from empirisk import state
 from empirisk.errors import EmpiriskError
 from empirisk.tables.kinds.base import counted
 from empirisk.tables.reading.frames import as_frame
-from empirisk.tables.understanding.column import Column
+from empirisk.tables.understanding.column import Column, as_missing
 from empirisk.tables.understanding.guess import column_words, guess
 from empirisk.tables.understanding.schema import find_column
 
@@ -58,17 +59,18 @@ class Target:
     reason: str = ""
 
     @classmethod
-    def of(cls, table: Any, name: str, task: str | None = None) -> Target:
-        """Find out what a column asks for; ``task`` says it outright."""
+    def of(cls, table: Any, name: str, task: str | None = None, missing: Sequence[str] = ()) -> Target:
+        """Find out what a column asks for; ``task`` says it outright, ``missing`` which values stand for none."""
         if task not in (None, *TASKS):
             raise EmpiriskError(f"task={task!r} is not known; choose 'classification' or 'regression'.")
         frame = as_frame(table)
         name = find_column(name, frame.columns)
-        column = _column(frame[name])
-        kind, reason = _task(frame[name], column, task)
+        series = as_missing(frame[name], missing)
+        column = _column(series, tuple(missing))
+        kind, reason = _task(series, column, task)
         if kind == "regression":
             return cls(name, kind, (), column, reason)
-        labels = _labels(frame[name], column)
+        labels = _labels(series, column)
         found = labels.drop_nulls().unique().sort().to_list()
         if len(found) == 1:
             raise EmpiriskError(f"target={name!r} has one value only, {found[0]!r}; there is nothing to learn.")
@@ -91,19 +93,19 @@ class Target:
         if self.task == "regression":
             numbers = self.column.convert(series)
             return numbers.set(~numbers.is_finite() & numbers.is_not_null(), None)
-        return _labels(series, self.column)
+        return _labels(as_missing(series, self.column.missing_values), self.column)
 
 
-def _column(series: pl.Series) -> Column:
+def _column(series: pl.Series, missing: tuple[str, ...]) -> Column:
     """The column as it would be read; a target is never dropped for naming rows."""
-    column = guess(series)
+    column = guess(series, missing)
     problem = column.type.target_problem(column)
     if column.distinct == 0 and not isinstance(series.dtype, pl.Struct | pl.List | pl.Array):
         problem = "has no values; choose another column"
     if problem:
         raise EmpiriskError(f"target={series.name!r} {problem}.")
     if series.dtype.is_numeric() and column.type.dtype == pl.String:  # codes, or numbers of the rows
-        return Column(column.name, "number", column.missing, column.distinct, column.examples, form=column.form)
+        return replace(column, kind="number", low=None, high=None)
     return column
 
 

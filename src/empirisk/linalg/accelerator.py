@@ -1,0 +1,39 @@
+"""Whether work is sent to a device: the one place where the setting ``device`` is read, without loading JAX."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from empirisk.errors import MissingExtra
+from empirisk.settings import settings
+
+if TYPE_CHECKING:
+    from empirisk.scale.devices import Device
+
+#: The room of devices stands above all that asks for one, and imports JAX: it is found by its name when it is needed.
+DEVICES = "empirisk.scale.devices"
+#: What JAX needs to see an accelerator; where none of these is installed, "auto" does not load JAX to find that out.
+PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin", "jax_rocm60_plugin", "jax_rocm7_plugin", "libtpu")
+#: Entries of a kernel, or products, for which "auto" takes a device: a second of a processor.
+WORTH_SENDING = 1e9
+
+
+def accelerator(work: float) -> Device | None:
+    """The device that takes so much work under the settings in force; None for the processor.
+
+    >>> accelerator(1e3) is None  # "auto" keeps what is small
+    True
+    """
+    wanted = settings().device
+    if wanted.partition(":")[0] == "cpu" or (wanted == "auto" and (work < WORTH_SENDING or not _may_see_one())):
+        return None
+    if find_spec("jax") is None:
+        raise MissingExtra(f"device={wanted!r} needs JAX; install with: pip install 'empirisk[nets]'.")
+    return import_module(DEVICES).chosen(wanted)
+
+
+def _may_see_one() -> bool:
+    return "jax" in sys.modules or any(find_spec(name) is not None for name in PLUGINS)

@@ -1,0 +1,110 @@
+"""Designs whose products are made on a device: data behind a kernel, and dense data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.kernels.base import Kernel
+from empirisk.kernels.items import size
+from empirisk.lazy import lazy
+from empirisk.linalg.design import Array
+from empirisk.maps.implicit import GramDesign
+from empirisk.scale.device_kernels import DeviceItems
+from empirisk.scale.devices import Device
+from empirisk.settings import require
+
+#: Rows on which values in float32 are compared with those in float64.
+SAMPLE = 256
+#: The largest error of a value in float32, in units of the mean k(x, x), with which solvers still get on.
+ROUGH = 1e-3
+
+
+class DeviceGram(GramDesign):
+    """Samples behind a kernel, on a device: blocks are made when they are needed, and none is kept.
+
+    Products are those of float64; `single` has those of float32.
+    """
+
+    def __init__(
+        self, device: Device, kernel: Kernel, items: Any, source: Any, centres: Any = None, dtype: Any = float
+    ):
+        super().__init__(kernel, items, source, centres)
+        self.device, self.dtype, self.remark = device, dtype, device.remark
+
+    def like(self, items, centres=None):
+        return DeviceGram(self.device, self.kernel, items, self.source, centres, self.dtype)
+
+    @lazy
+    def held(self) -> DeviceItems:
+        """The samples on the device."""
+        return self._put(self.items) if self._places is None else self.root.held.take(self._places)  # type: ignore[attr-defined]
+
+    @lazy
+    def held_centres(self) -> DeviceItems:
+        """The z_j on the device."""
+        return self.held if self._centres is None else self._put(self._centres)
+
+    def _put(self, items: Any) -> DeviceItems:
+        expression = self.kernel.expression(items)
+        assert expression is not None  # `gram_design` has asked
+        return DeviceItems.of(self.device, expression, self.dtype)
+
+    @property
+    def keeps_matrix(self):
+        return "matrix" in vars(self)
+
+    @lazy
+    def matrix(self):
+        rows, columns = self.shape
+        require(8 * rows * columns, f"A Gram matrix of {rows} x {columns}", "use features=maps.Nystrom(kernel)")
+        return self.held.block(self.held_centres).astype(np.float64, copy=False)
+
+    def fresh_matrix(self):
+        return self.matrix.copy()
+
+    @lazy
+    def single(self):
+        if self._places is not None:
+            return self.root.single.rows(self._places)
+        rough = DeviceGram(self.device, self.kernel, self.items, self.source, dtype=np.float32)
+        chosen = np.arange(0, self.shape[0], max(1, self.shape[0] // SAMPLE))[:SAMPLE]
+        exact, found = (design.block(chosen, chosen) for design in (self, rough))
+        off = np.abs(exact - found).max(initial=0.0)
+        return rough if off <= ROUGH * max(float(self.diagonal.mean()), np.finfo(float).tiny) else self
+
+    def block(self, rows, columns=slice(None)):
+        return _some(self.held, rows).block(_some(self.held_centres, columns))
+
+    def partial_product(self, rows: NDArray | slice, columns: NDArray | slice, coefficients: Array) -> Array:
+        """K[rows, columns] coefficients."""
+        return _some(self.held, rows).sums(_some(self.held_centres, columns), coefficients)
+
+    def _product(self, columns, coefficients):
+        return self.partial_product(slice(None), columns, coefficients)
+
+
+def _some(items: DeviceItems, chosen: Any) -> DeviceItems:
+    """Some of the items; all of them without a copy."""
+    if isinstance(chosen, slice) and chosen == slice(None):
+        return items
+    places = np.arange(items.count)[chosen]
+    return (
+        items if len(places) == items.count and np.array_equal(places, np.arange(items.count)) else items.take(places)
+    )
+
+
+def gram_design(device: Device, kernel: Kernel, items: Any, source: Any) -> DeviceGram | None:
+    """Samples behind a kernel on a device; None where the kernel has no expression."""
+    return None if kernel.expression(items[:1]) is None else DeviceGram(device, kernel, items, source)
+
+
+def kernel_sums(device: Device, kernel: Kernel, centres: Any, coefficients: Array, others: Any) -> Array | None:
+    """K(others, centres) c on a device, in float64; None where the kernel has no expression."""
+    left, right = kernel.expression(others), kernel.expression(centres)
+    if left is None or right is None or not size(others):
+        return None
+    put = DeviceItems.of
+    return put(device, left, np.float64).sums(put(device, right, np.float64), coefficients)

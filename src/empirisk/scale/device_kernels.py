@@ -1,0 +1,123 @@
+"""Blocks and sums of kernels on a device: the expression of a kernel, compiled by JAX and streamed over blocks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+from empirisk.kernels.expression import Expression, evaluate
+from empirisk.linalg.blocks import slices
+from empirisk.linalg.design import Array
+from empirisk.scale.devices import Device, as_numpy
+from empirisk.stop import check_stop
+
+#: Panels that wait on the device at a time: the next one is ready when one ends, and Ctrl-C waits for few.
+WAITING = 2
+
+jax.tree_util.register_dataclass(Expression, ["parts", "numbers", "rows"], ["operation", "whole"])
+
+
+class DeviceItems:
+    """Prepared items of a kernel on a device, with rows of zeros after them so that few shapes are compiled.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are.
+    expression : Expression
+        One side of the kernel, of all items.
+    count : int
+        The number of items; the rows beyond are zeros.
+    """
+
+    def __init__(self, device: Device, expression: Expression, count: int):
+        self.device, self.expression, self.count = device, expression, count
+
+    @classmethod
+    def of(cls, device: Device, expression: Expression, dtype: Any) -> DeviceItems:
+        """The items of an expression in memory, in a precision."""
+        count = len(expression)
+        room = _room(count)
+
+        def put(rows: Any) -> jax.Array:
+            padded = np.zeros((room, *np.shape(rows)[1:]), dtype)
+            padded[:count] = rows
+            return device.put(padded, dtype)
+
+        with device.computing():
+            return cls(device, expression.with_rows(put), count)
+
+    def take(self, chosen: NDArray[np.intp]) -> DeviceItems:
+        """Some of the items."""
+        places = np.zeros(_room(len(chosen)), dtype=np.int64)
+        places[: len(chosen)] = chosen
+        with self.device.computing():
+            return DeviceItems(self.device, _taken(self.expression, places), len(chosen))
+
+    def block(self, others: DeviceItems) -> NDArray:
+        """k(a_i, b_j), in the precision of the items."""
+        height = min(self.device.height, _room(self.count))
+        found = []
+        with self.device.computing():
+            for rows in slices(self.count, height):
+                check_stop()
+                found.append(np.asarray(_block(self.expression, rows.start, others.expression, height)))
+        return np.concatenate(found)[: self.count, : others.count]
+
+    def sums(self, others: DeviceItems, coefficients: Array) -> Array:
+        """sum_j k(a_i, b_j) c_j for every i and every column of c: added up in float64, no block is kept."""
+        room, tail = _room(others.count), coefficients.shape[1:]
+        padded = np.zeros((room, int(np.prod(tail))))
+        padded[: others.count] = coefficients.reshape(others.count, -1)
+        height, width = min(self.device.height, _room(self.count)), min(self.device.width, room)
+        found: list[jax.Array] = []
+        with self.device.computing():
+            weights = self.device.put(padded, others.expression.dtype)
+            for rows in slices(self.count, height):
+                check_stop()
+                found.append(
+                    _sums(self.expression, rows.start, others.expression, weights, others.count, height, width)
+                )
+                if len(found) > WAITING:
+                    found[-1 - WAITING].block_until_ready()
+            return as_numpy(jnp.concatenate(found))[: self.count].reshape(self.count, *tail)
+
+
+def _room(count: int) -> int:
+    """The next power of two: few shapes are compiled, and a block of rows divides it."""
+    return max(8, 1 << max(count - 1, 0).bit_length())
+
+
+@jax.jit
+def _taken(expression: Expression, places: jax.Array) -> Expression:
+    return expression.with_rows(lambda rows: rows[places])
+
+
+def _part(expression: Expression, start: Any, count: int) -> Expression:
+    return expression.with_rows(lambda rows: lax.dynamic_slice_in_dim(rows, start, count))
+
+
+@partial(jax.jit, static_argnames="height")
+def _block(left: Expression, start: Any, right: Expression, height: int) -> jax.Array:
+    return evaluate(_part(left, start, height), right)
+
+
+@partial(jax.jit, static_argnames=("height", "width"))
+def _sums(
+    left: Expression, start: Any, right: Expression, coefficients: jax.Array, count: Any, height: int, width: int
+) -> jax.Array:
+    own = _part(left, start, height)
+
+    def add(place: Any, total: jax.Array) -> jax.Array:
+        some = _part(right, place * width, width)
+        c = lax.dynamic_slice_in_dim(coefficients, place * width, width)
+        return total + (evaluate(own, some) @ c).astype(jnp.float64)
+
+    blocks = (count + width - 1) // width
+    return lax.fori_loop(0, blocks, add, jnp.zeros((height, coefficients.shape[1]), jnp.float64))

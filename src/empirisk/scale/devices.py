@@ -1,0 +1,103 @@
+"""The devices that JAX sees: which one is in force, and how work runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from empirisk.errors import EmpiriskError
+from empirisk.lazy import lazy
+
+#: Before the name of a platform: the code of devices, wherever it runs. "jax:cpu" tries it without an accelerator.
+FORCED = "jax:"
+#: Rows and columns of a block of a kernel: an accelerator hides the launch of a block, a processor keeps it in cache.
+SIDES = {"cpu": (256, 1024)}
+#: The same of every other platform, in float32 134 megabytes.
+SIDES_OF_ACCELERATORS = (4096, 8192)
+
+
+class Device:
+    """A device of JAX, in the way that everything here uses one: float64 where asked for, and no shortened products.
+
+    Attributes
+    ----------
+    device : jax.Device
+        The device.
+    name : str
+        Its platform and number, such as "gpu:0".
+    height, width : int
+        The sides of a block of a kernel; both are powers of two, and the height divides the width.
+    """
+
+    def __init__(self, device: Any):
+        self.device = device
+        self.name = f"{device.platform}:{device.id}"
+        self.height, self.width = SIDES.get(device.platform, SIDES_OF_ACCELERATORS)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Within, JAX computes here, in the precision of the arrays: accelerators would shorten factors to 10 bits."""
+        with jax.default_device(self.device), jax.enable_x64(True), jax.default_matmul_precision("highest"):
+            yield
+
+    def put(self, array: Any, dtype: Any = np.float64) -> jax.Array:
+        """The array on the device."""
+        return jax.device_put(np.asarray(array, dtype), self.device)
+
+    @lazy
+    def memory(self) -> int:
+        """The bytes that arrays may take: what the device has, or nothing is known of."""
+        known = self.device.memory_stats() or {}
+        return int(known.get("bytes_limit", 1 << 33))
+
+    def gram_design(self, kernel: Any, items: Any, source: Any) -> Any:
+        """The samples behind a kernel, here; None where the kernel has no expression."""
+        return _designs().gram_design(self, kernel, items, source)
+
+    def kernel_sums(self, kernel: Any, centres: Any, coefficients: NDArray, others: Any) -> NDArray | None:
+        """K(others, centres) c; None where the kernel has no expression."""
+        return _designs().kernel_sums(self, kernel, centres, coefficients, others)
+
+    @property
+    def remark(self) -> str:
+        """What a certificate says of the work that was done here."""
+        return f"products on {self.name}"
+
+
+def _designs() -> Any:
+    from empirisk.scale import device_design  # it builds on this module
+
+    return device_design
+
+
+def find(wanted: str) -> Any:
+    """The device of JAX with a name such as "gpu", "gpu:1" or "jax:cpu"."""
+    platform, _, number = wanted.removeprefix(FORCED).partition(":")
+    try:
+        return jax.devices(platform)[int(number or 0)]
+    except (RuntimeError, IndexError, ValueError):
+        present = sorted({device.platform for device in jax.devices()})
+        raise EmpiriskError(f"device={wanted!r} is not there; JAX sees {present}: use 'auto' or one of them.") from None
+
+
+def chosen(wanted: str) -> Device | None:
+    """The device of a name; of "auto" the first accelerator, and None where there is none."""
+    if wanted == "auto":
+        return None if jax.default_backend() == "cpu" else _device(jax.devices()[0])
+    return _device(find(wanted))
+
+
+@cache
+def _device(device: Any) -> Device:
+    return Device(device)
+
+
+def as_numpy(array: Any) -> NDArray[np.float64]:
+    """An array of a device in memory, in float64, that may be written to."""
+    return np.array(array, dtype=np.float64)
