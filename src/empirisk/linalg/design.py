@@ -65,11 +65,6 @@ class Design:
         return MemoryRows(self.shape[0])
 
     @property
-    def remark(self) -> str:
-        """What the certificate is to say of how the rows were read."""
-        return ""
-
-    @property
     def entries(self) -> int:
         """Numbers that a product with a vector reads."""
         return self.shape[0] * self.shape[1]
