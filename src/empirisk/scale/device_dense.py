@@ -82,8 +82,6 @@ class DeviceDense(DenseDesign):
         The rows on the device, where they are there already.
     """
 
-    streams = True
-
     def __init__(self, device: Device, X: Any, shift: Array | None = None, matrix: DeviceMatrix | None = None):
         self.device, self.remark, self.shape, self.shift = device, device.remark, X.shape, shift
         self._given, self._row_bytes = X, X.shape[1] * 8
