@@ -73,6 +73,7 @@ _HOMES = homes_of(
         "projections.learned_kernel": "LearnedKernel",
         "projections.metric": "LargeMarginMetric",
         "projections.pca": "PCA",
+        "scale.scan": "scan",
         "settings": "config",
         "theory.luck": "luck",
         "trees.boosting": "BoostingClassifier BoostingRegressor",

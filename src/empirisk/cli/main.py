@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "Show what a model is: machine, scores, columns, equation.",
     "export": "Write a model for other programs: ONNX, Python or SQL.",
     "serve": "Answer predictions over HTTP on this machine.",
+    "studio": "Learn and play in the browser.",
     "datasets": "List the bundled tables.",
 }
 
