@@ -74,6 +74,7 @@ _HOMES = homes_of(
         "projections.pca": "PCA",
         "settings": "config",
         "theory.luck": "luck",
+        "trees.additive.machines": "AdditiveClassifier AdditiveRegressor",
         "trees.boosting": "BoostingClassifier BoostingRegressor",
         "trees.forest": "ForestClassifier ForestRegressor",
         "trees.tree": "TreeClassifier TreeRegressor",
