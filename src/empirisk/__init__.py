@@ -72,6 +72,7 @@ _HOMES = homes_of(
         "projections.learned_kernel": "LearnedKernel",
         "projections.metric": "LargeMarginMetric",
         "projections.pca": "PCA",
+        "scale.scan": "scan",
         "settings": "config",
         "theory.luck": "luck",
         "trees.additive.machines": "AdditiveClassifier AdditiveRegressor",
