@@ -164,3 +164,36 @@ def test_a_fit_ends_in_time_and_leaves_no_files(folder, tmp_path, monkeypatch):
     del machine, table
     gc.collect()
     assert not list(tmp_path.iterdir())
+
+
+def test_k_means_from_given_means_are_those_of_memory(folder):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    start = X[[0, 100, 200]]
+    found = er.KMeans(3, init=start).fit(table)
+    expected = er.KMeans(3, init=start).fit(X, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, rtol=1e-9)
+    assert found.inertia_ == pytest.approx(expected.inertia_, rel=1e-9)
+    np.testing.assert_array_equal(np.asarray(found.predict(table)), expected.labels_)
+    chosen = er.KMeans(3, random_state=0).fit(table)
+    assert chosen.inertia_ <= 1.01 * er.KMeans(3, random_state=0).fit(X, sample_weight=WEIGHTS).inertia_
+
+
+def test_a_mixture_climbs_to_that_of_memory(folder):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    found = er.GaussianMixture(2, random_state=0, tol=1e-7).fit(table)
+    expected = er.GaussianMixture(2, random_state=0, tol=1e-7).fit(X, sample_weight=WEIGHTS)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, abs=1e-4)
+    assert np.all(np.diff(found.history_["log_likelihood"]) > -1e-9)
+    np.testing.assert_allclose(
+        np.asarray(found.predict_proba(table)), found.predict_proba(pl.DataFrame(X, schema=NAMES))
+    )
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_principal_directions_are_those_of_memory(folder, center):
+    table = er.scan(folder / "number-*.parquet", target="number", weight="w")
+    found = er.PCA(3, center=center).fit(table)
+    expected = er.PCA(3, center=center).fit(X, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)
+    np.testing.assert_allclose(found.explained_variance_, expected.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(np.asarray(found.transform(table)), expected.transform(X), atol=1e-7)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from empirisk.lazy import lazy
 from empirisk.linalg import blocks, tiled
+from empirisk.linalg.accelerator import accelerator
 from empirisk.linalg.blocks import Array
 from empirisk.linalg.compiled import plain_loop
 from empirisk.linalg.rowspace import MemoryRows, RowSpace, RowVector
@@ -56,6 +57,8 @@ class Design:
     shift: Array | None = None
     #: Problems that share it: what is made once and used by many may take more memory.
     shared_by: int = 0
+    #: Whether products are cheap beside single numbers of A: solvers then use products, and factor nothing large.
+    streams: ClassVar[bool] = False
     #: What the certificate says of where the rows are, if they are not simply in memory.
     remark: str = ""
 
@@ -173,6 +176,15 @@ class Design:
     def penalty_in_coordinates(self, penalty: Any) -> Any:
         """The penalty in the coordinates of w: itself, where w is explicit."""
         return penalty
+
+    @property
+    def rough(self) -> "Design":
+        """The same rows for steps that need few digits, in float32 where that is faster."""
+        return self
+
+    def preconditioner(self, curvatures: Array, stiffness: Array) -> Callable[[Array], Array] | None:
+        """About the inverse of  diag(stiffness) + A' diag(curvatures) A;  None for that of its diagonal."""
+        return None
 
     def shifted(self, shift: Array) -> "Design":
         """A - 1 shift', without a copy of the data."""
@@ -550,6 +562,13 @@ def design_of(X: Any, centre: bool = False) -> Design:
     """The design of validated data; ``centre`` shifts dense columns by their means."""
     design = make_design(X)
     return design.centred() if centre else design
+
+
+def placed_design(X: Any) -> Design:
+    """The design of the rows of a fit: on the device in force, if there is one that holds dense rows."""
+    device = accelerator(float(np.prod(X.shape))) if isinstance(X, np.ndarray) else None
+    found = None if device is None else device.dense_design(X)
+    return design_of(X) if found is None else found
 
 
 def sparse_gram(matrix: sparse.csr_matrix, weights: Array, chosen: NDArray[np.intp]) -> Array:

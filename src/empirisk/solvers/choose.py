@@ -37,6 +37,8 @@ def always(problem: Problem) -> bool:
 def small(problem: Problem) -> bool:
     """Whether a normal matrix, by columns or by rows, is cheap to make and factor."""
     size = min(problem.design.shape)
+    if problem.design.streams and not problem.design.implicit:
+        return True  # products do where a matrix would be large
     return size <= MATRIX and 32 * size**2 <= settings().memory  # four matrices of doubles
 
 
