@@ -76,6 +76,7 @@ _HOMES = homes_of(
         "scale.scan": "scan",
         "settings": "config",
         "theory.luck": "luck",
+        "trees.additive.machines": "AdditiveClassifier AdditiveRegressor",
         "trees.boosting": "BoostingClassifier BoostingRegressor",
         "trees.forest": "ForestClassifier ForestRegressor",
         "trees.tree": "TreeClassifier TreeRegressor",
