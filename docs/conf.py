@@ -49,5 +49,6 @@ reference.write(Path(__file__).parent / "reference")  # autosummary lists the fi
 
 
 def setup(app):
-    """Complete docstrings before numpydoc, at priority 500, parses them."""
+    """Complete docstrings before numpydoc, at priority 500, parses them; leave out what scikit-learn documents."""
+    app.connect("autodoc-skip-member", reference.skip)
     app.connect("autodoc-process-docstring", reference.complete, priority=400)

@@ -129,6 +129,12 @@ def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: li
     lines[end:end] = [_escaped(line) for line in added]
 
 
+def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out methods that scikit-learn gives to every estimator, such as ``set_output`` and ``set_fit_request``."""
+    theirs = getattr(value, "__module__", None) or ""
+    return True if theirs.startswith("sklearn.") or name.endswith("_request") else None
+
+
 def _escaped(line: str) -> str:
     """Bars outside of code, which would stand for a substitution.
 
