@@ -5,7 +5,10 @@ A composed machine (`SVM`, `Ridge`) says in its own docstring what it minimises,
 """
 
 import inspect
+import re
+import sys
 import types
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -112,21 +115,64 @@ def _write(path: Path, text: str) -> None:
 
 
 def complete(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Write out the parameters and attributes of a composed machine, and keep bars as they are.
+    """Write out parameters and attributes that a docstring takes from another one, and keep bars as they are.
 
     Sphinx calls this for every docstring.
     """
-    end = lines.index("Examples") if "Examples" in lines else len(lines)
-    lines[:end] = [_escaped(line) for line in lines[:end]]
-    if what != "class" or "Parameters" in lines or not (isinstance(value, type) and issubclass(value, BASES)):
-        return
-    base = next(base for base in BASES if issubclass(value, base))
-    taken = inspect.signature(value).parameters
-    sections = _sections(inspect.getdoc(base) or "")
-    own = [entry for entry in _entries(sections["Parameters"]) if entry[0].split(" :")[0] in taken]
-    added = ["Parameters", "----------", *(line for entry in own for line in entry), ""]
-    added += ["Attributes", "----------", *sections.get("Attributes", []), ""]
-    lines[end:end] = [_escaped(line) for line in added]
+    written = _borrowed(value, lines) if what == "class" and "Parameters" not in lines else lines
+    written = _expanded(written, value)
+    end = written.index("Examples") if "Examples" in written else len(written)
+    lines[:] = [_escaped(line) for line in written[:end]] + written[end:]
+
+
+def _borrowed(value: Any, lines: list[str]) -> list[str]:
+    """The docstring of a composed machine with the entries of its base that its constructor takes."""
+    base = next((base for base in BASES if isinstance(value, type) and issubclass(value, base)), None)
+    if base is None or base is value:
+        return lines
+    taken, sections = inspect.signature(value).parameters, _sections(inspect.getdoc(base) or "")
+    added = ["Parameters", "----------"]
+    for names, kind, text in _entries(sections["Parameters"]):
+        if own := [name for name in names if name in taken]:
+            added += [", ".join(own) + kind, *text]
+    added += ["", "Attributes", "----------", *sections.get("Attributes", []), ""]
+    place = lines.index("Examples") if "Examples" in lines else len(lines)
+    return [*lines[:place], *added, *lines[place:]]
+
+
+def _expanded(lines: list[str], value: Any) -> list[str]:
+    """The lines, each entry "As for `Other`" replaced by what the docstring of the other says."""
+    found, section = [], ""
+    for title, block in _blocks(lines):
+        section = title or section
+        if section not in ("Parameters", "Attributes"):
+            found += block
+            continue
+        found += block[:2]
+        for names, kind, text in _entries(block[2:]):
+            found += _written_out(names, kind, text, section, value)
+        found.append("")
+    return found
+
+
+def _written_out(names: list[str], kind: str, text: list[str], section: str, value: Any) -> list[str]:
+    other = re.match(r"    As for `(\w+)`[.;,]? ?(.*)", text[0]) if text else None
+    source = _find(other[1], value) if other else None
+    if other is None or source is None or source is value:
+        return [", ".join(names) + kind, *text]
+    known = _sections("\n".join(_expanded((inspect.getdoc(source) or "").splitlines(), source))).get(section, [])
+    rest = [f"    {other[2][0].upper()}{other[2][1:]}", *text[1:]] if other[2] else text[1:]
+    found: list[str] = []
+    for theirs, kind_there, text_there in _entries(known):
+        if own := [name for name in names if name in theirs]:
+            found += [", ".join(own) + kind_there, *text_there]
+    return [*found, *rest] if found else [", ".join(names) + kind, *text]
+
+
+def _find(name: str, value: Any) -> Any:
+    """What a docstring calls by a name: of its own module, of the package, or of one of its public modules."""
+    places = [sys.modules[value.__module__], er, *(getattr(er, module) for module in MODULES)]
+    return next((getattr(place, name) for place in places if hasattr(place, name)), None)
 
 
 def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
@@ -145,25 +191,33 @@ def _escaped(line: str) -> str:
     return "``".join(part if number % 2 else part.replace("|", r"\|") for number, part in enumerate(parts))
 
 
+def _blocks(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """The sections of a numpydoc docstring: title and lines, with the title and its rule; the first has no title."""
+    starts = [
+        number
+        for number, (line, below) in enumerate(pairwise(lines))
+        if line and below and not below.strip("-") and len(below) == len(line)
+    ]
+    ends = [*starts, len(lines)]
+    return [("", lines[: ends[0]]), *((lines[a], lines[a:b]) for a, b in pairwise(ends))]
+
+
 def _sections(text: str) -> dict[str, list[str]]:
-    """The lines of each section of a numpydoc docstring."""
-    lines, found, title = text.splitlines(), {}, ""
-    for number, line in enumerate(lines):
-        below = lines[number + 1] if number + 1 < len(lines) else ""
-        if below and not below.strip("-") and len(below) == len(line):
-            title = line
-            found[title] = []
-        elif title and (line.strip("-") or not line):
-            found[title].append(line)
-    return found
+    """The lines of each section, without its title."""
+    return {title: block[2:] for title, block in _blocks(text.splitlines()) if title}
 
 
-def _entries(lines: list[str]) -> list[list[str]]:
-    """The entries of a section: a line at the margin, and what is indented below it."""
-    found: list[list[str]] = []
+def _entries(lines: list[str]) -> list[tuple[list[str], str, list[str]]]:
+    """The names of each entry of a section, what stands behind them, and the text below.
+
+    >>> _entries(["a, b : int", "    Two numbers."])
+    [(['a', 'b'], ' : int', ['    Two numbers.'])]
+    """
+    found: list[tuple[list[str], str, list[str]]] = []
     for line in lines:
         if line and not line.startswith(" "):
-            found.append([line])
+            names, colon, kind = line.partition(" : ")
+            found.append((names.split(", "), colon + kind, []))
         elif found and line:
-            found[-1].append(line)
+            found[-1][2].append(line)
     return found
