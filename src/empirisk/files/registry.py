@@ -34,6 +34,7 @@ RECORDS = {
     "tables.Items": "empirisk.tables.kinds.several",
     "tables.Letters": "empirisk.tables.encoding.letters",
     "tables.Means": "empirisk.tables.encoding.categories",
+    "tables.Spread": "empirisk.tables.spread",
     "tables.Numbers": "empirisk.tables.encoding.numbers_and_texts",
     "tables.Texts": "empirisk.tables.encoding.numbers_and_texts",
     "tables.Words": "empirisk.tables.encoding.categories",

@@ -71,6 +71,8 @@ class Learned:
         Scores of the winner over the number of rows.
     plan : Plan
         What was learned from: rows, columns, and which of them only judged.
+    errors : Errors or None
+        Of numbers: the errors of the test, and the size that was to be expected of each.
     origin : Origin
         What it takes to make the result again.
     twins : int
@@ -96,6 +98,7 @@ class Learned:
     curve: Any = None
     plan: Any = None
     origin: Any = None
+    errors: Any = None
     twins: int = 0
     seconds: float = 0.0
 

@@ -66,6 +66,8 @@ class Plan:
         Numbers among the training rows.
     warnings : list of str
         What deserves a second look.
+    in_order : bool
+        Whether the test rows come after the others in time.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Plan:
     test: NDArray
     folds: list[tuple[NDArray, NDArray]]
     warnings: list[str]
+    in_order: bool = False
 
     @lazy
     def twins(self) -> int:
@@ -167,7 +170,7 @@ def plan(request: Request) -> Plan:
             raise EmpiriskError(f"test_file has no rows with a value of {target.name!r} that the table has too.")
     within = {rule: ranks[train] for rule, ranks in rules.items()}
     folds = _folds(y[train], target, equal[train], request, within, warnings)
-    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings)
+    found = Plan(name, frame, schema, target, y, numbers, train, test, folds, warnings, "time" in rules)
     warnings += _warn_about_columns(found)
     return found
 

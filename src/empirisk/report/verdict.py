@@ -12,6 +12,7 @@ from empirisk.formats import count, metric_name, number, shown
 from empirisk.report.figures import picture
 from empirisk.report.page_blocks import Cell, Chooser, Figure, Figures, Paragraph, Section, Table
 from empirisk.report.words import error_of, named
+from empirisk.tables.spread import coverage_by_parts
 
 MOST_CLASSES = 30  # classes up to which the whole confusion matrix is shown
 CONFUSED_PAIRS = 20  # most frequent confusions, listed where there are more classes
@@ -21,6 +22,7 @@ THRESHOLDS = 100  # thresholds that the reader can choose from: one for each per
 MOST_GROUPS = 12  # subgroups that are listed
 MIN_GROUP_ROWS = 20  # test rows that a subgroup, and its complement, must have
 MOST_LEVELS = 20  # values of a column that make subgroups
+COVERAGE = 0.9  # of the intervals that are told
 SIGNIFICANCE = 0.05  # Bonferroni-corrected p value up to which a subgroup is listed
 
 
@@ -31,6 +33,8 @@ def test(learned: Any) -> Section:
     blocks += [] if learned.classes is None else [by_class(learned), *confusion(learned)]
     chooser = threshold(learned)
     blocks += [] if chooser is None else [chooser]
+    covered = coverage(learned)
+    blocks += [covered] if covered.rows else []
     drawn = list(figures(learned))
     return Section("test", "How good it is", [*blocks, *([Figures(drawn)] if drawn else [])])
 
@@ -43,6 +47,25 @@ def scores(learned: Any) -> Table:
         interval = Cell(" to ".join(map(number, one.interval)), one.interval[0])
         rows.append([metric_name(one.name), Cell(number(one.value, 4), one.value), interval])
     return Table(caption, ["Score", "Value", "95 % interval"], rows, [0])
+
+
+def coverage(learned: Any) -> Table:
+    """How often the intervals of the model hold the truth, for parts of its predictions."""
+    found, head = learned.errors, [f"Predicted {learned.target}", "Test rows", "Truth inside", "Mean width"]
+    caption = f"Intervals of {COVERAGE:.0%}: how often they held the truth, by the prediction"
+    if found is None:
+        return Table(caption, head, [])
+    limits = learned.model.limits or (-np.inf, np.inf)
+    rows = [
+        [
+            f"{number(part.low)} to {number(part.high)}",
+            Cell(f"{part.rows:,}", part.rows),
+            Cell(f"{part.inside:.0%}", part.inside, bar=part.inside),
+            Cell(number(part.width), part.width),
+        ]
+        for part in coverage_by_parts(found, COVERAGE, limits)
+    ]
+    return Table(caption, head, rows)
 
 
 def by_class(learned: Any) -> Table:

@@ -19,6 +19,7 @@ import polars as pl
 from empirisk.service.bodies import Bodies, Refusal, Rows
 from empirisk.tables.model import TableModel
 
+COVERAGE = 0.9  # of the intervals of numbers
 BATCH_ROWS = 256  # rows after which a batch is closed: enough to share the cost of encoding, few enough to wait for
 
 
@@ -50,6 +51,8 @@ class Batcher:
 
     def __init__(self, model: TableModel, bodies: Bodies):
         self._model, self._bodies = model, bodies
+        rows = 0 if model.residuals is None else len(model.residuals)
+        self._intervals = 1 - 2 / (rows + 1) >= COVERAGE  # as many rows as the quantiles need
         self._labels = [str(label) for label in model.classes] if model.has_probabilities else []
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -123,6 +126,9 @@ class Batcher:
         if self._labels:
             for answer, row in zip(answers, machine.predict_proba(X).tolist(), strict=True):
                 answer["probabilities"] = dict(zip(self._labels, row, strict=True))
+        if self._intervals:
+            for answer, low, high in zip(answers, *self._model.interval_of(X, COVERAGE), strict=True):
+                answer["interval"] = {"coverage": COVERAGE, "low": _plain(float(low)), "high": _plain(float(high))}
         return answers
 
 

@@ -15,6 +15,9 @@ form.addEventListener("submit", async (event) => {
     }
     const shares = Object.entries(answer.probabilities || {}).sort((a, b) => b[1] - a[1]);
     const lines = shares.map(([name, p]) => `  ${(100 * p).toFixed(1)} %  ${name}`);
+    const told = (value) => Number(value.toPrecision(4)).toLocaleString();
+    const { interval } = answer;
+    if (interval) lines.push(`  between ${told(interval.low)} and ${told(interval.high)} in ${100 * interval.coverage} % of cases`);
     lines.push(...(answer.warnings || []).map((warning) => `! ${warning}`));
     out.textContent = [`${form.dataset.target}: ${answer.prediction}`, ...lines].join("\n");
   } catch (error) { out.textContent = String(error); }

@@ -73,6 +73,9 @@ def _answer(model: TableModel) -> dict[str, Any]:
     properties: dict[str, Any] = {"prediction": kind, "warnings": _list({"type": "string"})}
     if model.has_probabilities:
         properties["probabilities"] = {"type": "object", "additionalProperties": {"type": "number"}}
+    if model.residuals is not None:
+        ends = {name: {"type": "number"} for name in ("coverage", "low", "high")}
+        properties["interval"] = {"type": "object", "properties": ends}
     return {"type": "object", "properties": properties}
 
 
