@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from empirisk.evaluation.intervals import Score
+from empirisk.files.models import save
 from empirisk.formats import metric_name, number
 from empirisk.league.records import CandidateResult, as_json
 from empirisk.league.split import rare_class
-from empirisk.notebook import html
+from empirisk.notebook import Report, html
 from empirisk.report.words import error_of
 
 
@@ -112,6 +115,63 @@ class Learned:
         """How the winner did."""
         return next(one for one in self.standings if one.name == self.winner)
 
+    @property
+    def pipeline(self) -> Any:
+        """The encoder and the machine, fitted: rows of tables in, predictions out."""
+        return self.model.pipeline
+
+    def predict(self, rows: Any) -> NDArray[Any]:
+        """The class or number of every row: a frame, a matrix, or a list of dicts, with the columns learned from."""
+        return self.model.predict(rows)
+
+    def predict_proba(self, rows: Any) -> NDArray[np.float64]:
+        """The probability of every class, in the order of `classes`."""
+        return self.model.predict_proba(rows)
+
+    def predict_interval(self, rows: Any, coverage: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Below and above what the number of each row lies with that probability."""
+        return self.model.predict_interval(rows, coverage)
+
+    def explain(self, rows: Any) -> pl.DataFrame:
+        """What each column adds to the prediction of each row, a row for each; see `TableModel.explain`."""
+        return pl.DataFrame(self.model.explain(rows), schema=[column.name for column in self.model.schema.used])
+
+    @property
+    def leaderboard(self) -> pl.DataFrame:
+        """The league as a frame, best first: scores as the metric gives them, and how each compares with the winner."""
+        rows = [
+            {
+                "machine": one.name,
+                "title": one.title,
+                self.metric: self.sign * one.mean if len(one.scores) else None,
+                "error": one.error if len(one.scores) > 1 else None,
+                "folds": len(one.scores),
+                "rows": one.rows,
+                "seconds": one.seconds if len(one.scores) else None,
+                "compared": self.differences.get(one.name, one.remark or one.state),
+                "settings": None if one.machine is None else repr(one.machine),
+            }
+            for one in self.standings
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def report(self, path: str | Path | None = None) -> Report:
+        """The report: a page that a notebook shows, and ``open()`` a browser; ``path`` is where to write it too.
+
+        >>> er.learn("iris", machines=["centroid"]).report()
+        Report('iris: species'); show it with open(), or write it with save("report.html")
+        """
+        from empirisk.report.page import page  # what draws takes a while to import
+
+        found = Report(f"{self.name}: {self.target}", page(self))
+        if path is not None:
+            found.save(path)
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, which `er.load` and the shell commands read."""
+        save(self.model, path)
+
     def __repr__(self) -> str:
         widths = [max(map(len, column)) for column in zip(*self._league, strict=True)]
         rows = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in self._league]
@@ -141,10 +201,11 @@ class Learned:
     def _right(self) -> str:
         """How often a class was named rightly."""
         hits = float(np.mean(self.test.truth == self.test.predictions))
-        most = np.unique(self.test.truth, return_counts=True)[1].max() / len(self.test.truth)
+        labels, counts = np.unique(self.plan.y[self.plan.train], return_counts=True)
+        usual = labels[counts.argmax()]  # of the rows that it learned from, as whoever guesses would
         return (
-            f"names the right {self.target} in {hits:.1%} of cases; always guessing the most frequent one would be "
-            f"right in {most:.1%}."
+            f"names the right {self.target} in {hits:.1%} of cases; always guessing {str(usual)!r}, the most frequent "
+            f"one, would be right in {np.mean(self.test.truth == usual):.1%}."
         )
 
     def to_dict(self) -> dict[str, Any]:

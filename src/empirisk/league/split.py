@@ -325,11 +325,7 @@ def _warn_about_columns(found: Plan) -> Iterator[str]:
     unused = [column for column in found.schema.columns if not column.used]
     if unused:
         yield f"{len(unused)} column{'s are' * (len(unused) > 1) or ' is'} not learned from ({listed(unused)})."
-    if len(found.target.classes) > 2 and not isinstance(found.target.classes[0], str):
-        yield (
-            f"{found.target.name!r} holds {len(found.target.classes)} different whole numbers, taken as classes; where "
-            f"they are quantities, say so with {option('types', {found.target.name: 'number'})}."
-        )
+    yield from filter(None, [found.target.question])
     for column in (found.target.column, *found.schema.used):
         yield from column.remarks()
     yield from stand_ins(found.frame, found.schema)
